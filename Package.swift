@@ -1,0 +1,64 @@
+// swift-tools-version: 6.2
+// SPDX-License-Identifier: Apache-2.0
+
+import PackageDescription
+
+/// Settings for everything below `Sources`: Swift 6, strict memory safety, and no warning survives.
+let productSettings: [SwiftSetting] = [
+    .strictMemorySafety(),
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+    .enableUpcomingFeature("InternalImportsByDefault"),
+    .enableUpcomingFeature("MemberImportVisibility"),
+]
+
+/// Strict memory safety is left out of the tests: there it is noise.
+let testSettings: [SwiftSetting] = [
+    .treatAllWarnings(as: .error),
+    .enableUpcomingFeature("ExistentialAny"),
+]
+
+let package = Package(
+    name: "diskcache",
+    products: [
+        .library(name: "DiskCache", targets: ["DiskCache"]),
+        .executable(name: "diskcache", targets: ["diskcache"]),
+    ],
+    targets: [
+        .target(
+            name: "CPlatform"
+        ),
+        .target(name: "Platform", dependencies: ["CPlatform"], swiftSettings: productSettings),
+        .target(name: "CacheStore", dependencies: ["Platform"], swiftSettings: productSettings),
+        .target(name: "DiskCache", dependencies: ["CacheStore", "Platform"], swiftSettings: productSettings),
+        .executableTarget(
+            name: "diskcache", dependencies: ["DiskCache", "Platform"], swiftSettings: productSettings),
+        .target(
+            name: "TestSupport",
+            dependencies: ["Platform"],
+            path: "Tests/TestSupport",
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "PlatformTests", dependencies: ["Platform", "TestSupport"], swiftSettings: testSettings),
+        .testTarget(
+            name: "CacheStoreTests",
+            dependencies: ["CacheStore", "Platform", "TestSupport"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "DiskCacheTests",
+            dependencies: ["DiskCache", "CacheStore", "Platform", "TestSupport"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "CommandTests", dependencies: ["diskcache", "TestSupport"], swiftSettings: testSettings),
+        .testTarget(
+            name: "IntegrationTests",
+            dependencies: ["DiskCache", "Platform", "TestSupport", "diskcache"],
+            path: "IntegrationTests",
+            swiftSettings: testSettings
+        ),
+    ],
+    swiftLanguageModes: [.v6]
+)

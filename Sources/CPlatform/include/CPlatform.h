@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the Glibc module of Swift hides: functions behind _GNU_SOURCE, constants that are macros with
+// casts, system calls younger than the C library, and globals that Swift 6 refuses. One thin wrapper
+// each, named after the call it wraps; all of them set errno as the call does.
+
+#ifndef CPLATFORM_H
+#define CPLATFORM_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/types.h>
+
+#include "CPlatformHash.h"
+
+/// O_TMPFILE: an unnamed file in a directory, open(2).
+extern const int cplatform_O_TMPFILE;
+/// AT_EMPTY_PATH for linkat(2).
+extern const int cplatform_AT_EMPTY_PATH;
+/// UTIME_NOW and UTIME_OMIT for utimensat(2).
+extern const long cplatform_UTIME_NOW;
+extern const long cplatform_UTIME_OMIT;
+
+/// openat2(2) with RESOLVE_NO_SYMLINKS: no component of the path may be a symbolic link. Where the
+/// kernel lacks it (before 5.6, or a sandbox that forbids it): openat(2) with O_NOFOLLOW.
+int cplatform_openat_nofollow(int directory, const char *path, int flags, mode_t mode);
+
+/// getxattrat(2), Linux 6.13, not following a symbolic link at the end. ENOSYS on older kernels.
+ssize_t cplatform_getxattrat(int directory, const char *path, const char *name, void *value, size_t size);
+/// setxattrat(2), Linux 6.13, not following a symbolic link at the end. ENOSYS on older kernels.
+int cplatform_setxattrat(int directory, const char *path, const char *name, const void *value, size_t size);
+
+/// fgetxattr(2).
+ssize_t cplatform_fgetxattr(int descriptor, const char *name, void *value, size_t size);
+/// fsetxattr(2), creating or replacing.
+int cplatform_fsetxattr(int descriptor, const char *name, const void *value, size_t size);
+
+/// ioctl FICLONE: shares the extents of `source`, ioctl_ficlone(2).
+int cplatform_clone(int source, int destination);
+/// copy_file_range(2) at both descriptors' own offsets.
+ssize_t cplatform_copy_file_range(int source, int destination, size_t count);
+
+/// The magic number of the file system behind `descriptor`, statfs(2); -1 on failure.
+int64_t cplatform_filesystem_magic(int descriptor);
+
+/// strerrorname_np(3): "ENOENT", or NULL.
+const char *cplatform_errno_name(int number);
+
+/// One row of the option table of getopt_long(3), without its pointer to a flag.
+struct cplatform_option {
+    /// The long name without dashes; NULL ends the table.
+    const char *name;
+    /// 0: takes no argument; 1: requires one; 2: optional.
+    int argument;
+    /// What cplatform_getopt_long returns for it.
+    int value;
+};
+
+/// Starts a scan of a new argument vector; the scanner's state is global, as getopt's is.
+void cplatform_getopt_reset(void);
+/// getopt_long(3): value of the option found, '?' or ':' for a bad one, -1 at the end. Prints nothing.
+/// At most 64 options.
+int cplatform_getopt_long(
+    int count, char *const arguments[], const char *short_options, const struct cplatform_option *options);
+/// The argument of the option found last, or NULL.
+const char *cplatform_getopt_argument(void);
+/// The index of the next argument to be scanned.
+int cplatform_getopt_index(void);
+/// The option character or value that was not understood.
+int cplatform_getopt_offender(void);
+
+/// Marks for ThreadSanitizer what Synchronization.Mutex does: its futex path is not instrumented.
+/// They do nothing in a build without that sanitizer.
+void cplatform_thread_sanitizer_acquire(void *address);
+void cplatform_thread_sanitizer_release(void *address);
+
+/// The exit status that waitpid(2) reported, or -1 where the process did not exit by itself.
+int cplatform_exited_status(int status);
+/// The signal that ended the process that waitpid(2) reported, or 0.
+int cplatform_terminating_signal(int status);
+
+#endif

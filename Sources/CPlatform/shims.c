@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+
+#define _GNU_SOURCE
+#include "CPlatform.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <linux/fs.h>
+#include <linux/openat2.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <sys/wait.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+const int cplatform_O_TMPFILE = O_TMPFILE;
+const int cplatform_AT_EMPTY_PATH = AT_EMPTY_PATH;
+const long cplatform_UTIME_NOW = UTIME_NOW;
+const long cplatform_UTIME_OMIT = UTIME_OMIT;
+
+int cplatform_openat_nofollow(int directory, const char *path, int flags, mode_t mode) {
+    static atomic_int unavailable;
+    if (!atomic_load_explicit(&unavailable, memory_order_relaxed)) {
+        struct open_how how = {
+            .flags = (uint64_t)(flags | O_NOFOLLOW),
+            .mode = mode,
+            .resolve = RESOLVE_NO_SYMLINKS,
+        };
+        int descriptor = (int)syscall(SYS_openat2, directory, path, &how, sizeof how);
+        // EPERM is what old seccomp profiles answer to a call they don't know; a true EPERM comes
+        // from openat again.
+        if (descriptor >= 0 || (errno != ENOSYS && errno != EPERM)) return descriptor;
+        if (errno == ENOSYS) atomic_store_explicit(&unavailable, 1, memory_order_relaxed);
+    }
+    return openat(directory, path, flags | O_NOFOLLOW, mode);
+}
+
+// Numbers are the same on every architecture since Linux 5.1's unified table; glibc 2.36 lacks them.
+#ifndef SYS_setxattrat
+#define SYS_setxattrat 463
+#endif
+#ifndef SYS_getxattrat
+#define SYS_getxattrat 464
+#endif
+
+/// struct xattr_args of linux/xattr.h, Linux 6.13.
+struct extended_attribute_arguments {
+    _Alignas(8) uint64_t value;
+    uint32_t size;
+    uint32_t flags;
+};
+
+ssize_t cplatform_getxattrat(int directory, const char *path, const char *name, void *value, size_t size) {
+    struct extended_attribute_arguments arguments = {(uint64_t)(uintptr_t)value, (uint32_t)size, 0};
+    return syscall(
+        SYS_getxattrat, directory, path, AT_SYMLINK_NOFOLLOW, name, &arguments, sizeof arguments);
+}
+
+int cplatform_setxattrat(int directory, const char *path, const char *name, const void *value, size_t size) {
+    struct extended_attribute_arguments arguments = {(uint64_t)(uintptr_t)value, (uint32_t)size, 0};
+    return (int)syscall(
+        SYS_setxattrat, directory, path, AT_SYMLINK_NOFOLLOW, name, &arguments, sizeof arguments);
+}
+
+ssize_t cplatform_fgetxattr(int descriptor, const char *name, void *value, size_t size) {
+    return fgetxattr(descriptor, name, value, size);
+}
+
+int cplatform_fsetxattr(int descriptor, const char *name, const void *value, size_t size) {
+    return fsetxattr(descriptor, name, value, size, 0);
+}
+
+int cplatform_clone(int source, int destination) { return ioctl(destination, FICLONE, source); }
+
+ssize_t cplatform_copy_file_range(int source, int destination, size_t count) {
+    return copy_file_range(source, NULL, destination, NULL, count, 0);
+}
+
+int64_t cplatform_filesystem_magic(int descriptor) {
+    struct statfs status;
+    if (fstatfs(descriptor, &status) != 0) return -1;
+    return (int64_t)(uint32_t)status.f_type;
+}
+
+const char *cplatform_errno_name(int number) { return strerrorname_np(number); }
+
+void cplatform_getopt_reset(void) {
+    // 0 rather than 1 makes glibc forget its position inside a cluster of short options, getopt(3).
+    optind = 0;
+    opterr = 0;
+}
+
+int cplatform_getopt_long(
+    int count, char *const arguments[], const char *short_options, const struct cplatform_option *options) {
+    enum { capacity = 64 };
+    struct option table[capacity + 1];
+    memset(table, 0, sizeof table);
+    for (int i = 0; i < capacity && options[i].name; i++)
+        table[i] = (struct option){options[i].name, options[i].argument, NULL, options[i].value};
+    return getopt_long(count, arguments, short_options, table, NULL);
+}
+
+const char *cplatform_getopt_argument(void) { return optarg; }
+int cplatform_getopt_index(void) { return optind; }
+int cplatform_getopt_offender(void) { return optopt; }
+
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define CPLATFORM_THREAD_SANITIZER 1
+extern void __tsan_acquire(void *address);
+extern void __tsan_release(void *address);
+#endif
+#endif
+
+void cplatform_thread_sanitizer_acquire(void *address) {
+#ifdef CPLATFORM_THREAD_SANITIZER
+    __tsan_acquire(address);
+#else
+    (void)address;
+#endif
+}
+
+void cplatform_thread_sanitizer_release(void *address) {
+#ifdef CPLATFORM_THREAD_SANITIZER
+    __tsan_release(address);
+#else
+    (void)address;
+#endif
+}
+
+int cplatform_exited_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
+int cplatform_terminating_signal(int status) { return WIFSIGNALED(status) ? WTERMSIG(status) : 0; }

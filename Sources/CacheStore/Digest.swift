@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// The SHA-256 of some bytes: names an object by its content, and an entry by its key.
+package struct Digest: Sendable {
+    package let bytes: InlineArray<32, UInt8>
+
+    package init(bytes: InlineArray<32, UInt8>) {
+        self.bytes = bytes
+    }
+
+    /// The digest of `content`.
+    ///
+    /// - Complexity: O(*n*), about 0.6 ms a MiB with SHA instructions.
+    package init(of content: Span<UInt8>) {
+        bytes = SHA256.hash(content)
+    }
+
+    /// The digest that names the entry of `key`: of its UTF-8 bytes, without any normalization.
+    package init(ofKey key: String) {
+        self.init(of: key.utf8Span.span)
+    }
+
+    /// The leading 6 bits, which choose one of 64 stripes.
+    package var stripe: Int { Int(bytes[0] >> 2) }
+
+    /// Reads 64 lowercase hexadecimal digits; nil for anything else.
+    package init?(hexadecimal text: some StringProtocol) {
+        let digits = text.utf8
+        guard digits.count == 64 else { return nil }
+        var bytes = InlineArray<32, UInt8>(repeating: 0)
+        for (position, digit) in digits.enumerated() {
+            guard let value = Self.value(ofDigit: digit) else { return nil }
+            bytes[position / 2] = bytes[position / 2] << 4 | value
+        }
+        self.bytes = bytes
+    }
+
+    private static func value(ofDigit digit: UInt8) -> UInt8? {
+        switch digit {
+        case UInt8(ascii: "0")...UInt8(ascii: "9"): digit - UInt8(ascii: "0")
+        case UInt8(ascii: "a")...UInt8(ascii: "f"): digit - UInt8(ascii: "a") + 10
+        default: nil
+        }
+    }
+
+    /// Adds the digits of bytes `range` to a path.
+    func appendHexadecimal(_ range: Range<Int>, to path: inout RelativePath) {
+        for index in range {
+            path.append(Self.digit(bytes[index] >> 4))
+            path.append(Self.digit(bytes[index] & 15))
+        }
+    }
+
+    private static func digit(_ value: UInt8) -> UInt8 {
+        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
+    }
+}
+
+extension Digest: Hashable {
+    package static func == (left: Digest, right: Digest) -> Bool {
+        for index in 0..<32 where left.bytes[index] != right.bytes[index] { return false }
+        return true
+    }
+
+    package func hash(into hasher: inout Hasher) {
+        // Already uniform: 8 of its bytes spread as well as all 32.
+        var leading: UInt64 = 0
+        for index in 0..<8 { leading = leading << 8 | UInt64(bytes[index]) }
+        hasher.combine(leading)
+    }
+}
+
+extension Digest: CustomStringConvertible {
+    /// 64 lowercase hexadecimal digits, as `sha256sum` prints them.
+    package var description: String {
+        var path = RelativePath()
+        appendHexadecimal(0..<32, to: &path)
+        return path.description
+    }
+}

@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+/// An entry as it was found on disk.
+package struct StoredEntry: Sendable {
+    /// The record's bytes, by which a later look can tell whether it is still the same.
+    package let bytes: [UInt8]
+    /// nil where the bytes are no record.
+    package let record: Record?
+}
+
+/// The entries: one small file a key, named by the digest of the key, whose record says where the value is.
+package final class EntryStore: Sendable {
+    private let directory: StoreDirectory
+    private let form: RecordForm
+    private let isDurable: Bool
+
+    init(in directory: StoreDirectory, form: RecordForm, isDurable: Bool) {
+        self.directory = directory
+        self.form = directory.capabilities.attributes ? form : .sidecar
+        self.isDurable = isDurable
+    }
+
+    private func path(of key: Digest) -> String {
+        "\(directory.path)/\(StoreLayout.entries)/\(StoreLayout.path(of: key))"
+    }
+
+    // MARK: Reading
+
+    /// The entry of `key`, nil where there is none.
+    ///
+    /// One call for a record in an attribute and for a missing entry, five for a sidecar (four where the
+    /// file system has no attributes).
+    package func read(_ key: Digest) throws(StoreError) -> StoredEntry? {
+        let bytes = try describing("read an entry", self.path(of: key)) { () throws(Errno) in
+            try ifExists { () throws(Errno) in try self.bytes(at: StoreLayout.path(of: key)) }
+        }
+        return bytes.map { StoredEntry(bytes: $0, record: RecordCodec.decode($0, for: key)) }
+    }
+
+    private func bytes(at path: RelativePath) throws(Errno) -> [UInt8] {
+        guard directory.capabilities.attributes else { return try sidecar(at: path) }
+        do throws(Errno) {
+            if let value = try directory.entries.attribute(StoreLayout.recordAttribute, of: path) {
+                return value
+            }
+        } catch {
+            // A symbolic link has no such attribute: it is none of ours, and what stands in its place is
+            // no record.
+            if error == .notPermitted || error == .tooManyLinks { return [] }
+            if error != .notSupported { throw error }
+        }
+        return try sidecar(at: path)
+    }
+
+    /// The record in the contents of the file. An attribute that has been set on it meanwhile is the
+    /// later record: the file that was opened was the entry then, so either is a value of this moment.
+    private func sidecar(at path: RelativePath) throws(Errno) -> [UInt8] {
+        do throws(Errno) {
+            let file = try directory.entries.open(path, [.readOnly, .nonBlocking])
+            if directory.capabilities.attributes, let value = try attribute(of: file) { return value }
+            return try file.readToEnd(limit: RecordCodec.maximumSize) ?? []
+        } catch {
+            if error == .isDirectory || error == .tooManyLinks { return [] }
+            throw error
+        }
+    }
+
+    private func attribute(of file: borrowing FileDescriptor) throws(Errno) -> [UInt8]? {
+        do throws(Errno) {
+            return try file.attribute(StoreLayout.recordAttribute)
+        } catch {
+            if error == .notSupported { return nil }
+            throw error
+        }
+    }
+
+    package func status(of key: Digest) throws(StoreError) -> FileStatus? {
+        try describing("look at an entry", self.path(of: key)) { () throws(Errno) in
+            try ifExists { () throws(Errno) in try directory.entries.status(of: StoreLayout.path(of: key)) }
+        }
+    }
+
+    // MARK: Writing
+
+    /// Makes `bytes` the record of `key`, whatever was there. The caller holds the entry's stripe.
+    ///
+    /// One call to overwrite a record in an attribute, five for a new entry.
+    func write(_ bytes: [UInt8], for key: Digest, accessed: Timestamp) throws(StoreError) {
+        guard bytes.count <= RecordCodec.maximumSize else {
+            throw StoreError(.invalidArgument, "store \(bytes.count) bytes of metadata", path: path(of: key))
+        }
+        try describing("write an entry", self.path(of: key)) { () throws(Errno) in
+            if form == .attribute, try writeAttribute(bytes, for: key, accessed) { return }
+            try writeSidecar(bytes, for: key, accessed)
+        }
+    }
+
+    /// False where the record does not fit an attribute.
+    private func writeAttribute(
+        _ bytes: [UInt8], for key: Digest, _ accessed: Timestamp
+    ) throws(Errno) -> Bool {
+        let path = StoreLayout.path(of: key)
+        while true {
+            do throws(Errno) {
+                try directory.entries.setAttribute(
+                    StoreLayout.recordAttribute, of: path, to: bytes.span)
+                if isDurable { try synchronize(directory.entries.open(path, .readOnly), key) }
+                return true
+            } catch {
+                if Self.doesNotFit(error) { return false }
+                if error != .noEntry { throw error }
+            }
+            if let isWritten = try create(bytes, for: key, accessed) { return isWritten }
+        }
+    }
+
+    /// nil where somebody else has created it meanwhile, false where the record does not fit.
+    private func create(
+        _ bytes: [UInt8], for key: Digest, _ accessed: Timestamp
+    ) throws(Errno) -> Bool? {
+        do throws(Errno) {
+            let file = try directory.entries.makingShard(of: key) { () throws(Errno) in
+                try directory.entries.open(
+                    StoreLayout.path(of: key), [.writeOnly, .create, .exclusive], mode: FileMode.file)
+            }
+            // The time first: the attribute is what makes it an entry.
+            try file.setAccessTime(accessed)
+            try file.setAttribute(StoreLayout.recordAttribute, to: bytes.span)
+            if isDurable { try synchronize(file, key) }
+            return true
+        } catch {
+            if error == .exists { return nil }
+            // The empty file stays for the sidecar to replace, or for a sweep: to unlink it here could
+            // hit the record that another writer has given it meanwhile.
+            if Self.doesNotFit(error) { return false }
+            throw error
+        }
+    }
+
+    /// Whether the file system has no room for an attribute of that size, or none for any. ext4 says
+    /// ENOSPC to what does not fit its one block, so the sidecar must find out if the disk is full.
+    private static func doesNotFit(_ error: Errno) -> Bool {
+        switch error {
+        case .noSpace, .outOfRange, .argumentListTooLong, .notSupported: true
+        default: false
+        }
+    }
+
+    private func writeSidecar(
+        _ bytes: [UInt8], for key: Digest, _ accessed: Timestamp
+    ) throws(Errno) {
+        let temporary = try TemporaryFile(in: directory, mode: FileMode.file)
+        try temporary.file.writeAll(bytes.span)
+        try temporary.file.setAccessTime(accessed)
+        if isDurable { try temporary.file.synchronizeAll() }
+        try directory.entries.makingShard(of: key) { () throws(Errno) in
+            try temporary.rename(to: directory.entries, StoreLayout.path(of: key))
+        }
+        if isDurable { try directory.entries.openDirectory(StoreLayout.shard(of: key)).synchronize() }
+    }
+
+    private func synchronize(_ file: borrowing FileDescriptor, _ key: Digest) throws(Errno) {
+        try file.synchronizeAll()
+        try directory.entries.openDirectory(StoreLayout.shard(of: key)).synchronize()
+    }
+
+    /// Notes an access; false where there is no such entry.
+    ///
+    /// One call. Who may write the file but does not own it can only set it to the kernel's present.
+    func setAccessTime(of key: Digest, to time: Timestamp) throws(StoreError) -> Bool {
+        let path = StoreLayout.path(of: key)
+        return try describing("note an access", self.path(of: key)) { () throws(Errno) in
+            try ifExists { () throws(Errno) -> Void in
+                do throws(Errno) {
+                    try directory.entries.setAccessTime(of: path, to: time)
+                } catch {
+                    guard error == .notPermitted else { throw error }
+                    try directory.entries.touch(path)
+                }
+            } != nil
+        }
+    }
+
+    /// Deletes an entry; false where there was none. The caller holds its stripe.
+    func delete(_ key: Digest) throws(StoreError) -> Bool {
+        try describing("delete an entry", self.path(of: key)) { () throws(Errno) in
+            try ifExists { () throws(Errno) in
+                try directory.entries.unlink(StoreLayout.path(of: key))
+            } != nil
+        }
+    }
+}

@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FoundationEssentials
+package import Platform
+
+/// The objects: files named by the SHA-256 of their bytes, which never change once they have a name.
+package final class ObjectStore: Sendable {
+    private let directory: StoreDirectory
+    private let isDurable: Bool
+
+    init(in directory: StoreDirectory, isDurable: Bool) {
+        self.directory = directory
+        self.isDurable = isDurable
+    }
+
+    /// Where an object is, for messages.
+    func path(of digest: Digest) -> String {
+        "\(directory.path)/\(StoreLayout.objects)/\(StoreLayout.path(of: digest))"
+    }
+
+    // MARK: Reading
+
+    /// What reading an object found.
+    enum ReadResult {
+        /// Bytes of the right length with the right checksum.
+        case valid(Data)
+        /// No such object: swept since the record was read, or by hand.
+        case missing
+        /// There, but damaged.
+        case corrupt
+    }
+
+    /// Reads and checks an object: `openat2`, `read`, `close`; one call where it is missing.
+    func read(_ content: Content) throws(StoreError) -> ReadResult {
+        let data = try describing("read an object", self.path(of: content.digest)) { () throws(Errno) in
+            try ifExists { () throws(Errno) in
+                try directory.objects.open(StoreLayout.path(of: content.digest), .readOnly)
+                    .readExactly(content.length)
+            }
+        }
+        guard let data else { return .missing }
+        guard let data, CRC32C.checksum(data.span) == content.checksum else { return .corrupt }
+        return .valid(data)
+    }
+
+    /// Opens an object without checking it; nil where it is missing.
+    package func open(_ digest: Digest) throws(StoreError) -> FileDescriptor? {
+        try describing("open an object", self.path(of: digest)) { () throws(Errno) in
+            try ifExists { () throws(Errno) in
+                try directory.objects.open(StoreLayout.path(of: digest), .readOnly)
+            }
+        }
+    }
+
+    func status(of digest: Digest) throws(StoreError) -> FileStatus? {
+        try describing("look at an object", self.path(of: digest)) { () throws(Errno) in
+            try ifExists { () throws(Errno) in
+                try directory.objects.status(of: StoreLayout.path(of: digest))
+            }
+        }
+    }
+
+    // MARK: Writing
+
+    /// Whether a put can use the object that is there.
+    enum Presence {
+        /// It is whole, and no sweep that has begun before now will delete it.
+        case present
+        case absent
+        /// It is there but has the wrong length, or belongs to another user and can't be kept from a
+        /// sweep: to be replaced by a new file of the same name.
+        case unusable
+    }
+
+    /// Looks for an object and raises its change time, which keeps sweeps that are under way from
+    /// deleting it. Two calls. The caller holds the object's stripe.
+    func touch(_ content: Content) throws(StoreError) -> Presence {
+        let path = StoreLayout.path(of: content.digest)
+        do throws(Errno) {
+            try directory.objects.touch(path)
+            let size = try directory.objects.status(of: path).size
+            return size == Int64(content.length) ? .present : .unusable
+        } catch {
+            switch error {
+            case .noEntry: return .absent
+            case .notPermitted, .accessDenied: return .unusable
+            default: throw StoreError(error, "touch an object", path: self.path(of: content.digest))
+            }
+        }
+    }
+
+    /// Starts a new object; a crash before it is published leaves nothing behind.
+    func stage() throws(StoreError) -> StagedObject {
+        // In `objects` itself: the shard depends on bytes that may not have been read yet, and a name can
+        // be given in any directory of the file system.
+        try describing("create an object", "\(directory.path)/\(StoreLayout.objects)") { () throws(Errno) in
+            if directory.capabilities.unnamedFiles {
+                return .unnamed(
+                    try directory.objects.open(".", [.readWrite, .temporary], mode: FileMode.object))
+            }
+            return .named(try TemporaryFile(in: directory, mode: FileMode.object))
+        }
+    }
+
+    /// Writes bytes in memory to a new object.
+    func stage(_ bytes: Span<UInt8>) throws(StoreError) -> StagedObject {
+        let staged = try stage()
+        try describing("write an object", "\(directory.path)/\(StoreLayout.objects)") { () throws(Errno) in
+            try staged.withFile { (file) throws(Errno) in
+                try file.writeAll(bytes)
+                if isDurable { try file.synchronize() }
+            }
+        }
+        return staged
+    }
+
+    /// Copies a file from its offset to its end into a new object, sharing its extents where the file
+    /// system can, and describes what arrived. Memory: one chunk of 256 KiB.
+    func stage(
+        copying source: borrowing FileDescriptor
+    ) throws(StoreError) -> StagedCopy {
+        let staged = try stage()
+        let place = "\(directory.path)/\(StoreLayout.objects)"
+        let content = try describing("write an object", place) { () throws(Errno) in
+            try staged.withFile { (file) throws(Errno) in
+                // Described is what was stored, also when the source changes meanwhile.
+                try file.copyAll(from: source)
+                if isDurable { try file.synchronize() }
+                try file.rewind()
+                return try file.describeContent()
+            }
+        }
+        return StagedCopy(object: staged, content: content)
+    }
+
+    /// Gives a staged object its name. False: there is one of that name already.
+    func publish(_ staged: borrowing StagedObject, as digest: Digest) throws(StoreError) -> Bool {
+        let path = StoreLayout.path(of: digest)
+        return try describing("publish an object", self.path(of: digest)) { () throws(Errno) in
+            let isNew = try directory.objects.makingShard(of: digest) { () throws(Errno) in
+                switch staged {
+                case .unnamed(let file):
+                    do throws(Errno) {
+                        try directory.objects.link(file, as: path)
+                        return true
+                    } catch {
+                        if error == .exists { return false }
+                        throw error
+                    }
+                case .named(let file):
+                    // Replaces, if need be, a file of the same bytes: readers of that one keep it open.
+                    try file.rename(to: directory.objects, path)
+                    return true
+                }
+            }
+            if isNew && isDurable { try directory.objects.openDirectory(StoreLayout.shard(of: digest)).synchronize() }
+            return isNew
+        }
+    }
+
+    /// Puts a staged object in the place of an unusable one, in one step.
+    func replace(_ digest: Digest, with staged: consuming StagedObject) throws(StoreError) {
+        do throws(Errno) {
+            let file: TemporaryFile
+            switch consume staged {
+            case .unnamed(let unnamed): file = try TemporaryFile(naming: unnamed, in: directory)
+            case .named(let named): file = named
+            }
+            try file.rename(to: directory.objects, StoreLayout.path(of: digest))
+        } catch {
+            throw StoreError(error, "replace an object", path: path(of: digest))
+        }
+    }
+
+    /// Deletes an object; false where it was gone. The caller holds its stripe exclusively.
+    func delete(_ digest: Digest) throws(StoreError) -> Bool {
+        try describing("delete an object", self.path(of: digest)) { () throws(Errno) in
+            try ifExists { () throws(Errno) in
+                try directory.objects.unlink(StoreLayout.path(of: digest))
+            } != nil
+        }
+    }
+}
+
+/// A new object that has no name among the objects yet.
+enum StagedObject: ~Copyable {
+    /// Known to nobody else (O_TMPFILE).
+    case unnamed(FileDescriptor)
+    /// In `tmp/`, where there are no unnamed files.
+    case named(TemporaryFile)
+
+    borrowing func withFile<Value>(
+        _ body: (borrowing FileDescriptor) throws(Errno) -> Value
+    ) throws(Errno) -> Value {
+        switch self {
+        case .unnamed(let file): try body(file)
+        case .named(let temporary): try body(temporary.file)
+        }
+    }
+}
+
+/// A new object made from a file, and what turned out to be in it.
+struct StagedCopy: ~Copyable {
+    let object: StagedObject
+    let content: Content
+}
+
+extension Directory {
+    /// Runs `body`, and once more after making the shard of `digest` where that was missing.
+    func makingShard<Value: ~Copyable>(
+        of digest: Digest, _ body: () throws(Errno) -> Value
+    ) throws(Errno) -> Value {
+        do throws(Errno) {
+            return try body()
+        } catch {
+            guard error == .noEntry else { throw error }
+            try makeDirectoryIfMissing(StoreLayout.shard(of: digest), mode: FileMode.directory)
+            return try body()
+        }
+    }
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+/// What names a value's bytes and lets a reader check them.
+package struct Content: Sendable, Hashable {
+    /// SHA-256 of the bytes: the object's name.
+    package let digest: Digest
+    /// Length in bytes.
+    package let length: Int
+    /// CRC-32C of the bytes, checked on each read: SHA-256 would cost thirty times as much there.
+    package let checksum: UInt32
+
+    package init(digest: Digest, length: Int, checksum: UInt32) {
+        self.digest = digest
+        self.length = length
+        self.checksum = checksum
+    }
+
+    /// Describes bytes in memory.
+    package init(of bytes: Span<UInt8>) {
+        self.init(
+            digest: Digest(of: bytes), length: bytes.count, checksum: CRC32C.checksum(bytes))
+    }
+}
+
+/// What the cache keeps about one key: where its value is, until when it is good, and what it is.
+///
+/// Times have a resolution of one millisecond on disk, rounded down, so that no value outlives its
+/// expiration.
+package struct Record: Sendable, Equatable {
+    package var content: Content
+    package var created: Timestamp
+    /// From this moment on the value is not given out any more; nil: never expires.
+    package var expires: Timestamp?
+    /// Sliding expiration: each access lets the value live at least this much longer; nil: it does not.
+    package var idleLifetime: Duration?
+    /// Until this moment the expired value is still given to who asks for stale values.
+    package var staleUntil: Timestamp?
+    /// What computing the value took, to about 6 per cent.
+    package var cost: Duration?
+    /// The key in clear, unless it was too long or the cache keeps digests only.
+    package var key: String?
+    package var details: RecordDetails
+
+    package init(content: Content, created: Timestamp) {
+        self.content = content
+        self.created = created
+        details = RecordDetails()
+    }
+}
+
+/// What a user may attach to a value.
+package struct RecordDetails: Sendable, Equatable {
+    /// The entity tag of RFC 9110 section 8.8.3, as the server sent it.
+    package var entityTag: String?
+    /// The Last-Modified of RFC 9110 section 8.8.2, as the server sent it.
+    package var lastModified: String?
+    package var contentType: String?
+    package var tags: [String] = []
+    package var metadata: [String: String] = [:]
+
+    package init() {}
+
+    var isEmpty: Bool { self == RecordDetails() }
+}
+
+/// How good a value still is.
+package enum Freshness: Sendable, Equatable {
+    /// To be given to everybody.
+    case fresh
+    /// Expired, to be given only to who asks for stale values.
+    case stale
+    /// To be given to nobody.
+    case expired
+}
+
+extension Record {
+    /// When the entry was last written or read, as far as `accessed`, its file's access time, tells.
+    ///
+    /// An overwrite leaves the file's time as it was, so the later of the two counts. A time that lies in
+    /// the future was set by a clock that has been put back since, and counts for nothing.
+    package func lastUse(accessed: Timestamp, now: Timestamp) -> Timestamp {
+        accessed > now ? created : max(accessed, created)
+    }
+
+    /// The moment of expiry, nil for never. Of `accessed` only a sliding expiration takes notice.
+    package func expiry(accessed: Timestamp, now: Timestamp) -> Timestamp? {
+        guard let expires else { return nil }
+        guard let idleLifetime, accessed > created, accessed <= now else { return expires }
+        return max(expires, accessed + idleLifetime)
+    }
+
+    /// How good the value is at `now`.
+    package func freshness(at now: Timestamp, accessed: Timestamp) -> Freshness {
+        guard let expiry = expiry(accessed: accessed, now: now), now >= expiry else { return .fresh }
+        guard let expires, let staleUntil else { return .expired }
+        // The stale period follows the expiry wherever accesses have moved that.
+        return now < expiry + (staleUntil - expires) ? .stale : .expired
+    }
+}

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// A record as bytes, version 1.
+///
+/// ```
+/// offset  bytes  what
+///      0      1  version: 1
+///      1      1  flags: which of the optional fields are there
+///      2     32  SHA-256 of the content
+///     34      4  check, little-endian (below)
+///     38   1…10  length of the content: a varint
+///      …      6  created: milliseconds since 1970, little-endian
+///      …   1…10  expires, as a span after created       flag 01
+///      …   1…10  idle lifetime                          flag 02; flag 04: as long as expires − created
+///      …   1…10  stale until, as a span after expires   flag 08
+///      …      1  cost of the computation                flag 10
+///      …      …  details: varint length, then items     flag 20
+///      …      …  key: UTF-8, all the rest               flag 40
+/// ```
+///
+/// A varint has 7 bits a byte, the lowest first, the top bit set on all but the last (as in LEB128). A
+/// span is a varint of twice the whole seconds, or twice the milliseconds plus one. With a key of 16
+/// bytes, a lifetime of days, a cost and a content below 256 MiB that makes 68 bytes, just what ext4
+/// keeps inside an inode of 256 bytes.
+///
+/// The check is the CRC-32C of the content, exclusive-or the CRC-32C of the digest of the key and all
+/// other bytes of the record. So a reader that has compared it with the content's checksum knows that
+/// neither the content nor the record was damaged and that the record belongs to this key.
+package enum RecordCodec {
+    static let version: UInt8 = 1
+
+    /// The longest record: what the kernel allows for one attribute, xattr(7).
+    package static let maximumSize = 65536
+
+    /// Longer keys are kept as their digest only: 1 KiB of them still fits one block beside the rest.
+    package static let longestKey = 1024
+
+    struct Flags: OptionSet {
+        let rawValue: UInt8
+        static let expires = Flags(rawValue: 0x01)
+        static let idle = Flags(rawValue: 0x02)
+        static let idleIsLifetime = Flags(rawValue: 0x04)
+        static let stale = Flags(rawValue: 0x08)
+        static let cost = Flags(rawValue: 0x10)
+        static let details = Flags(rawValue: 0x20)
+        static let key = Flags(rawValue: 0x40)
+        static let unknown = Flags(rawValue: 0x80)
+    }
+
+    /// The bytes of a record that belongs to the entry named `entry`.
+    package static func encode(_ record: Record, for entry: Digest) -> [UInt8] {
+        var writer = RecordWriter(version: version, digest: record.content.digest)
+        var flags: Flags = []
+        let created = record.created.milliseconds
+        writer.append(varint: UInt64(record.content.length))
+        writer.append(milliseconds: created)
+        if let expires = record.expires {
+            let lifetime = max(0, expires.milliseconds - created)
+            flags.insert(.expires)
+            writer.append(span: lifetime)
+            if let idle = record.idleLifetime.map({ max(1, $0.milliseconds) }) {
+                flags.insert(idle == lifetime ? .idleIsLifetime : .idle)
+                if idle != lifetime { writer.append(span: idle) }
+            }
+            if let stale = record.staleUntil {
+                flags.insert(.stale)
+                writer.append(span: max(0, stale.milliseconds - created - lifetime))
+            }
+        }
+        if let cost = record.cost {
+            flags.insert(.cost)
+            writer.append(byte: CostCode.encode(cost))
+        }
+        if !record.details.isEmpty {
+            flags.insert(.details)
+            writer.append(details: record.details)
+        }
+        if let key = record.key {
+            flags.insert(.key)
+            writer.append(text: key)
+        }
+        writer.finish(flags: flags.rawValue)
+        writer.set(check: record.content.checksum ^ check(of: writer.bytes, for: entry))
+        return writer.bytes
+    }
+
+    /// Reads what ``encode(_:for:)`` wrote; nil for anything else, whatever the bytes are.
+    ///
+    /// A damaged record that still parses yields a wrong checksum for its content, on purpose.
+    package static func decode(_ bytes: [UInt8], for entry: Digest) -> Record? {
+        guard bytes.count <= maximumSize else { return nil }
+        var reader = RecordReader(bytes)
+        guard reader.byte() == version, let flags = reader.byte().map(Flags.init),
+            !flags.contains(.unknown), let digest = reader.digest(), let stored = reader.check(),
+            let length = reader.varint().flatMap(Int.init(exactly:)), length < Int.max,
+            let created = reader.milliseconds()
+        else { return nil }
+        let checksum = stored ^ check(of: bytes, for: entry)
+        var record = Record(
+            content: Content(digest: digest, length: length, checksum: checksum),
+            created: Timestamp(milliseconds: created))
+        guard readTimes(from: &reader, flags, into: &record), readRest(from: &reader, flags, into: &record)
+        else { return nil }
+        return record
+    }
+
+    private static func readTimes(
+        from reader: inout RecordReader, _ flags: Flags, into record: inout Record
+    ) -> Bool {
+        guard flags.contains(.expires) else { return flags.isDisjoint(with: [.idle, .idleIsLifetime, .stale]) }
+        guard let lifetime = reader.span() else { return false }
+        record.expires = record.created + lifetime
+        if flags.contains(.idleIsLifetime) { record.idleLifetime = lifetime }
+        if flags.contains(.idle) {
+            guard let idle = reader.span() else { return false }
+            record.idleLifetime = idle
+        }
+        if flags.contains(.stale) {
+            guard let stale = reader.span() else { return false }
+            record.staleUntil = record.created + lifetime + stale
+        }
+        return true
+    }
+
+    private static func readRest(
+        from reader: inout RecordReader, _ flags: Flags, into record: inout Record
+    ) -> Bool {
+        if flags.contains(.cost) {
+            guard let code = reader.byte() else { return false }
+            record.cost = CostCode.decode(code)
+        }
+        if flags.contains(.details) {
+            guard let details = reader.details() else { return false }
+            record.details = details
+        }
+        if flags.contains(.key) {
+            guard let key = reader.text(reader.remaining) else { return false }
+            record.key = key
+        }
+        return reader.remaining == 0
+    }
+
+    /// CRC-32C of the entry's name and the record without its check.
+    private static func check(of bytes: [UInt8], for entry: Digest) -> UInt32 {
+        var checksum = CRC32C()
+        checksum.update(entry.bytes.span)
+        checksum.update(bytes.span.extracting(first: 34))
+        checksum.update(bytes.span.extracting(droppingFirst: 38))
+        return checksum.value
+    }
+}
+
+/// A span of time in one byte, to about 6 per cent: 5 bits of exponent, 3 of mantissa, from 64 µs to
+/// 12 days. Early recomputation (XFetch) needs no more, and the record has no room for more.
+enum CostCode {
+    static func encode(_ cost: Duration) -> UInt8 {
+        let units = UInt64(max(0, cost.saturatingNanoseconds)) / 64_000
+        guard units >= 8 else { return UInt8(units) }
+        let exponent = 63 - units.leadingZeroBitCount - 3
+        // Half a step is added before cutting, so that the error is at most half a step either way.
+        let rounded = units + (1 << exponent) / 2
+        let shift = 63 - rounded.leadingZeroBitCount - 3
+        let code = (shift + 1) << 3 | Int(rounded >> UInt64(shift) & 7)
+        return UInt8(min(code, 255))
+    }
+
+    static func decode(_ code: UInt8) -> Duration {
+        let exponent = Int(code >> 3)
+        let units = exponent == 0 ? Int64(code) : Int64(8 | code & 7) << Int64(exponent - 1)
+        return .nanoseconds(units * 64_000)
+    }
+}
+
+extension Timestamp {
+    /// Whole milliseconds since 1970, rounded down; 6 bytes hold more than a `Timestamp` does.
+    fileprivate var milliseconds: Int64 {
+        max(0, nanoseconds / 1_000_000)
+    }
+
+    fileprivate init(milliseconds: Int64) {
+        self = Timestamp(nanoseconds: 0) + .milliseconds(milliseconds)
+    }
+}
+
+extension Duration {
+    fileprivate var milliseconds: Int64 {
+        saturatingNanoseconds / 1_000_000
+    }
+}

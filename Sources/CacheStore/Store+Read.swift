@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import FoundationEssentials
+package import Platform
+
+/// A value that was found.
+package struct StoreHit<Value: ~Copyable>: ~Copyable {
+    package let value: Value
+    package let record: Record
+    package let isStale: Bool
+}
+
+extension StoreHit: Copyable where Value: Copyable {}
+extension StoreHit: Sendable where Value: Sendable & ~Copyable {}
+
+/// An entry that may be given out, without its value.
+package struct LiveEntry: Sendable {
+    package let stored: StoredEntry
+    package let record: Record
+    package let isStale: Bool
+}
+
+extension Store {
+    /// How often a read follows a record that changed under it. Each round means that another process has
+    /// published a new value and a sweep has deleted the old one in the microseconds between two calls.
+    private static let readAttempts = 16
+
+    /// The value of `key`, or nil: missing, expired, dangling or damaged.
+    ///
+    /// Takes no lock and never waits. Four system calls for a hit (`getxattrat`, `openat2`, `read`,
+    /// `close`), one or two more when the access time is due, one for a miss. A record in sidecar form
+    /// costs five more (four where the file system has no attributes).
+    package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(StoreError) -> StoreHit<Data>? {
+        try find(key, now, allowingStale) { (record) throws(StoreError) in
+            switch try objects.read(record.content) {
+            case .valid(let data): .found(data)
+            case .missing: .missing
+            case .corrupt: .corrupt
+            }
+        }
+    }
+
+    /// The same, as an open file at its start whose bytes have been checked. Memory: one chunk.
+    package func open(
+        _ key: Digest, now: Timestamp, allowingStale: Bool
+    ) throws(StoreError) -> StoreHit<FileDescriptor>? {
+        try find(key, now, allowingStale) { (record) throws(StoreError) in
+            guard let file = try objects.open(record.content.digest) else { return .missing }
+            guard try matches(file, record.content) else { return .corrupt }
+            return .found(file)
+        }
+    }
+
+    private enum Outcome<Value: ~Copyable>: ~Copyable {
+        case found(Value)
+        case missing
+        case corrupt
+    }
+
+    private func find<Value: ~Copyable>(
+        _ key: Digest, _ now: Timestamp, _ allowingStale: Bool,
+        _ read: (Record) throws(StoreError) -> Outcome<Value>
+    ) throws(StoreError) -> StoreHit<Value>? {
+        var previous: [UInt8]?
+        for _ in 0..<Self.readAttempts {
+            guard let entry = try liveEntry(key, now: now, allowingStale: allowingStale) else { break }
+            switch try read(entry.record) {
+            case .found(let value):
+                counters.add(entry.isStale ? .staleHit : .hit)
+                noteAccess(key, of: entry.record, now: now)
+                return StoreHit(value: value, record: entry.record, isStale: entry.isStale)
+            case .corrupt:
+                counters.add(.corruptObject)
+                discard(key, entry.stored, entry.record.content)
+                counters.add(.miss)
+                return nil
+            case .missing:
+                if previous == entry.stored.bytes {
+                    counters.add(.dangling)
+                    counters.add(.miss)
+                    return nil
+                }
+                previous = entry.stored.bytes
+            }
+        }
+        counters.add(.miss)
+        return nil
+    }
+
+    /// The entry of `key`, if it may be given out at `now`. One system call; one more for a sliding
+    /// expiration whose first date has passed.
+    package func liveEntry(
+        _ key: Digest, now: Timestamp, allowingStale: Bool
+    ) throws(StoreError) -> LiveEntry? {
+        guard let stored = try entries.read(key) else { return nil }
+        guard let record = stored.record else {
+            counters.add(.corruptRecord)
+            return nil
+        }
+        switch try freshness(of: record, key, now) {
+        case .fresh: return LiveEntry(stored: stored, record: record, isStale: false)
+        case .stale where allowingStale: return LiveEntry(stored: stored, record: record, isStale: true)
+        case .stale, .expired: return nil
+        }
+    }
+
+    private func freshness(of record: Record, _ key: Digest, _ now: Timestamp) throws(StoreError) -> Freshness {
+        let freshness = record.freshness(at: now, accessed: .distantPast)
+        // Only accesses can have prolonged it now, and those are told by the file's time.
+        guard freshness != .fresh, record.idleLifetime != nil else { return freshness }
+        guard let status = try entries.status(of: key) else { return .expired }
+        return record.freshness(at: now, accessed: status.accessed)
+    }
+
+    /// Whether the file's bytes are those that the record promises; leaves it at its start.
+    private func matches(
+        _ file: borrowing FileDescriptor, _ content: Content
+    ) throws(StoreError) -> Bool {
+        try describing("read an object", objects.path(of: content.digest)) { () throws(Errno) in
+            guard try file.status().size == Int64(content.length) else { return false }
+            var checksum = CRC32C()
+            try file.forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in checksum.update(chunk) }
+            try file.rewind()
+            return checksum.value == content.checksum
+        }
+    }
+
+    /// Content by its digest, checked against it; nil where it is missing or damaged.
+    ///
+    /// `openat2`, `fstat`, `read`, `close`.
+    package func data(for digest: Digest) throws(StoreError) -> Data? {
+        guard let file = try objects.open(digest) else { return nil }
+        let data = try describing("read an object", objects.path(of: digest)) { () throws(Errno) in
+            try file.readExactly(Int(try file.status().size))
+        }
+        guard let data, Digest(of: data.span) == digest else {
+            counters.add(.corruptObject)
+            return nil
+        }
+        return data
+    }
+}
+
+/// What an operation that depends on the present value saw.
+package struct Observation: Sendable {
+    /// The entry's record, also one that has expired or names nothing.
+    package let stored: StoredEntry?
+    /// The value, as a get would give it.
+    package let value: Data?
+}
+
+extension Store {
+    /// The value of `key` together with the record that a later write can be made to depend on.
+    package func observe(_ key: Digest, now: Timestamp) throws(StoreError) -> Observation {
+        guard let stored = try entries.read(key) else { return Observation(stored: nil, value: nil) }
+        guard let record = stored.record, try freshness(of: record, key, now) == .fresh,
+            case .valid(let data) = try objects.read(record.content)
+        else { return Observation(stored: stored, value: nil) }
+        return Observation(stored: stored, value: data)
+    }
+}

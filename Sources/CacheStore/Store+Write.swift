@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+/// On what a record is published.
+enum Precondition {
+    /// Whatever is there.
+    case none
+    /// The entry's record still has these bytes; nil: there still is no entry.
+    case unchanged([UInt8]?)
+}
+
+/// How publishing ended.
+package enum PublishOutcome: Sendable {
+    case published
+    /// The precondition no longer held.
+    case conflict
+    /// The record names an object that is gone, and there were no bytes to make it from.
+    case objectMissing
+}
+
+extension Store {
+    /// Stores `bytes` under `key`, replacing what was there.
+    ///
+    /// Once this has returned every read that starts afterwards, in any process, gets the value, until
+    /// it is replaced, removed, expires or is evicted.
+    ///
+    /// System calls for equal content over an existing entry: 7 (two locks and unlocks, `utimensat`,
+    /// `fstatat`, `setxattrat`). New content adds 8: looking in vain, creating, writing, linking and
+    /// closing the object, and a second turn with the stripe; a new entry adds 5.
+    package func put(_ bytes: Span<UInt8>, for key: Digest, _ record: Record) throws(StoreError) {
+        _ = try publish(record, for: key, bytes, if: .none)
+        counters.add(.put)
+    }
+
+    /// Stores a file's bytes, from its offset to its end. `describe` makes the record of what arrived.
+    package func put(
+        copying source: borrowing FileDescriptor, for key: Digest, _ describe: (Content) -> Record
+    ) throws(StoreError) -> Record {
+        let staged = try objects.stage(copying: source)
+        let record = describe(staged.content)
+        _ = try publish(record, for: key, staged: staged.object, if: .none)
+        counters.add(.put)
+        return record
+    }
+
+    /// Stores `bytes` only if the entry is still as `observed` (nil: absent). False: it is not.
+    package func put(
+        _ bytes: Span<UInt8>, for key: Digest, _ record: Record, ifStill observed: StoredEntry?
+    ) throws(StoreError) -> Bool {
+        let outcome = try publish(record, for: key, bytes, if: .unchanged(observed?.bytes))
+        guard outcome == .published else { return false }
+        counters.add(.put)
+        return true
+    }
+
+    /// Gives the entry another record of the same content, if it is still as `observed`. Counts as an
+    /// access at `now`.
+    package func rewrite(
+        _ record: Record, for key: Digest, ifStill observed: StoredEntry, now: Timestamp
+    ) throws(StoreError) -> PublishOutcome {
+        try publish(record, for: key, accessed: now, if: .unchanged(observed.bytes))
+    }
+
+    /// Publishes with bytes in memory, which are written out only where no object has them yet.
+    private func publish(
+        _ record: Record, for key: Digest, _ bytes: Span<UInt8>, if precondition: Precondition
+    ) throws(StoreError) -> PublishOutcome {
+        while true {
+            let outcome = try publish(record, for: key, accessed: record.created, if: precondition)
+            if outcome != .objectMissing { return outcome }
+            let staged = try objects.stage(bytes)
+            let retried = try publish(record, for: key, staged: staged, if: precondition)
+            if retried != .objectMissing { return retried }
+        }
+    }
+
+    /// Publishes a record of an object that must exist already.
+    private func publish(
+        _ record: Record, for key: Digest, accessed: Timestamp, if precondition: Precondition
+    ) throws(StoreError) -> PublishOutcome {
+        let bytes = RecordCodec.encode(record, for: key)
+        return try objectStripes.withLock(.shared, of: record.content.digest) { () throws(StoreError) in
+            guard try objects.touch(record.content) == .present else { return .objectMissing }
+            return try writeEntry(bytes, for: key, accessed, if: precondition)
+        }
+    }
+
+    /// Publishes an object and its record. Nothing is written to disk while the stripe is held: that has
+    /// been done, so it is held for microseconds however large the value is.
+    private func publish(
+        _ record: Record, for key: Digest, staged: consuming StagedObject, if precondition: Precondition
+    ) throws(StoreError) -> PublishOutcome {
+        let bytes = RecordCodec.encode(record, for: key)
+        let digest = record.content.digest
+        var staged = Optional(staged)
+        return try objectStripes.withLock(.shared, of: digest) { () throws(StoreError) in
+            try establish(record.content, &staged)
+            return try writeEntry(bytes, for: key, record.created, if: precondition)
+        }
+    }
+
+    /// Sees to it that the object exists and that no sweep under way deletes it. The stripe is held
+    /// shared, so no sweep can delete it between a look and the next.
+    private func establish(
+        _ content: Content, _ staged: inout StagedObject?
+    ) throws(StoreError) {
+        guard let object = staged.take() else { return }
+        if try objects.publish(object, as: content.digest) { return }
+        // Somebody else has stored it meanwhile. Only by hand can it be gone again.
+        if try objects.touch(content) == .present { return }
+        try objects.replace(content.digest, with: object)
+    }
+
+    private func writeEntry(
+        _ bytes: [UInt8], for key: Digest, _ accessed: Timestamp, if precondition: Precondition
+    ) throws(StoreError) -> PublishOutcome {
+        switch precondition {
+        case .none:
+            return try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
+                try entries.write(bytes, for: key, accessed: accessed)
+                return .published
+            }
+        case .unchanged(let expected):
+            return try entryStripes.withLock(.exclusive, of: key) { () throws(StoreError) in
+                guard try entries.read(key)?.bytes == expected else { return .conflict }
+                try entries.write(bytes, for: key, accessed: accessed)
+                return .published
+            }
+        }
+    }
+
+    /// Removes the entry of `key`; false where there was none. The object stays until a sweep finds that
+    /// no entry names it. Three system calls.
+    package func remove(_ key: Digest) throws(StoreError) -> Bool {
+        let isRemoved = try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
+            try entries.delete(key)
+        }
+        if isRemoved { counters.add(.removal) }
+        return isRemoved
+    }
+
+    /// Counts as an access now. False where there is no such entry. Three system calls.
+    package func touch(_ key: Digest, now: Timestamp) throws(StoreError) -> Bool {
+        try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
+            try entries.setAccessTime(of: key, to: now)
+        }
+    }
+}

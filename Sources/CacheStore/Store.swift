@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// How a store is opened.
+package struct StoreOptions: Sendable {
+    package var recordForm: RecordForm = .attribute
+    /// Whether a put reaches the medium before it returns. Without it a power cut may lose or damage
+    /// values, which reading then finds out and treats as misses.
+    package var isDurable = false
+    /// How old an access time on disk may be before a hit renews it.
+    package var accessGranularity: Duration = Store.defaultAccessGranularity
+
+    package init() {}
+}
+
+/// A cache directory shared by processes: objects, entries, and the protocol that keeps them consistent.
+///
+/// Synchronous, and safe to use from any number of threads and processes, each of which may be killed at
+/// any instruction. Time is told by the caller.
+///
+/// The protocol in three sentences. A put makes its object exist, or raises the change time of the one
+/// that does, and then publishes the entry, all under the object's stripe held shared. A sweep takes a
+/// time stamp, then each object stripe exclusively once, then reads all entries; it deletes an object
+/// that no entry named if, looked at again under its stripe held exclusively, it has not changed since
+/// the stamp. Readers take no lock: they read the record, then the object, and where that is gone the
+/// record once more.
+package final class Store: Sendable {
+    /// 1/16 of an hour: the error of the eviction order is at most that, far below the hours and days
+    /// after which anything is trimmed, and a hot key costs one extra call every four minutes. In
+    /// simulation refreshing only what is older than half the cache's turnover loses 0.1 points of hit
+    /// ratio. A sliding expiration narrows it to 1/16 of its lifetime.
+    package static let defaultAccessGranularity: Duration = .seconds(3600) / 16
+
+    package let directory: StoreDirectory
+    package let objects: ObjectStore
+    package let entries: EntryStore
+    package let counters = StoreCounters()
+    let objectStripes: Stripes
+    let entryStripes: Stripes
+    private let accessGranularity: Duration
+    private let accessNotes = Locked(AccessNotes())
+
+    /// Opens the cache at `path`, creating it where there is nothing.
+    package init(at path: String, options: StoreOptions = StoreOptions()) throws(StoreError) {
+        directory = try StoreDirectory(opening: path)
+        objects = ObjectStore(in: directory, isDurable: options.isDurable)
+        entries = EntryStore(in: directory, form: options.recordForm, isDurable: options.isDurable)
+        objectStripes = Stripes(.object, in: directory)
+        entryStripes = Stripes(.entry, in: directory)
+        accessGranularity = options.accessGranularity
+    }
+
+    /// Sees to the access time of an entry that was just hit.
+    ///
+    /// No call while the time seen last is recent enough, one to look at it otherwise, and one to set it.
+    /// A failure costs a place in the eviction order and nothing else, so it is counted, not thrown.
+    func noteAccess(_ key: Digest, of record: Record, now: Timestamp) {
+        let granularity = min(accessGranularity, record.idleLifetime.map { $0 / 16 } ?? accessGranularity)
+        let isRecent = accessNotes.withLock { $0.isRecent(key, now: now, granularity: granularity) }
+        if isRecent || !directory.isWritable { return }
+        do throws(StoreError) {
+            guard let status = try entries.status(of: key) else { return }
+            var accessed = status.accessed
+            if !AccessNotes.isRecent(accessed, now: now, granularity: granularity) {
+                guard try entries.setAccessTime(of: key, to: now) else { return }
+                accessed = now
+            }
+            accessNotes.withLock { $0.note(key, accessed: accessed) }
+        } catch {
+            counters.add(.accessFailure)
+        }
+    }
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+/// In which of its two forms a record is written. Both are always understood.
+package enum RecordForm: Sendable, Equatable {
+    /// The extended attribute `user.dc` of an otherwise empty file.
+    case attribute
+    /// The contents of the file.
+    case sidecar
+}
+
+/// Permission bits of what the cache makes: the owner's only (the umask can take away, never add).
+enum FileMode {
+    static let directory: UInt32 = 0o700
+    static let file: UInt32 = 0o600
+    /// Objects never change, so nobody may write them, not even their owner by mistake.
+    static let object: UInt32 = 0o400
+}
+
+/// An open cache directory: its parts, and what its file system can do.
+///
+/// Opening costs about twenty system calls, however much the directory holds; nothing is scanned.
+package final class StoreDirectory: Sendable {
+    /// As the user gave it.
+    package let path: String
+    package let capabilities: Capabilities
+    package let root: Directory
+    let objects: Directory
+    let entries: Directory
+    let locks: Directory
+    /// False where the file system or the permissions allow no writing: then only reading works.
+    package let isWritable: Bool
+
+    /// Opens the cache at `path`, creating it and the directories above it where they are missing.
+    ///
+    /// - Throws: ``StoreError/Code/notACache`` for a directory that holds anything else,
+    ///   ``StoreError/Code/newerFormat``, and what the file system says.
+    package init(opening path: String) throws(StoreError) {
+        self.path = path
+        let setup = StoreSetup(path: path)
+        root = try setup.openRoot()
+        try setup.prepare(root)
+        objects = try setup.openPart(StoreLayout.objects, of: root)
+        entries = try setup.openPart(StoreLayout.entries, of: root)
+        locks = try setup.openPart(StoreLayout.locks, of: root)
+        (capabilities, isWritable) = try setup.probe(locks)
+    }
+
+    /// Whether the path still leads to this directory, and not to nothing or another one.
+    package func isCurrent() throws(StoreError) -> Bool {
+        try describing("look at the cache directory", path) { () throws(Errno) in
+            let identity = try root.descriptor.status().identity
+            let present = try ifExists { () throws(Errno) in
+                try Directory(opening: path).descriptor.status().identity
+            }
+            return present == identity
+        }
+    }
+}
+
+/// What a directory's file system can do, found by trying once when it is opened.
+package struct Capabilities: Sendable, Equatable {
+    /// Whether files can have extended attributes of the user's.
+    package var attributes: Bool
+    /// Whether there are files without a name (O_TMPFILE) that can be given one later.
+    package var unnamedFiles: Bool
+}

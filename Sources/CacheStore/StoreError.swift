@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+/// What went wrong on disk. A missing, expired or corrupt entry is none of these, but a miss.
+package struct StoreError: Error, Sendable, Equatable {
+    /// What kind of trouble it is, which decides what the user can do about it.
+    package enum Code: Sendable, Equatable {
+        /// The directory holds other files and no cache.
+        case notACache
+        /// The directory was made by a newer version.
+        case newerFormat
+        /// The path exists and is no directory.
+        case notADirectory
+        /// The directory was deleted or moved away while open.
+        case vanished
+        /// The file system is full, or the user's quota is.
+        case noSpace
+        /// The process may not do this.
+        case permissionDenied
+        /// The file system is mounted for reading only.
+        case readOnly
+        /// A lock was not to be had in time.
+        case busy
+        /// What was asked for can't be stored.
+        case invalidArgument
+        /// The kernel reported any other error.
+        case inputOutput
+    }
+
+    package let code: Code
+    /// What was being done: "write an object".
+    package let operation: String
+    package let path: String
+    /// The kernel's error, where one is behind it.
+    package let errno: Errno?
+
+    package init(_ code: Code, _ operation: String, path: String, errno: Errno? = nil) {
+        self.code = code
+        self.operation = operation
+        self.path = path
+        self.errno = errno
+    }
+
+    /// Sorts a failed system call by what the user can do about it.
+    package init(_ errno: Errno, _ operation: String, path: String) {
+        let code: Code =
+            switch errno {
+            case .noSpace, .quotaExceeded, .fileTooLarge: .noSpace
+            case .accessDenied, .notPermitted: .permissionDenied
+            case .readOnlyFileSystem: .readOnly
+            case .timedOut: .busy
+            case .notDirectory: .notADirectory
+            default: .inputOutput
+            }
+        self.init(code, operation, path: path, errno: errno)
+    }
+}
+
+/// Runs system calls, and says of a failure what was being done to which path.
+func describing<Value: ~Copyable>(
+    _ operation: @autoclosure () -> String,
+    _ path: @autoclosure () -> String,
+    _ body: () throws(Errno) -> Value
+) throws(StoreError) -> Value {
+    do throws(Errno) {
+        return try body()
+    } catch {
+        throw StoreError(error, operation(), path: path())
+    }
+}

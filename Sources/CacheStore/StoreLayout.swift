@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+/// The names of everything inside a cache directory.
+///
+/// ```
+/// CACHEDIR.TAG  README  format
+/// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
+/// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
+/// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/format
+/// tmp/               (only where something can't be published from an unnamed file)
+/// ```
+package enum StoreLayout {
+    package static let objects: RelativePath = "objects"
+    package static let entries: RelativePath = "entries"
+    package static let locks: RelativePath = "locks"
+    package static let temporaries: RelativePath = "tmp"
+    static let format: RelativePath = "format"
+    static let cacheDirectoryTag: RelativePath = "CACHEDIR.TAG"
+    static let readme: RelativePath = "README"
+    static let formatLock: RelativePath = "format"
+    package static let janitorLock: RelativePath = "janitor"
+
+    /// The version of this layout. A directory with a higher one is refused.
+    package static let formatVersion = 1
+
+    /// The extended attribute that holds an entry's record. Short: the name shares the inode's room
+    /// with the value, of which this one leaves 68 bytes on ext4 with inodes of 256 bytes.
+    static let recordAttribute: StaticString = "user.dc"
+
+    /// Stripes of each kind; chosen by the leading 6 bits of a digest.
+    package static let stripeCount = 64
+
+    /// What a newcomer to the directory reads.
+    static let readmeText = """
+        This directory is a cache that several processes share, kept by diskcache.
+        Deleting it is safe while nothing uses it; `diskcache clear` empties it at any time.
+
+        """
+
+    /// The signature that makes backup tools skip the directory, https://bford.info/cachedir/
+    static let cacheDirectoryTagText = """
+        Signature: 8a477f597d28d172789f06886806bc55
+        # This directory is a cache made by diskcache: backups can leave it out.
+
+        """
+
+    /// Where a digest's file is inside `objects` or `entries`: `ab/ab12…`.
+    package static func path(of digest: Digest) -> RelativePath {
+        var path = shard(of: digest)
+        path.append(UInt8(ascii: "/"))
+        digest.appendHexadecimal(0..<32, to: &path)
+        return path
+    }
+
+    /// The directory of a digest's file: its first two digits, so that no directory grows too long.
+    static func shard(of digest: Digest) -> RelativePath {
+        var path = RelativePath()
+        digest.appendHexadecimal(0..<1, to: &path)
+        return path
+    }
+
+    /// The names of all 256 shards, `00` to `ff`.
+    static let shards: [RelativePath] = (0..<256).map { byte in
+        var bytes = InlineArray<32, UInt8>(repeating: 0)
+        bytes[0] = UInt8(byte)
+        return shard(of: Digest(bytes: bytes))
+    }
+
+    /// Names that a directory half set up may hold; with any other, it is somebody else's.
+    static let ownNames: Set<String> = [
+        "CACHEDIR.TAG", "README", "format", "config.json", "control", "objects", "entries", "locks", "tmp",
+    ]
+}

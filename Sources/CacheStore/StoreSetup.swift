@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// Creating a cache directory, recognising one, and finding out what its file system can do.
+///
+/// Several processes may do this at once, and any may be killed half way. The order makes that safe:
+/// `locks/format` comes first and marks the directory as ours, the `format` file comes last and says
+/// that all the rest is there.
+struct StoreSetup {
+    let path: String
+
+    /// How long one process waits for another that is setting up the same directory, which takes
+    /// milliseconds.
+    private static let patience: Duration = .seconds(10)
+
+    /// Opens the root, and makes it and what is above it where missing. Symbolic links on the way to it
+    /// are the user's and are followed; below it none is.
+    func openRoot() throws(StoreError) -> Directory {
+        do throws(Errno) {
+            return try Directory(opening: path)
+        } catch {
+            guard error == .noEntry else { throw StoreError(error, "open the cache directory", path: path) }
+        }
+        try makeDirectories(upTo: path)
+        return try describing("open the cache directory", path) { () throws(Errno) in
+            try Directory(opening: path)
+        }
+    }
+
+    private func makeDirectories(upTo path: String) throws(StoreError) {
+        do throws(Errno) {
+            try Directory.make(path, mode: FileMode.directory)
+        } catch {
+            if error == .exists { return }
+            let parent = path.split(separator: "/", omittingEmptySubsequences: true).dropLast()
+            guard error == .noEntry, !parent.isEmpty else {
+                throw StoreError(error, "create the cache directory", path: path)
+            }
+            try makeDirectories(upTo: (path.hasPrefix("/") ? "/" : "") + parent.joined(separator: "/"))
+            try describing("create the cache directory", path) { () throws(Errno) in
+                do throws(Errno) {
+                    try Directory.make(path, mode: FileMode.directory)
+                } catch {
+                    if error != .exists { throw error }
+                }
+            }
+        }
+    }
+
+    /// Opens one of the directories inside, which must be a directory and no link.
+    func openPart(_ name: RelativePath, of root: borrowing Directory) throws(StoreError) -> Directory {
+        try describing("open a part of the cache", "\(path)/\(name)") { () throws(Errno) in
+            try root.openDirectory(name)
+        }
+    }
+
+    /// Makes sure that this is a cache of a version that we know, setting up an empty directory.
+    func prepare(_ root: borrowing Directory) throws(StoreError) {
+        if try isFormatted(root) { return }
+        try checkOwnership(of: root)
+        try makePart(StoreLayout.locks, in: root)
+        let locks = try openPart(StoreLayout.locks, of: root)
+        let lock = try describing("lock", "\(path)/locks/format") { () throws(Errno) in
+            try LockFile.acquire(StoreLayout.formatLock, in: locks, patience: Self.patience)
+        }
+        guard let lock else {
+            throw StoreError(.busy, "set up the cache directory", path: path, errno: .timedOut)
+        }
+        if try !isFormatted(root) { try setUp(root) }
+        lock.release()
+    }
+
+    /// False: there is no format file yet.
+    private func isFormatted(_ root: borrowing Directory) throws(StoreError) -> Bool {
+        let bytes = try describing("read", "\(path)/format") { () throws(Errno) in
+            try ifExists { () throws(Errno) in
+                try root.open(StoreLayout.format, .readOnly).readToEnd(limit: 256)
+            }
+        }
+        guard let bytes else { return false }
+        let words = String(decoding: bytes ?? [], as: UTF8.self).split(whereSeparator: \.isWhitespace)
+        guard words.count == 2, words[0] == "diskcache", let version = Int(words[1]), version > 0 else {
+            throw StoreError(.notACache, "recognise the format file", path: "\(path)/format")
+        }
+        guard version <= StoreLayout.formatVersion else {
+            throw StoreError(.newerFormat, "open format \(version)", path: path)
+        }
+        return true
+    }
+
+    /// Refuses a directory that holds anything of somebody else's: nothing of theirs must be mixed with a
+    /// cache, which deletes files for a living.
+    private func checkOwnership(of root: borrowing Directory) throws(StoreError) {
+        let names = try describing("list", path) { () throws(Errno) in try root.names() }
+        if names.isEmpty { return }
+        // What another process, alive or killed, has begun: it made `locks` first, and the rest only
+        // after `locks/format`.
+        let locks = try describing("list", "\(path)/locks") { () throws(Errno) in
+            try ifExists { () throws(Errno) in try root.openDirectory(StoreLayout.locks).names() }
+        }
+        let isBegun = locks.map { $0.contains("format") || ($0.isEmpty && names == ["locks"]) } ?? false
+        let foreign = names.filter { !StoreLayout.ownNames.contains($0) }.sorted()
+        guard isBegun, foreign.isEmpty else {
+            throw StoreError(.notACache, "use a directory that holds other files", path: path)
+        }
+    }
+
+    private func makePart(_ name: RelativePath, in root: borrowing Directory) throws(StoreError) {
+        try describing("create", "\(path)/\(name)") { () throws(Errno) in
+            try root.makeDirectoryIfMissing(name, mode: FileMode.directory)
+        }
+    }
+
+    private func setUp(_ root: borrowing Directory) throws(StoreError) {
+        try makePart(StoreLayout.objects, in: root)
+        try makePart(StoreLayout.entries, in: root)
+        try makePart(StoreLayout.temporaries, in: root)
+        try write(StoreLayout.readmeText, to: StoreLayout.readme, in: root)
+        try write(StoreLayout.cacheDirectoryTagText, to: StoreLayout.cacheDirectoryTag, in: root)
+        try write("diskcache \(StoreLayout.formatVersion)\n", to: StoreLayout.format, in: root)
+    }
+
+    /// Writes one of the small files whole or not at all: under another name first.
+    private func write(
+        _ text: String, to name: RelativePath, in root: borrowing Directory
+    ) throws(StoreError) {
+        try describing("write", "\(path)/\(name)") { () throws(Errno) in
+            let temporaries = try root.openDirectory(StoreLayout.temporaries)
+            let draft = RelativePath("setup-\(name)")
+            let file = try temporaries.open(
+                draft, [.writeOnly, .create, .truncate], mode: FileMode.file)
+            try file.writeAll(text.utf8Span.span)
+            try temporaries.rename(draft, to: root, name)
+        }
+    }
+
+    /// Finds out on a file without a name what the file system can do, and whether it can be written.
+    func probe(_ locks: borrowing Directory) throws(StoreError) -> (Capabilities, isWritable: Bool) {
+        do throws(Errno) {
+            let file = try locks.open(".", [.readWrite, .temporary], mode: FileMode.file)
+            let attributes = try hasAttributes(file)
+            return (Capabilities(attributes: attributes, unnamedFiles: Directory.canLinkUnnamed), true)
+        } catch {
+            switch error {
+            case .readOnlyFileSystem, .accessDenied:
+                // Attributes are looked for in any case: who can't write may still read.
+                return (Capabilities(attributes: true, unnamedFiles: false), false)
+            case .notSupported, .isDirectory, .invalidArgument:
+                return try probeNamed(locks)
+            case .noSpace, .quotaExceeded:
+                // A full disk must not keep anybody from reading; what can't be had fails by itself.
+                return (Capabilities(attributes: true, unnamedFiles: Directory.canLinkUnnamed), true)
+            default:
+                throw StoreError(error, "probe the file system", path: path)
+            }
+        }
+    }
+
+    /// The same where there are no such files, on the lock file of the set-up.
+    private func probeNamed(
+        _ locks: borrowing Directory
+    ) throws(StoreError) -> (Capabilities, isWritable: Bool) {
+        try describing("probe the file system", path) { () throws(Errno) in
+            let file = try locks.open(StoreLayout.formatLock, [.readWrite, .create], mode: FileMode.file)
+            return (Capabilities(attributes: try hasAttributes(file), unnamedFiles: false), true)
+        }
+    }
+
+    private func hasAttributes(_ file: borrowing FileDescriptor) throws(Errno) -> Bool {
+        let value: [UInt8] = [1]
+        do throws(Errno) {
+            try file.setAttribute(StoreLayout.recordAttribute, to: value.span)
+            return true
+        } catch {
+            if error == .notSupported || error == .notPermitted { return false }
+            // No room just now says nothing about tomorrow.
+            if error == .noSpace || error == .quotaExceeded { return true }
+            throw error
+        }
+    }
+}

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// The 64 locks of one kind, `object-00…3f` or `entry-00…3f`, each for the digests that share 6 leading bits.
+///
+/// Order between the kinds: object before entry; two stripes of one kind are never held together. Their
+/// files are created when first used and never unlinked: a lock file that is replaced has two holders.
+package final class Stripes: Sendable {
+    /// What a stripe guards, and the beginning of its file's name.
+    package enum Kind: String, Sendable {
+        case object, entry
+    }
+
+    /// How long a writer waits for a stripe. Holders keep them for microseconds; only one that is stopped
+    /// (SIGSTOP, a debugger) makes anybody wait so long, and then an error is better than a hang.
+    static let writerPatience: Duration = .seconds(10)
+
+    private let kind: Kind
+    private let directory: StoreDirectory
+    private let locks: [Locked<FileLock?>.Box]
+
+    init(_ kind: Kind, in directory: StoreDirectory) {
+        self.kind = kind
+        self.directory = directory
+        locks = (0..<StoreLayout.stripeCount).map { _ in Locked<FileLock?>.Box(nil) }
+    }
+
+    /// Runs `body` while the stripe of `digest` is held. Two `flock` calls, fewer beside other sharers.
+    ///
+    /// - Throws: ``StoreError/Code/busy`` when it was not to be had within `patience`.
+    func withLock<Value: ~Copyable>(
+        _ mode: LockMode, of digest: Digest, patience: Duration = Stripes.writerPatience,
+        _ body: () throws(StoreError) -> Value
+    ) throws(StoreError) -> Value {
+        let lock = try lock(of: digest.stripe)
+        try describing("lock", self.path(of: digest.stripe)) { () throws(Errno) in
+            try lock.lock(mode, patience: patience)
+        }
+        defer { lock.unlock(mode) }
+        return try body()
+    }
+
+    /// Takes each stripe exclusively once and lets it go: whoever held one when this began has let it go
+    /// when this returns. The stripes that were not to be had within `patience` are returned.
+    func barrier(patience: Duration) throws(StoreError) -> Set<Int> {
+        var skipped: Set<Int> = []
+        for stripe in 0..<StoreLayout.stripeCount {
+            var bytes = InlineArray<32, UInt8>(repeating: 0)
+            bytes[0] = UInt8(stripe << 2)
+            do throws(StoreError) {
+                try withLock(.exclusive, of: Digest(bytes: bytes), patience: patience) {}
+            } catch {
+                guard error.code == .busy else { throw error }
+                skipped.insert(stripe)
+            }
+        }
+        return skipped
+    }
+
+    private func lock(of stripe: Int) throws(StoreError) -> FileLock {
+        try locks[stripe].value.withLock { (lock) throws(StoreError) in
+            if let lock { return lock }
+            let opened = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
+                FileLock(
+                    owning: try directory.locks.open(
+                        name(of: stripe), [.readWrite, .create], mode: FileMode.file))
+            }
+            lock = opened
+            return opened
+        }
+    }
+
+    private func name(of stripe: Int) -> RelativePath {
+        let digits = String(stripe, radix: 16)
+        return RelativePath("\(kind.rawValue)-\(digits.count < 2 ? "0" : "")\(digits)")
+    }
+
+    private func path(of stripe: Int) -> String {
+        "\(directory.path)/\(StoreLayout.locks)/\(name(of: stripe))"
+    }
+}

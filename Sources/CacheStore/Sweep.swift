@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+/// What one sweep is to do.
+package struct SweepRequest: Sendable {
+    package var limits = SweepLimits()
+    /// Only entries past their expiration, with the objects that this sets free, and leftovers in `tmp`.
+    package var expiredOnly = false
+    /// Decide everything and delete nothing.
+    package var isDryRun = false
+    /// How long to wait while another process sweeps; zero: not at all.
+    package var patience: Duration = .seconds(60)
+
+    package init() {}
+}
+
+/// How many of a kind, and the bytes on disk that they take.
+package struct SweepTally: Sendable, Equatable {
+    package var count = 0
+    package var bytes: Int64 = 0
+
+    package init() {}
+
+    mutating func add(_ size: Int64) {
+        count += 1
+        bytes += size
+    }
+}
+
+/// What a sweep did, or in a dry run would have done.
+package struct SweepReport: Sendable {
+    /// Entries removed, and orphans and temporaries deleted, by reason. The bytes of an entry include its
+    /// object's where no other entry shares that.
+    package var removed: [SweepReason: SweepTally] = [:]
+    /// What is left: entries with their own bytes, objects with theirs.
+    package var entries = SweepTally()
+    package var objects = SweepTally()
+    /// Entries and objects that somebody used or changed while they were about to go: they stay.
+    package var spared = 0
+    /// Stripes whose lock was not to be had, because a holder is stopped: what they guard was left alone.
+    package var skippedStripes: [String] = []
+    package var unrecognised: [UnrecognisedFile] = []
+
+    package init() {}
+}
+
+/// How far a sweep or a verification is.
+package struct SweepProgress: Sendable {
+    /// What is being done.
+    package enum Phase: String, Sendable {
+        case waiting = "waiting for other writers"
+        case scanning = "scanning"
+        case deleting = "deleting"
+        case verifying = "verifying"
+    }
+
+    package let phase: Phase
+    package let done: Int
+    package let total: Int
+}
+
+/// One sweep: mark by reading all entries, plan, delete.
+///
+/// Safe beside any number of readers, writers and other sweeps; a kill at any instant leaves the rest to
+/// the next. Holds each stripe only while it deletes one thing.
+package struct Sweep {
+    /// How long to wait for one stripe. Writers hold them for microseconds: whoever is not gone after a
+    /// second is stopped, and everything else must not wait for him.
+    static let stripePatience: Duration = .seconds(1)
+
+    private let store: Store
+    private let request: SweepRequest
+    private let now: Timestamp
+    private let progress: (SweepProgress) -> Void
+    private let scan: StoreScan
+    private var report = SweepReport()
+    private var entries: [ScannedEntry] = []
+    private var objects: [ScannedObject] = []
+    /// Entries that name an object, as far as they are not deleted.
+    private var references: [Digest: Int] = [:]
+    /// Why the last entry that named an object was deleted.
+    private var freed: [Digest: SweepReason] = [:]
+
+    /// Sweeps `store` as it is at `now`. `progress` is called now and then.
+    ///
+    /// - Throws: ``StoreError/Code/busy`` where another sweep did not end within the request's patience.
+    /// - Complexity: O(*n*) in entries and objects: two system calls for each of the former and one for
+    ///   each of the latter, five for each that is deleted. About 300 bytes of memory an entry.
+    package static func run(
+        _ request: SweepRequest, on store: Store, now: Timestamp,
+        progress: @escaping (SweepProgress) -> Void = { _ in }
+    ) throws(StoreError) -> SweepReport {
+        let path = "\(store.directory.path)/\(StoreLayout.locks)/\(StoreLayout.janitorLock)"
+        let lock = try describing("lock", path) { () throws(Errno) in
+            try LockFile.acquire(
+                StoreLayout.janitorLock, in: store.directory.locks, patience: request.patience)
+        }
+        guard let lock else { throw StoreError(.busy, "sweep", path: path, errno: .timedOut) }
+        var sweep = Sweep(
+            store: store, request: request, now: now, progress: progress, scan: StoreScan(of: store))
+        try sweep.run(under: lock)
+        return sweep.report
+    }
+
+    /// The order matters: the stamp before the barrier, the barrier before the entries are read, and the
+    /// entries before the objects are listed. See ``Store``.
+    private mutating func run(under lock: borrowing LockFile) throws(StoreError) {
+        try deleteStaleTemporaries()
+        progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
+        let stamp = try fileSystemTime(by: lock)
+        let skipped = try store.objectStripes.barrier(patience: Self.stripePatience)
+        report.skippedStripes = skipped.sorted().map { "object-" + String($0, radix: 16) }
+        try scanEntries()
+        try scanObjects()
+        var limits = SweepLimits()
+        if !request.expiredOnly { limits = request.limits }
+        let plan = SweepPlan(entries: entries, objects: objects, limits: limits, now: now)
+        // A clock that was put back meanwhile has dated later touches before the stamp.
+        let isClockSteady = try describing("take a time stamp", store.directory.path) { () throws(Errno) in
+            try lock.descriptor.touched() >= stamp
+        }
+        try deleteEntries(plan.removals.filter { !request.expiredOnly || $0.reason == .expired })
+        guard isClockSteady else { return }
+        try deleteObjects(changedBefore: stamp, except: skipped)
+    }
+
+    /// The present as the file system dates changes, taken from a file of ours: kernel times lag the
+    /// clock by up to a tick.
+    ///
+    /// Waits for the tick to change, so that everything that was done before the sweep began is older
+    /// than the stamp, and one sweep leaves nothing of it.
+    private func fileSystemTime(by lock: borrowing LockFile) throws(StoreError) -> Timestamp {
+        try describing("take a time stamp", store.directory.path) { () throws(Errno) in
+            let start = try lock.descriptor.touched()
+            let deadline = ContinuousClock.now + Self.longestTick
+            while true {
+                let stamp = try lock.descriptor.touched()
+                // Past the deadline the clock must have been put back; an early stamp spares too much,
+                // which is safe.
+                if stamp > start || ContinuousClock.now > deadline { return stamp }
+                sleepThread(for: .microseconds(500))
+            }
+        }
+    }
+
+    /// A tick of the kernel is 1 to 10 ms (CONFIG_HZ), but FAT's file times are two seconds apart.
+    private static let longestTick: Duration = .seconds(3)
+
+    // MARK: Leftovers
+
+    /// A temporary file is locked as long as its process lives.
+    private mutating func deleteStaleTemporaries() throws(StoreError) {
+        let place = "\(store.directory.path)/\(StoreLayout.temporaries)"
+        let store = store
+        let isDryRun = request.isDryRun
+        let tallies = try describing("clean", place) { () throws(Errno) -> (SweepTally, [UnrecognisedFile]) in
+            let temporaries = try TemporaryDirectory(of: store.directory)
+            var tally = SweepTally()
+            var unrecognised: [UnrecognisedFile] = []
+            for name in try temporaries.directory.names() {
+                guard let path = TemporaryFile.path(ofOwn: name) else {
+                    unrecognised.append(UnrecognisedFile(path: "\(StoreLayout.temporaries)/\(name)"))
+                    continue
+                }
+                let size = try ifExists { () throws(Errno) in
+                    try temporaries.directory.deleteUnlocked(path, isDryRun: isDryRun)
+                }
+                if let size, let size { tally.add(size) }
+            }
+            return (tally, unrecognised)
+        }
+        if tallies.0.count > 0 { report.removed[.staleTemporary] = tallies.0 }
+        report.unrecognised += tallies.1
+    }
+
+    // MARK: Mark
+
+    private mutating func scanEntries() throws(StoreError) {
+        for shard in 0..<256 {
+            progress(SweepProgress(phase: .scanning, done: shard, total: 512))
+            let listing = try scan.digests(.entries, shard: shard)
+            report.unrecognised += listing.unrecognised
+            for key in listing.digests {
+                guard let entry = try scan.scannedEntry(key, now: now) else { continue }
+                entries.append(entry)
+                report.entries.add(entry.allocatedSize)
+                if let content = entry.content { references[content, default: 0] += 1 }
+            }
+        }
+    }
+
+    private mutating func scanObjects() throws(StoreError) {
+        for shard in 0..<256 {
+            progress(SweepProgress(phase: .scanning, done: 256 + shard, total: 512))
+            let listing = try scan.digests(.objects, shard: shard)
+            report.unrecognised += listing.unrecognised
+            for digest in listing.digests {
+                guard let object = try scan.object(digest) else { continue }
+                objects.append(object)
+                report.objects.add(object.allocatedSize)
+            }
+        }
+    }
+
+    // MARK: Delete
+
+    private mutating func deleteEntries(_ removals: [SweepPlan.Removal]) throws(StoreError) {
+        for (done, removal) in removals.enumerated() {
+            if done % 256 == 0 {
+                progress(SweepProgress(phase: .deleting, done: done, total: removals.count))
+            }
+            let entry = entries[removal.index]
+            guard try delete(entry, removal.reason) else {
+                report.spared += 1
+                continue
+            }
+            report.removed[removal.reason, default: SweepTally()].add(entry.allocatedSize)
+            report.entries.subtract(entry.allocatedSize)
+            guard let content = entry.content, let count = references[content] else { continue }
+            references[content] = count - 1
+            if count == 1 { freed[content] = removal.reason }
+        }
+    }
+
+    /// Decides again under the lock that keeps writers away; false: the entry stays as it is.
+    private func delete(_ entry: ScannedEntry, _ reason: SweepReason) throws(StoreError) -> Bool {
+        do throws(StoreError) {
+            return try store.entryStripes.withLock(
+                .exclusive, of: entry.key, patience: Self.stripePatience
+            ) { () throws(StoreError) in
+                guard let present = try scan.scannedEntry(entry.key, now: now),
+                    present.witness == entry.witness
+                else { return false }
+                if reason == .dangling, let content = entry.content,
+                    try store.objects.status(of: content) != nil
+                {
+                    return false
+                }
+                return request.isDryRun ? true : try store.entries.delete(entry.key)
+            }
+        } catch {
+            if error.code == .busy { return false }
+            throw error
+        }
+    }
+
+    private mutating func deleteObjects(
+        changedBefore stamp: Timestamp, except skipped: Set<Int>
+    ) throws(StoreError) {
+        let unreferenced = objects.filter { object in
+            references[object.digest, default: 0] == 0 && !skipped.contains(object.digest.stripe)
+                && (!request.expiredOnly || freed[object.digest] != nil)
+        }
+        for (done, object) in unreferenced.enumerated() {
+            if done % 256 == 0 {
+                progress(SweepProgress(phase: .deleting, done: done, total: unreferenced.count))
+            }
+            guard try delete(object, changedBefore: stamp) else {
+                report.spared += 1
+                continue
+            }
+            report.objects.subtract(object.allocatedSize)
+            if let reason = freed[object.digest] {
+                report.removed[reason]?.bytes += object.allocatedSize
+            } else {
+                report.removed[.orphan, default: SweepTally()].add(object.allocatedSize)
+            }
+        }
+    }
+
+    /// Looks again under the lock that keeps writers away: who wanted the object since the stamp has
+    /// touched it, and his entry may not have been seen.
+    private func delete(
+        _ object: ScannedObject, changedBefore stamp: Timestamp
+    ) throws(StoreError) -> Bool {
+        do throws(StoreError) {
+            return try store.objectStripes.withLock(
+                .exclusive, of: object.digest, patience: Self.stripePatience
+            ) { () throws(StoreError) in
+                guard let present = try scan.object(object.digest), present.changed == object.changed,
+                    present.changed < stamp
+                else { return false }
+                return request.isDryRun ? true : try store.objects.delete(object.digest)
+            }
+        } catch {
+            if error.code == .busy { return false }
+            throw error
+        }
+    }
+}
+
+extension SweepTally {
+    fileprivate mutating func subtract(_ size: Int64) {
+        count -= 1
+        bytes -= size
+    }
+}
+
+extension Directory {
+    /// Deletes a file that nobody holds locked; its bytes on disk, or nil where somebody does.
+    fileprivate func deleteUnlocked(_ path: RelativePath, isDryRun: Bool) throws(Errno) -> Int64? {
+        let file = try open(path, [.readOnly, .nonBlocking])
+        guard try file.tryLock(.exclusive) else { return nil }
+        let status = try file.status()
+        guard status.kind == .regular, try self.status(of: path).identity == status.identity else { return nil }
+        if !isDryRun { try unlink(path) }
+        return status.allocatedSize
+    }
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+public import FoundationEssentials
+
+/// How a process uses a cache directory. Every process may choose its own.
+public struct CacheConfiguration: Sendable {
+    /// When a put has returned, what a power cut can do.
+    public enum Durability: Sendable {
+        /// Recent values may be lost; a damaged one is found out when read, and is a miss. As fast as the
+        /// page cache.
+        case none
+        /// Nothing: values reach the medium first. Ten times slower.
+        case fsync
+    }
+
+    /// What is kept of a key besides its digest.
+    public enum KeyNames: Sendable {
+        /// The key itself, so that it can be listed (up to 1 KiB).
+        case stored
+        /// Nothing: keys may be secret.
+        case hashedOnly
+    }
+
+    /// Where the metadata of an entry is written. Both are understood wherever they are found.
+    public enum MetadataForm: Sendable {
+        /// An extended attribute, or a file where the file system has none.
+        case automatic
+        /// Always a file.
+        case sidecar
+    }
+
+    /// The expiration of values that are stored without one. Default: never.
+    public var defaultExpiration = Expiration.never
+    /// What an access does to values that are stored without saying it. Default: nothing.
+    public var defaultAccessExtension = AccessExtension.keep
+    /// Default: none, as in every cache.
+    public var durability = Durability.none
+    /// Default: keys are kept.
+    public var keyNames = KeyNames.stored
+    /// Default: what suits the file system.
+    public var metadataForm = MetadataForm.automatic
+    /// How old a value's last access on disk may be before a hit renews it, which costs a system call.
+    /// Default: 225 seconds. A sliding expiration is renewed at least every 1/16 of its length.
+    public var accessGranularity: Duration = Store.defaultAccessGranularity
+    /// The clock by which values expire: the system's. Tests bring their own.
+    public var now: (@Sendable () -> Date)?
+
+    /// The defaults.
+    public init() {}
+
+    var storeOptions: StoreOptions {
+        var options = StoreOptions()
+        options.isDurable = durability == .fsync
+        options.recordForm = metadataForm == .automatic ? .attribute : .sidecar
+        options.accessGranularity = accessGranularity
+        return options
+    }
+}

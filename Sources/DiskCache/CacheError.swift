@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Platform
+
+/// Why a cache could not do what it was asked to.
+///
+/// A key that is not there, has expired, or whose value was damaged is a miss and never an error.
+public struct CacheError: Error, Sendable, Equatable {
+    /// What kind of trouble it is. More may be added, so switches over it need a default.
+    public struct Code: Sendable, Hashable, CustomStringConvertible {
+        private enum Value: String {
+            case notACache, newerFormat, notADirectory, directoryVanished, noSpace, permissionDenied
+            case readOnly, busy, invalidArgument, inputOutput, encoding, closed
+        }
+
+        private let value: Value
+
+        /// The directory holds other files and no cache; it was left as it is.
+        public static let notACache = Code(value: .notACache)
+        /// The directory was made by a newer version of this library.
+        public static let newerFormat = Code(value: .newerFormat)
+        /// The path, or a part of it, is no directory.
+        public static let notADirectory = Code(value: .notADirectory)
+        /// The directory was deleted or moved away while it was open.
+        public static let directoryVanished = Code(value: .directoryVanished)
+        /// The file system is full, or a quota is.
+        public static let noSpace = Code(value: .noSpace)
+        /// This user may not do that here.
+        public static let permissionDenied = Code(value: .permissionDenied)
+        /// The file system is mounted for reading only.
+        public static let readOnly = Code(value: .readOnly)
+        /// A lock was not to be had in time.
+        public static let busy = Code(value: .busy)
+        /// An argument makes no sense: an empty key, a negative lifetime, too much metadata.
+        public static let invalidArgument = Code(value: .invalidArgument)
+        /// The kernel reported any other error; see ``CacheError/errno``.
+        public static let inputOutput = Code(value: .inputOutput)
+        /// A value could not be encoded.
+        public static let encoding = Code(value: .encoding)
+        /// The cache was closed.
+        public static let closed = Code(value: .closed)
+
+        /// The name of the code, such as `noSpace`.
+        public var description: String { value.rawValue }
+    }
+
+    /// What kind of trouble it is.
+    public let code: Code
+    /// One line: what failed, why, and what to do.
+    public let message: String
+    /// The error number of the system call that failed, errno(3), where one is behind it.
+    public let errno: Int32?
+    /// The file or directory in question.
+    public let path: String?
+
+    init(_ code: Code, _ message: String, errno: Int32? = nil, path: String? = nil) {
+        self.code = code
+        self.message = message
+        self.errno = errno
+        self.path = path
+    }
+}
+
+extension CacheError: CustomStringConvertible {
+    /// The same as ``message``.
+    public var description: String { message }
+}
+
+extension CacheError {
+    init(_ error: StoreError, directoryIsGone: Bool = false) {
+        let (code, reason, advice) = Self.explain(error, directoryIsGone)
+        self.init(
+            code, "\(error.operation) \(error.path): \(reason): \(advice)", errno: error.errno?.rawValue,
+            path: error.path)
+    }
+
+    private static func explain(
+        _ error: StoreError, _ directoryIsGone: Bool
+    ) -> (Code, reason: String, advice: String) {
+        let reason = error.errno?.description ?? "\(error.code)"
+        if directoryIsGone {
+            return (.directoryVanished, "the directory was deleted or moved while open", "open the cache anew")
+        }
+        return switch error.code {
+        case .notACache:
+            (.notACache, "it is no cache", "choose an empty or a new directory; nothing was changed")
+        case .newerFormat:
+            (.newerFormat, "a newer version made it", "update diskcache, or use another directory")
+        case .notADirectory: (.notADirectory, "it is no directory", "choose another path")
+        case .vanished: (.directoryVanished, reason, "open the cache anew")
+        case .noSpace: (.noSpace, reason, "free some space, or trim the cache with `diskcache gc --max-size`")
+        case .permissionDenied:
+            (.permissionDenied, reason, "use a directory of your own, or ask its owner for access")
+        case .readOnly: (.readOnly, reason, "choose a directory on a file system that can be written")
+        case .busy: (.busy, "a lock was not free in time", "try again; a process that holds it may be stopped")
+        case .invalidArgument: (.invalidArgument, "it is too much", "store less of it")
+        case .inputOutput: (.inputOutput, reason, "run `diskcache doctor` on the directory")
+        }
+    }
+}

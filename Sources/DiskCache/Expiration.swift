@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import FoundationEssentials
+import Platform
+
+/// Until when a value is good.
+///
+/// An upper bound: the value may be evicted before, but from that moment on no reader is given it. On
+/// disk the moment is kept to the millisecond, rounded down.
+public enum Expiration: Sendable, Equatable {
+    /// It never expires.
+    case never
+    /// So many seconds from now; 0 expires at once.
+    case seconds(Double)
+    /// So many days of 86,400 seconds from now.
+    case days(Int)
+    /// So long from now.
+    case after(Duration)
+    /// At this moment; one that has passed expires at once.
+    case at(Date)
+    /// At once.
+    case expired
+
+    /// The moment, nil for never. A span that reaches past the year 2262 is as good as never.
+    func moment(from now: Timestamp) throws(CacheError) -> Timestamp? {
+        switch self {
+        case .never: return nil
+        case .expired: return now
+        case .at(let date): return Timestamp(date)
+        case .after(let duration): return try now + Self.positive(duration)
+        case .days(let days):
+            guard days >= 0 else { throw Self.negative("\(days) days") }
+            return now + .seconds(86_400) * Double(days)
+        case .seconds(let seconds):
+            guard seconds >= 0 else { throw Self.negative("\(seconds) seconds") }
+            return seconds < Self.longest ? now + .seconds(seconds) : .distantFuture
+        }
+    }
+
+    /// Seconds that fill what a `Timestamp` holds from now on and more.
+    private static let longest = 1e10
+
+    private static func positive(_ duration: Duration) throws(CacheError) -> Duration {
+        guard duration >= .zero else { throw negative("\(duration)") }
+        return duration
+    }
+
+    private static func negative(_ span: String) -> CacheError {
+        CacheError(.invalidArgument, "expire after \(span): a lifetime can't be negative: use 0 or more")
+    }
+}
+
+/// What an access does to the expiration of a value.
+public enum AccessExtension: Sendable, Equatable {
+    /// Nothing.
+    case keep
+    /// The value lives as long again from the access on as it was given when it was stored.
+    case renew
+    /// The value lives at least so long from the access on.
+    case set(Duration)
+
+    /// The sliding lifetime of a record with this expiration; nil: it does not slide.
+    func idleLifetime(expires: Timestamp?, from now: Timestamp) throws(CacheError) -> Duration? {
+        guard let expires else { return nil }
+        switch self {
+        case .keep: return nil
+        case .renew: return max(.zero, expires - now)
+        case .set(let duration):
+            guard duration > .zero else {
+                throw CacheError(
+                    .invalidArgument, "extend by \(duration): an extension must be positive: use more than 0")
+            }
+            return duration
+        }
+    }
+}
+
+extension Timestamp {
+    init(_ date: Date) {
+        let seconds = date.timeIntervalSince1970
+        // A Date is a Double: beyond the range of nanoseconds in 64 bits only its side matters.
+        if seconds >= 9.2e9 {
+            self = .distantFuture
+        } else if seconds <= -9.2e9 || seconds.isNaN {
+            self = .distantPast
+        } else {
+            let whole = seconds.rounded(.down)
+            self.init(nanoseconds: Int64(whole) * 1_000_000_000 + Int64((seconds - whole) * 1e9))
+        }
+    }
+
+    var date: Date {
+        let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        return Date(timeIntervalSince1970: Double(seconds) + Double(rest) / 1e9)
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+public import FoundationEssentials
+import Platform
+
+extension SharedCache {
+    /// The value of `key`, or nil: it is not there, has expired, or was damaged on disk.
+    ///
+    /// Takes no lock and waits for nobody. Four system calls for a hit; one or two more when its access
+    /// time is due to be noted; one for a miss. (On kernels before 6.13, two more each.)
+    ///
+    /// - Parameter allowingStale: whether to give out a value that has expired but may still be used for
+    ///   the time that it was stored with (`staleFor`).
+    /// - Throws: ``CacheError`` where the directory can't be read.
+    public func get(_ key: String, allowingStale: Bool = false) throws(CacheError) -> CacheHit? {
+        let digest = try digest(ofKey: key)
+        return try withStore { (store, now) throws(StoreError) in
+            try store.get(digest, now: now, allowingStale: allowingStale).map { hit in
+                CacheHit(
+                    data: hit.value,
+                    entry: CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now),
+                    tier: .disk, isStale: hit.isStale)
+            }
+        }
+    }
+
+    /// What the cache knows of `key`, without reading the value or counting as an access; nil where a get
+    /// would miss. Two system calls.
+    public func entry(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheEntry? {
+        let digest = try digest(ofKey: key)
+        return try withStore { (store, now) throws(StoreError) in
+            guard let live = try store.liveEntry(digest, now: now, allowingStale: allowingStale),
+                let status = try store.entries.status(of: digest)
+            else { return nil }
+            return CacheEntry(
+                live.record, keyDigest: digest, key: key, accessed: status.accessed, now: now)
+        }
+    }
+
+    /// Whether there is an entry for `key` that has not expired. One system call. The value itself is not
+    /// looked at, so a get may still miss.
+    public func contains(_ key: String) throws(CacheError) -> Bool {
+        let digest = try digest(ofKey: key)
+        return try withStore { (store, now) throws(StoreError) in
+            try store.liveEntry(digest, now: now, allowingStale: false) != nil
+        }
+    }
+
+    /// The content with this digest, checked against it, or nil. Not an access of any key.
+    public func data(for digest: ContentDigest) throws(CacheError) -> Data? {
+        try withStore { (store, _) throws(StoreError) in try store.data(for: digest.digest) }
+    }
+
+    /// All entries, expired ones left out, in no order; read as the sequence goes, a shard at a time.
+    ///
+    /// What other processes add or remove meanwhile may or may not be seen. An element is a failure
+    /// where a part of the directory could not be read.
+    public func entries() throws(CacheError) -> CacheEntries {
+        try withStore { (store, now) throws(StoreError) in CacheEntries(store: store, now: now) }
+    }
+}
+
+/// The entries of a cache, read from disk while they are walked through.
+public struct CacheEntries: Sequence, Sendable {
+    let store: Store
+    let now: Timestamp
+
+    /// Starts at the first shard.
+    public func makeIterator() -> Iterator {
+        Iterator(scan: StoreScan(of: store), now: now)
+    }
+
+    /// Walks through the shards.
+    public struct Iterator: IteratorProtocol {
+        let scan: StoreScan
+        let now: Timestamp
+        private var shard = 0
+        private var keys: [Digest] = []
+
+        init(scan: StoreScan, now: Timestamp) {
+            self.scan = scan
+            self.now = now
+        }
+
+        /// The next entry, or what kept it from being read; nil at the end.
+        public mutating func next() -> Result<CacheEntry, CacheError>? {
+            do throws(StoreError) {
+                while true {
+                    while let key = keys.popLast() {
+                        if let entry = try entry(key) { return .success(entry) }
+                    }
+                    guard shard < 256 else { return nil }
+                    // Counted first: a shard that can't be read is reported once and passed over.
+                    shard += 1
+                    keys = try scan.digests(.entries, shard: shard - 1).digests
+                }
+            } catch {
+                return .failure(CacheError(error))
+            }
+        }
+
+        private func entry(_ key: Digest) throws(StoreError) -> CacheEntry? {
+            guard let (stored, status) = try scan.entry(key), let record = stored.record,
+                record.freshness(at: now, accessed: status.accessed) == .fresh
+            else { return nil }
+            return CacheEntry(record, keyDigest: key, key: nil, accessed: status.accessed, now: now)
+        }
+    }
+}

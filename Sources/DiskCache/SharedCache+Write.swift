@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+public import FoundationEssentials
+import Platform
+
+extension SharedCache {
+    /// Stores `data` under `key`, replacing what was there.
+    ///
+    /// Once it has returned, every get that starts afterwards in any process sees the value. Equal bytes
+    /// under several keys are stored once. Seven system calls where the bytes and the key are known
+    /// already, fifteen for new bytes, five more for a new key.
+    ///
+    /// - Parameters:
+    ///   - expires: until when; nil: the configuration's default.
+    ///   - onAccess: what an access does to that; nil: the configuration's default.
+    ///   - attributes: what else to keep.
+    /// - Throws: ``CacheError``; what was stored before is then still there.
+    public func put(
+        _ data: Data, forKey key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes()
+    ) throws(CacheError) {
+        let digest = try digest(ofKey: key)
+        let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
+        let record = try record(of: Content(of: data.span), key: key, terms, now: now)
+        try withStore { (store, _) throws(StoreError) in
+            try store.put(data.span, for: digest, record)
+        }
+    }
+
+    /// Stores bytes; see ``put(_:forKey:expires:onAccess:attributes:)-(Data,_,_,_,_)``.
+    public func put(
+        _ bytes: [UInt8], forKey key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes()
+    ) throws(CacheError) {
+        try put(Data(bytes), forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+    }
+
+    /// Stores a string's UTF-8 bytes; see ``put(_:forKey:expires:onAccess:attributes:)-(Data,_,_,_,_)``.
+    public func put(
+        _ string: String, forKey key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes()
+    ) throws(CacheError) {
+        try put(Data(string.utf8), forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+    }
+
+    /// Stores `data` unless there is a value for `key` already. True: it was stored.
+    ///
+    /// Of any number of processes that do this at once exactly one stores.
+    public func putIfAbsent(
+        _ data: Data, forKey key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes()
+    ) throws(CacheError) -> Bool {
+        let digest = try digest(ofKey: key)
+        let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
+        let content = Content(of: data.span)
+        var backoff = ConflictBackoff()
+        while true {
+            let observed = try observe(digest)
+            if observed.value != nil { return false }
+            let record = try record(of: content, key: key, terms, now: now)
+            let isStored = try withStore { (store, _) throws(StoreError) in
+                try store.put(data.span, for: digest, record, ifStill: observed.stored)
+            }
+            if isStored { return true }
+            backoff.pause()
+        }
+    }
+
+    /// Replaces the value of `key` by what `transform` makes of it, atomically across processes.
+    ///
+    /// No lock is held while `transform` runs: where another process has changed the value meanwhile, it
+    /// is called again with the new one. So it must have no side effects.
+    ///
+    /// - Parameter transform: gets the present value, nil for a miss; gives the new one, nil to remove it.
+    /// - Returns: the new value.
+    /// - Throws: what `transform` throws, and ``CacheError``.
+    @discardableResult
+    public func update(
+        _ key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes(), _ transform: (Data?) throws -> Data?
+    ) throws -> Data? {
+        let digest = try digest(ofKey: key)
+        let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
+        var backoff = ConflictBackoff()
+        while true {
+            let observed = try observe(digest)
+            let value = try transform(observed.value)
+            if try replace(observed.stored, with: value, digest, key, terms) { return value }
+            backoff.pause()
+        }
+    }
+
+    private func replace(
+        _ observed: StoredEntry?, with value: Data?, _ digest: Digest, _ key: String, _ terms: Terms
+    ) throws(CacheError) -> Bool {
+        guard let value else {
+            guard let observed else { return true }
+            return try withStore { (store, _) throws(StoreError) in
+                try store.deleteEntry(digest, ifStill: observed.bytes)
+            }
+        }
+        let record = try record(of: Content(of: value.span), key: key, terms, now: now)
+        return try withStore { (store, _) throws(StoreError) in
+            try store.put(value.span, for: digest, record, ifStill: observed)
+        }
+    }
+
+    private func observe(_ key: Digest) throws(CacheError) -> Observation {
+        try withStore { (store, now) throws(StoreError) in try store.observe(key, now: now) }
+    }
+
+    /// Stores content under its own digest, so that it can be had by ``data(for:)`` as long as it has not
+    /// expired.
+    ///
+    /// It lives by the rules of any value: its key is the digest's hexadecimal digits.
+    @discardableResult
+    public func store(_ data: Data, expires: Expiration? = nil) throws(CacheError) -> ContentDigest {
+        let digest = ContentDigest(of: data)
+        try put(data, forKey: digest.description, expires: expires)
+        return digest
+    }
+
+    /// Removes the value of `key`. False: there was none. Three system calls.
+    ///
+    /// The space of its bytes is reclaimed by the next collection.
+    @discardableResult
+    public func remove(_ key: String) throws(CacheError) -> Bool {
+        let digest = try digest(ofKey: key)
+        return try withStore { (store, _) throws(StoreError) in try store.remove(digest) }
+    }
+
+    /// Counts as an access of `key` now, which also prolongs a sliding expiration. False: a get would miss.
+    @discardableResult
+    public func touch(_ key: String) throws(CacheError) -> Bool {
+        let digest = try digest(ofKey: key)
+        return try withStore { (store, now) throws(StoreError) in
+            guard try store.liveEntry(digest, now: now, allowingStale: false) != nil else { return false }
+            return try store.touch(digest, now: now)
+        }
+    }
+
+    /// Gives the value of `key` another expiration. False: a get would miss.
+    ///
+    /// What was stored with it is kept; `onAccess` replaces what accesses did to the old expiration.
+    @discardableResult
+    public func setExpiration(
+        of key: String, to expires: Expiration, onAccess: AccessExtension = .keep
+    ) throws(CacheError) -> Bool {
+        let digest = try digest(ofKey: key)
+        var backoff = ConflictBackoff()
+        while true {
+            let now = now
+            let live = try withStore { (store, _) throws(StoreError) in
+                try store.liveEntry(digest, now: now, allowingStale: false)
+            }
+            guard let live else { return false }
+            var record = live.record
+            var staleFor: Duration?
+            if let first = record.expires, let stale = record.staleUntil { staleFor = stale - first }
+            try apply(expires, onAccess, staleFor: staleFor, to: &record, now: now)
+            let changed = record
+            let outcome = try withStore { (store, _) throws(StoreError) in
+                try store.rewrite(changed, for: digest, ifStill: live.stored, now: now)
+            }
+            switch outcome {
+            case .published: return true
+            case .objectMissing: return false
+            case .conflict: backoff.pause()
+            }
+        }
+    }
+}
+
+/// Pauses between attempts of writers that keep changing the same key under each other: the first is
+/// repeated at once, as a conflict means that somebody else got on.
+private struct ConflictBackoff {
+    private var backoff: Backoff?
+    private var generator = SystemRandomNumberGenerator()
+
+    mutating func pause() {
+        if backoff != nil, let pause = backoff?.next(using: &generator) { sleepThread(for: pause) }
+        if backoff == nil { backoff = Backoff() }
+    }
+}

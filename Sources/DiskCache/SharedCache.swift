@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+public import FoundationEssentials
+import Platform
+import Synchronization
+
+/// A cache in a directory that any number of processes on one machine use at the same time.
+///
+/// Safe: every get returns exactly the bytes of one completed put for that key, or nothing, whatever the
+/// other processes do and whenever any of them is killed. There is no server and nothing to clean up
+/// after a crash. **Not** safe on network file systems, whose locks and renames promise less.
+///
+/// ```swift
+/// let cache = try SharedCache(at: "/var/cache/thumbs")
+/// try cache.put(data, forKey: "user:1/thumb", expires: .days(7))
+/// if let hit = try cache.get("user:1/thumb") { use(hit.data) }
+/// ```
+///
+/// Keys are strings that differ if their UTF-8 bytes do: no normalization is applied. They can be
+/// anything but empty. Every call comes in two forms, one that does its work on the calling thread and one
+/// that is `async` and does it on a thread of its own; in asynchronous code the compiler takes the latter.
+public final class SharedCache: Sendable {
+    /// The directory, as it was given.
+    public let path: String
+    /// How this process uses it.
+    public let configuration: CacheConfiguration
+    private let openStore: Store
+    private let isClosed = Atomic<Bool>(false)
+
+    /// Opens the cache at `path`, creating the directory (for its owner only) where there is none.
+    ///
+    /// About twenty system calls; the contents are not looked at.
+    ///
+    /// - Throws: ``CacheError`` with the code `notACache` for a directory that holds other files,
+    ///   `newerFormat`, `notADirectory`, `permissionDenied`, `readOnly`, `noSpace` or `inputOutput`.
+    public init(at path: String, configuration: CacheConfiguration = CacheConfiguration()) throws(CacheError) {
+        guard !path.isEmpty, !path.utf8.contains(0) else {
+            throw CacheError(.invalidArgument, "open \"\(path)\": it is no path: name a directory")
+        }
+        self.path = path
+        self.configuration = configuration
+        do throws(StoreError) {
+            openStore = try Store(at: path, options: configuration.storeOptions)
+        } catch {
+            throw CacheError(error)
+        }
+    }
+
+    /// Ends the use of this cache: later calls throw `closed`. Calls under way end as usual.
+    public func close() {
+        isClosed.store(true, ordering: .relaxed)
+    }
+
+    // MARK: For the extensions
+
+    /// Runs `body` on the store and says of its failures what the user can do.
+    func withStore<Value: ~Copyable>(
+        _ body: (Store, Timestamp) throws(StoreError) -> Value
+    ) throws(CacheError) -> Value {
+        if isClosed.load(ordering: .relaxed) {
+            throw CacheError(.closed, "use \(path): the cache was closed: open it anew", path: path)
+        }
+        do throws(StoreError) {
+            return try body(openStore, now)
+        } catch {
+            throw CacheError(error, directoryIsGone: error.errno == .noEntry && isDirectoryGone)
+        }
+    }
+
+    private var isDirectoryGone: Bool {
+        do throws(StoreError) {
+            return try !openStore.directory.isCurrent()
+        } catch {
+            return false
+        }
+    }
+
+    /// The moment by which this cache judges expirations.
+    var now: Timestamp {
+        configuration.now.map { Timestamp($0()) } ?? .now
+    }
+
+    /// The name of a key's entry.
+    func digest(ofKey key: String) throws(CacheError) -> Digest {
+        guard !key.isEmpty else {
+            throw CacheError(.invalidArgument, "use an empty key: it names nothing: give a key")
+        }
+        return Digest(ofKey: key)
+    }
+
+    /// What a cache does with one value: the part of a put that is not its bytes.
+    struct Terms {
+        let expires: Expiration?
+        let onAccess: AccessExtension?
+        let attributes: EntryAttributes
+    }
+
+    /// The record of a value that is stored at `now`.
+    func record(
+        of content: Content, key: String?, _ terms: Terms, now: Timestamp
+    ) throws(CacheError) -> Record {
+        var record = Record(content: content, created: now)
+        try apply(terms.expires, terms.onAccess, staleFor: terms.attributes.staleFor, to: &record, now: now)
+        record.cost = terms.attributes.cost
+        if configuration.keyNames == .stored, let key, key.utf8.count <= RecordCodec.longestKey {
+            record.key = key
+        }
+        record.details.entityTag = terms.attributes.entityTag
+        record.details.lastModified = terms.attributes.lastModified
+        record.details.contentType = terms.attributes.contentType
+        record.details.tags = terms.attributes.tags
+        record.details.metadata = terms.attributes.metadata
+        return record
+    }
+
+    func apply(
+        _ expires: Expiration?, _ onAccess: AccessExtension?, staleFor: Duration?, to record: inout Record,
+        now: Timestamp
+    ) throws(CacheError) {
+        record.expires = try (expires ?? configuration.defaultExpiration).moment(from: now)
+        record.idleLifetime = try (onAccess ?? configuration.defaultAccessExtension)
+            .idleLifetime(expires: record.expires, from: now)
+        record.staleUntil = nil
+        guard let staleFor, let expires = record.expires else { return }
+        guard staleFor >= .zero else {
+            throw CacheError(.invalidArgument, "stale for \(staleFor): it can't be negative: use 0 or more")
+        }
+        record.staleUntil = expires + staleFor
+    }
+}

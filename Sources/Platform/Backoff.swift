@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// Growing, jittered pauses between attempts to get something that gives no notice when it is free.
+package struct Backoff: Sendable {
+    /// The first pause: about what a put holds a stripe for.
+    package static let shortest: Duration = .microseconds(50)
+    /// The longest pause. LLVM's lock files once slept in lockstep for seconds; capping the pause and
+    /// adding jitter made builds 1.8 times faster (swiftlang/llvm-project#1129).
+    package static let longest: Duration = .milliseconds(10)
+
+    private var pause = Backoff.shortest
+
+    package init() {}
+
+    /// The next pause: between half of and the whole of a span that doubles up to ``longest``.
+    package mutating func next(using generator: inout some RandomNumberGenerator) -> Duration {
+        let span = pause.saturatingNanoseconds
+        pause = min(pause * 2, Self.longest)
+        return .nanoseconds(Int64.random(in: span / 2...span, using: &generator))
+    }
+}
+
+/// Sleeps on the calling thread. The corresponding C function is `nanosleep`.
+package func sleepThread(for duration: Duration) {
+    let nanoseconds = max(0, duration.saturatingNanoseconds)
+    var pause = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))
+    var rest = timespec()
+    while unsafe nanosleep(&pause, &rest) == -1, Errno.current == .interrupted {
+        pause = rest
+    }
+}

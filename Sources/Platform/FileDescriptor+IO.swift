@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+package import FoundationEssentials
+import Glibc
+
+extension FileDescriptor {
+    /// Reads until `buffer` is full or the file ends; the number of bytes read. C: `read`.
+    @unsafe
+    package func read(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
+        var filled = 0
+        while filled < buffer.count {
+            let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+            let count = try valueOrErrno { unsafe Glibc.read(rawValue, rest.baseAddress, rest.count) }
+            if count == 0 { break }
+            filled += count
+        }
+        return filled
+    }
+
+    /// The whole file as `Data`, or nil where it does not hold exactly `count` bytes. C: `read`.
+    ///
+    /// One `read` for a file of the right size: it asks for a byte more than expected, so that a file
+    /// that is too long is noticed without a further call. The bytes are not copied again.
+    package func readExactly(_ count: Int) throws(Errno) -> Data? {
+        guard count < Int.max, let memory = unsafe malloc(count + 1) else { throw .outOfMemory }
+        let buffer = unsafe UnsafeMutableRawBufferPointer(start: memory, count: count + 1)
+        do throws(Errno) {
+            // A read of fewer bytes than asked for means the end on a regular file, read(2): so when
+            // the first call gives `count`, the file is complete and no second call need say so.
+            let first = try valueOrErrno { unsafe Glibc.read(rawValue, memory, count + 1) }
+            var filled = first
+            if first < count, first > 0 {
+                filled += try unsafe read(into: UnsafeMutableRawBufferPointer(rebasing: buffer[first...]))
+            }
+            if filled == count {
+                return unsafe Data(bytesNoCopy: memory, count: count, deallocator: .free)
+            }
+        } catch {
+            unsafe free(memory)
+            throw error
+        }
+        unsafe free(memory)
+        return nil
+    }
+
+    /// The file from here to its end, or nil where it is longer than `limit` bytes. C: `read`.
+    package func readToEnd(limit: Int) throws(Errno) -> [UInt8]? {
+        var bytes: [UInt8] = []
+        var failure: Errno?
+        let step = 16 * 1024
+        while bytes.count <= limit {
+            var count = 0
+            let chunk = unsafe [UInt8](unsafeUninitializedCapacity: step) { buffer, initialized in
+                do throws(Errno) {
+                    count = try unsafe read(into: UnsafeMutableRawBufferPointer(buffer))
+                } catch {
+                    failure = error
+                }
+                initialized = count
+            }
+            if let failure { throw failure }
+            bytes += chunk
+            if count < step { break }
+        }
+        return bytes.count <= limit ? bytes : nil
+    }
+
+    /// Hands the file's bytes from here to its end to `body`, a chunk at a time. C: `read`.
+    package func forEachChunk<Failure: Error>(
+        orThrow failure: (Errno) -> Failure, _ body: (Span<UInt8>) throws(Failure) -> Void
+    ) throws(Failure) {
+        let buffer = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: Self.chunkSize)
+        defer { unsafe buffer.deallocate() }
+        while true {
+            let count: Int
+            do throws(Errno) {
+                count = try unsafe read(into: UnsafeMutableRawBufferPointer(buffer))
+            } catch {
+                throw failure(error)
+            }
+            if count == 0 { return }
+            try unsafe body(Span(_unsafeElements: UnsafeBufferPointer(rebasing: buffer[..<count])))
+            if count < buffer.count { return }
+        }
+    }
+
+    /// Bytes moved at a time when a file is streamed: large enough that the calls cost nothing beside
+    /// the copying (256 KiB take about 20 µs), small enough for the processor's second-level cache.
+    package static let chunkSize = 256 * 1024
+
+    /// Writes all of `bytes`. C: `write`.
+    package func writeAll(_ bytes: Span<UInt8>) throws(Errno) {
+        try unsafe bytes.withUnsafeBytes { (buffer) throws(Errno) in
+            var written = 0
+            while written < buffer.count {
+                let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[written...])
+                written += try valueOrErrno { unsafe Glibc.write(rawValue, rest.baseAddress, rest.count) }
+            }
+        }
+    }
+
+    /// Moves the offset back to the start. C: `lseek`.
+    package func rewind() throws(Errno) {
+        _ = try valueOrErrno { lseek(rawValue, 0, SEEK_SET) }
+    }
+
+    /// Copies `source` from its offset to its end to this file's offset, inside the kernel where that can
+    /// be: by sharing extents (`ioctl(FICLONE)`), else by `copy_file_range`, else by `read` and `write`.
+    package func copyAll(from source: borrowing FileDescriptor) throws(Errno) {
+        if try clone(source) { return }
+        if try copyRanges(from: source) { return }
+        try source.forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in try writeAll(chunk) }
+    }
+
+    /// Cloning is of whole files, so it serves only to fill an empty file from the start of another.
+    private func clone(_ source: borrowing FileDescriptor) throws(Errno) -> Bool {
+        guard lseek(source.rawValue, 0, SEEK_CUR) == 0, lseek(rawValue, 0, SEEK_CUR) == 0,
+            try status().size == 0, cplatform_clone(source.rawValue, rawValue) == 0
+        else { return false }
+        _ = try valueOrErrno { lseek(rawValue, 0, SEEK_END) }
+        return true
+    }
+
+    /// False: it can't be done this way, and nothing was written.
+    private func copyRanges(from source: borrowing FileDescriptor) throws(Errno) -> Bool {
+        var copied = false
+        while true {
+            do throws(Errno) {
+                let count = try valueOrErrno {
+                    cplatform_copy_file_range(source.rawValue, rawValue, 1 << 30)
+                }
+                // At once 0 is also what files give that only look like regular ones, as in /proc.
+                if count == 0 { return copied }
+                copied = true
+            } catch {
+                // What has to be copied otherwise (a pipe, append mode, another file system) says so at
+                // the first call; a failure after that is one of the disk.
+                if copied || error == .noSpace || error == .inputOutput { throw error }
+                return false
+            }
+        }
+    }
+
+    /// Puts the file's bytes on the medium. C: `fdatasync`.
+    package func synchronize() throws(Errno) {
+        try nothingOrErrno { fdatasync(rawValue) }
+    }
+
+    /// Puts the file and its attributes on the medium. C: `fsync`.
+    package func synchronizeAll() throws(Errno) {
+        try nothingOrErrno { fsync(rawValue) }
+    }
+
+    /// Sets the permission bits whatever the umask is. C: `fchmod`.
+    package func setMode(_ mode: UInt32) throws(Errno) {
+        try nothingOrErrno { fchmod(rawValue, mode) }
+    }
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A lock file that is held, exclusively, until this value goes or the process dies.
+///
+/// Unlike ``FileLock`` it opens its file anew each time, so that it is alone among all, threads of this
+/// process included.
+package struct LockFile: ~Copyable, Sendable {
+    /// The open file; closing it gives the lock back, flock(2).
+    package let descriptor: FileDescriptor
+
+    /// Creates the file where it is missing and waits for its lock.
+    ///
+    /// After locking, the path must still name the file that was locked: if its holder unlinked it in
+    /// between, another process may hold a new file of that name, and this one starts again.
+    ///
+    /// - Returns: nil where it was not to be had within `patience` (zero: one attempt).
+    package static func acquire(
+        _ path: RelativePath, in directory: borrowing Directory, patience: Duration
+    ) throws(Errno) -> LockFile? {
+        let deadline = ContinuousClock.now + patience
+        while true {
+            let file = try directory.open(path, [.readWrite, .create], mode: 0o600)
+            do throws(Errno) {
+                try file.lock(.exclusive, until: deadline)
+            } catch {
+                if error == .timedOut { return nil }
+                throw error
+            }
+            let locked = try file.status().identity
+            let named = try ifExists { () throws(Errno) in try directory.status(of: path).identity }
+            if named == locked { return LockFile(descriptor: file) }
+        }
+    }
+
+    /// Gives the lock back by closing the file.
+    package consuming func release() {
+        descriptor.close()
+    }
+}

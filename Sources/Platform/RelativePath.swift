@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A short path below a directory, such as `ab/0f…`, kept inline so that building one allocates nothing.
+package struct RelativePath: Sendable {
+    /// Bytes it can hold without the final NUL: "flight-" and 64 hexadecimal digits need 71.
+    package static let capacity = 95
+
+    private var bytes = InlineArray<96, UInt8>(repeating: 0)
+    private var count = 0
+
+    /// The empty path; append to it.
+    package init() {}
+
+    /// Copies `text`.
+    ///
+    /// - Precondition: at most ``capacity`` bytes, without NUL.
+    package init(_ text: String) {
+        for byte in text.utf8 { append(byte) }
+    }
+
+    /// Adds one byte at the end.
+    package mutating func append(_ byte: UInt8) {
+        precondition(count < Self.capacity && byte != 0, "a path inside the cache outgrew its room")
+        bytes[count] = byte
+        count += 1
+    }
+
+    /// Hands over the path as a C string, which lives as long as `body` runs.
+    @unsafe
+    func withCString<Result: ~Copyable>(
+        _ body: (UnsafePointer<CChar>) throws(Errno) -> Result
+    ) throws(Errno) -> Result {
+        try unsafe bytes.span.withUnsafeBytes { buffer throws(Errno) in
+            guard let base = buffer.baseAddress else { throw Errno.invalidArgument }
+            return try unsafe body(base.assumingMemoryBound(to: CChar.self))
+        }
+    }
+}
+
+extension RelativePath: ExpressibleByStringLiteral, CustomStringConvertible {
+    package init(stringLiteral value: StaticString) {
+        self.init("\(value)")
+    }
+
+    package var description: String {
+        String(decoding: (0..<count).map { bytes[$0] }, as: UTF8.self)
+    }
+}

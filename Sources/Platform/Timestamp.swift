@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Glibc
+
+/// A moment of wall-clock time that several processes can compare: nanoseconds since 1970-01-01 UTC.
+///
+/// Covers the years 1678 to 2262; arithmetic saturates at the ends instead of trapping.
+package struct Timestamp: Sendable, Hashable, Comparable {
+    package var nanoseconds: Int64
+
+    package init(nanoseconds: Int64) {
+        self.nanoseconds = nanoseconds
+    }
+
+    package static let distantPast = Timestamp(nanoseconds: .min)
+    package static let distantFuture = Timestamp(nanoseconds: .max)
+
+    /// The present moment by CLOCK_REALTIME, clock_gettime(2): no system call, the vDSO answers.
+    package static var now: Timestamp {
+        var time = Glibc.timespec()
+        let result = unsafe clock_gettime(CLOCK_REALTIME, &time)
+        precondition(result == 0, "CLOCK_REALTIME exists on every Linux")
+        return Timestamp(time)
+    }
+
+    init(_ time: Glibc.timespec) {
+        let (scaled, overflow) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
+        let limit: Int64 = time.tv_sec < 0 ? .min : .max
+        nanoseconds = overflow ? limit : scaled.addingSaturating(Int64(time.tv_nsec))
+    }
+
+    var fileTime: Glibc.timespec {
+        // Rounded down, so that the nanoseconds are never negative, as utimensat(2) wants them.
+        let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        return rest < 0
+            ? Glibc.timespec(tv_sec: Int(seconds) - 1, tv_nsec: Int(rest) + 1_000_000_000)
+            : Glibc.timespec(tv_sec: Int(seconds), tv_nsec: Int(rest))
+    }
+
+    package static func < (left: Timestamp, right: Timestamp) -> Bool {
+        left.nanoseconds < right.nanoseconds
+    }
+
+    /// The moment `duration` later; saturating.
+    package static func + (time: Timestamp, duration: Duration) -> Timestamp {
+        Timestamp(nanoseconds: time.nanoseconds.addingSaturating(duration.saturatingNanoseconds))
+    }
+
+    /// The moment `duration` earlier; saturating.
+    package static func - (time: Timestamp, duration: Duration) -> Timestamp {
+        Timestamp(nanoseconds: time.nanoseconds.subtractingSaturating(duration.saturatingNanoseconds))
+    }
+
+    /// The time from `earlier` to `time`, negative where `earlier` is the later one; saturating.
+    package static func - (time: Timestamp, earlier: Timestamp) -> Duration {
+        .nanoseconds(time.nanoseconds.subtractingSaturating(earlier.nanoseconds))
+    }
+}
+
+extension Duration {
+    /// Its length in nanoseconds, at most about 292 years either way.
+    package var saturatingNanoseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        if overflow { return seconds < 0 ? .min : .max }
+        return scaled.addingSaturating(attoseconds / 1_000_000_000)
+    }
+}
+
+extension Int64 {
+    fileprivate func addingSaturating(_ other: Int64) -> Int64 {
+        let (sum, overflow) = addingReportingOverflow(other)
+        return overflow ? (other < 0 ? .min : .max) : sum
+    }
+
+    fileprivate func subtractingSaturating(_ other: Int64) -> Int64 {
+        let (difference, overflow) = subtractingReportingOverflow(other)
+        return overflow ? (other < 0 ? .max : .min) : difference
+    }
+}
+
+/// The pair of times that futimens(3) and utimensat(2) take.
+enum FileTimes {
+    /// This time of last access; modification stays.
+    case access(Timestamp)
+    /// Both are the kernel's present time, which who may write the file can ask for without owning it.
+    case now
+
+    @unsafe
+    func withTimes(_ body: (UnsafePointer<timespec>?) throws(Errno) -> Void) throws(Errno) {
+        switch self {
+        case .now:
+            try body(nil)
+        case .access(let time):
+            let times: InlineArray<2, timespec> = [
+                time.fileTime, timespec(tv_sec: 0, tv_nsec: cplatform_UTIME_OMIT),
+            ]
+            try unsafe times.span.withUnsafeBufferPointer { (buffer) throws(Errno) in
+                try unsafe body(buffer.baseAddress)
+            }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension ProtocolModel {
+    /// Visits every state that a model can reach, nearest first, so that a counterexample is a shortest one.
+    struct Explorer {
+        private let model: Model
+        private let properties: [Property]
+        private var states: [State] = []
+        private var parents: [Int] = []
+        private var known: Set<State> = []
+        private var cleanDisks: Set<State> = []
+        private var taken = Steps()
+
+        /// Sets of steps, as bit masks.
+        struct Steps {
+            private var writers: UInt64 = 0
+            private var collector: UInt64 = 0
+
+            mutating func insert(stepsOf state: State) {
+                writers |= 1 &<< UInt64(state.writer0.step.rawValue)
+                writers |= 1 &<< UInt64(state.writer1.step.rawValue)
+                collector |= 1 &<< UInt64(state.collector.step.rawValue)
+            }
+
+            mutating func formUnion(_ other: Steps) {
+                writers |= other.writers
+                collector |= other.collector
+            }
+
+            func contains(_ step: WriterStep) -> Bool { writers & (1 &<< UInt64(step.rawValue)) != 0 }
+            func contains(_ step: CollectorStep) -> Bool { collector & (1 &<< UInt64(step.rawValue)) != 0 }
+        }
+
+        /// What an exploration found.
+        struct Outcome {
+            let states: Int
+            let ends: Int
+            let violation: Property?
+            let trace: [String]
+            /// The steps that some process took in some state.
+            let taken: Steps
+
+            var description: String {
+                guard let violation else { return "no violation in \(states) states" }
+                return "\(violation) does not hold:\n" + trace.joined(separator: "\n")
+            }
+        }
+
+        private init(_ model: Model, _ properties: [Property]) {
+            self.model = model
+            self.properties = properties
+        }
+
+        /// Visits all states until one violates a property.
+        ///
+        /// By default all are checked; `recordNamesObject` includes `returnedPutKeepsObject`.
+        static func explore(
+            _ model: Model,
+            checking properties: [Property] = [
+                .recordNamesObject, .returnedCallKeepsRecord, .gcLeavesNothing, .someoneGoesOn,
+            ]
+        ) -> Outcome {
+            var explorer = Explorer(model, properties)
+            return explorer.run()
+        }
+
+        private mutating func run() -> Outcome {
+            for state in model.initialStates { add(state, from: -1) }
+            var ends = 0
+            var index = 0
+            var next: [State] = []
+            var moves: [Move] = []
+            while index < states.count {
+                let state = states[index]
+                next.removeAll(keepingCapacity: true)
+                moves.removeAll(keepingCapacity: true)
+                model.addSuccessors(of: state, to: &next, by: &moves)
+                taken.insert(stepsOf: state)
+                if state.isTerminal { ends += 1 }
+                if let violation = violation(in: state, moves) {
+                    return outcome(ends: ends, violation: violation, trace: trace(to: index))
+                }
+                for successor in next { add(successor, from: index) }
+                index += 1
+            }
+            return outcome(ends: ends, violation: nil, trace: [])
+        }
+
+        private func outcome(ends: Int, violation: Property?, trace: [String]) -> Outcome {
+            Outcome(states: states.count, ends: ends, violation: violation, trace: trace, taken: taken)
+        }
+
+        private mutating func add(_ state: State, from parent: Int) {
+            guard known.insert(state).inserted else { return }
+            states.append(state)
+            parents.append(parent)
+        }
+
+        private mutating func violation(in state: State, _ moves: [Move]) -> Property? {
+            for property in properties {
+                let holds: Bool
+                switch property {
+                case .recordNamesObject: holds = model.recordsNameObjects(in: state, onlyReturned: false)
+                case .returnedPutKeepsObject: holds = model.recordsNameObjects(in: state, onlyReturned: true)
+                case .returnedCallKeepsRecord:
+                    holds = !state.isTerminal || model.returnedCallsKeepRecords(in: state)
+                case .gcLeavesNothing: holds = !state.isTerminal || gcCleansUp(after: state)
+                case .someoneGoesOn: holds = state.isTerminal || someoneGoesOn(moves)
+                }
+                if !holds { return property }
+            }
+            return nil
+        }
+
+        private mutating func gcCleansUp(after state: State) -> Bool {
+            guard cleanDisks.insert(model.disk(of: state)).inserted else { return true }
+            return model.disksAfterCleanGC(of: state).allSatisfy { model.isClean($0) }
+        }
+
+        private func someoneGoesOn(_ moves: [Move]) -> Bool {
+            moves.contains { $0.rawValue <= Move.gc.rawValue || $0 == .tick }
+        }
+
+        /// The way from an initial state: a line for each step, with what it changed on the disk.
+        private func trace(to index: Int) -> [String] {
+            let parent = parents[index]
+            guard parent >= 0 else { return ["start: \(Self.disk(states[index]))"] }
+            var next: [State] = []
+            var moves: [Move] = []
+            model.addSuccessors(of: states[parent], to: &next, by: &moves)
+            let step = zip(next, moves).first { $0.0 == states[index] }.map { state, move in
+                Self.line(for: move, from: states[parent], to: state)
+            }
+            return trace(to: parent) + [step ?? "?"]
+        }
+
+        private static func line(for move: Move, from before: State, to after: State) -> String {
+            let what =
+                switch move {
+                case .writer0: "writer 0: \(before.writer0.step)"
+                case .writer1: "writer 1: \(before.writer1.step)"
+                case .gc: "gc: \(before.collector.step) \(before.collector.cursor)"
+                case .nextPass, .crashOfWriter0, .crashOfWriter1, .crashOfGC, .tick, .clockSetBack: "\(move)"
+                }
+            return disk(before) == disk(after) ? what : "\(what)  => \(disk(after))"
+        }
+
+        private static func disk(_ state: State) -> String {
+            func text(_ entry: Entry) -> String {
+                if entry.isAbsent { return "absent" }
+                return entry.record.isNone ? "no record" : "\(entry.record.content)"
+            }
+            return
+                "A \(state.objectA), B \(state.objectB), k1 \(text(state.entry1)), k2 \(text(state.entry2))"
+        }
+    }
+}
+
+extension ProtocolModel.Explorer {
+    /// Whether no run comes back to a state that it has been in: as states are finite, every run then ends.
+    static func everyRunEnds(_ model: ProtocolModel.Model) -> Bool {
+        var isDone: [ProtocolModel.State: Bool] = [:]
+        var pending = model.initialStates
+        var moves: [ProtocolModel.Move] = []
+        while let state = pending.last {
+            switch isDone[state] {
+            case nil:
+                isDone[state] = false
+                let count = pending.count
+                model.addSuccessors(of: state, to: &pending, by: &moves)
+                moves.removeAll(keepingCapacity: true)
+                for next in pending[count...] where isDone[next] == false { return false }
+            case false:
+                isDone[state] = true
+                pending.removeLast()
+            case true:
+                pending.removeLast()
+            }
+        }
+        return true
+    }
+}

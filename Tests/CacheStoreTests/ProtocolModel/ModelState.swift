@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// An explicit-state model of the lock protocol of the store (DESIGN.md, section 3).
+///
+/// Two writers and one gc share two contents and two keys. One step is one system call. Before each of them
+/// any process may be killed, and the coarse clock of the file system may tick. Times are only compared, so
+/// three values stand for all of them, and the clock needs no bound: see `FileTime`.
+///
+/// Not modelled: readers, who change nothing; what is inside a file, and so the removal of what is corrupt;
+/// a third writer; a crash of the machine.
+enum ProtocolModel {}
+
+extension ProtocolModel {
+    /// The bytes of an object.
+    enum Content: UInt8 { case a, b }
+
+    /// The key of an entry.
+    enum Key: UInt8 { case k1, k2 }
+
+    /// A ctime, relative to the one time that gc compares with.
+    ///
+    /// Until gc takes its stamp, `present` is the running tick of the clock, and a tick turns every `present`
+    /// into `past`. From then on `present` is the tick of the stamp, and a tick leads on to `future`.
+    enum FileTime: UInt8 { case absent, past, present, future }
+
+    /// The value of the attribute `user.dc`, packed; all zero where the attribute is missing.
+    ///
+    /// It tells who set it, as the real one does by its times: no two puts leave the same record.
+    struct Record: Hashable {
+        private(set) var raw: UInt8 = 0
+
+        static let none = Record()
+
+        /// A record of `content`, published by a writer (0 or 1) or, with nil, before the model starts.
+        init(_ content: Content, by writer: UInt8?) {
+            let origin = (writer ?? 2) &+ 1
+            raw = 1 | (content.rawValue &<< 1) | (origin &<< 2)
+        }
+
+        private init() {}
+
+        var isNone: Bool { raw == 0 }
+        var content: Content { raw & 2 == 0 ? .a : .b }
+        /// The writer that put it; nil for one from before.
+        var origin: UInt8? { (raw &>> 2) & 3 == 3 ? nil : ((raw &>> 2) & 3) &- 1 }
+
+        func names(_ content: Content) -> Bool { !isNone && self.content == content }
+
+        func isRewritten(by writer: UInt8) -> Bool { raw & (0x10 &<< writer) != 0 }
+
+        func rewritten(by writer: UInt8) -> Record {
+            var copy = self
+            copy.raw |= 0x10 &<< writer
+            return copy
+        }
+    }
+
+    /// What a name under `entries/` leads to.
+    ///
+    /// Inode 0: no such name; 1: an inode from before; 2 and 3: the one that each writer may create.
+    struct Entry: Hashable {
+        var inode: UInt8 = 0
+        var record = Record.none
+
+        static let absent = Entry()
+        var isAbsent: Bool { inode == 0 }
+    }
+
+    /// A flock on one of the two stripes of a kind.
+    enum Hold: UInt8 {
+        case none, shared0, shared1, exclusive0, exclusive1
+
+        static func shared(_ stripe: UInt8) -> Hold { stripe == 0 ? .shared0 : .shared1 }
+        static func exclusive(_ stripe: UInt8) -> Hold { stripe == 0 ? .exclusive0 : .exclusive1 }
+
+        func excludes(_ other: Hold) -> Bool {
+            switch self {
+            case .none: false
+            case .shared0: other == .exclusive0
+            case .shared1: other == .exclusive1
+            case .exclusive0: other == .exclusive0 || other == .shared0
+            case .exclusive1: other == .exclusive1 || other == .shared1
+            }
+        }
+    }
+
+    /// A process that puts, removes or sets an expiration, once.
+    struct Writer: Hashable {
+        var step: WriterStep
+        var objectLock = Hold.none
+        var entryLock = Hold.none
+        /// The record that `setExpiration` read, which must still be there when it rewrites it.
+        var read = Record.none
+        var attempts: UInt8 = 0
+        /// Ghost: the call has returned to its caller.
+        var hasReturned = false
+        /// Ghost: `setExpiration` has replaced the record.
+        var hasRewritten = false
+        /// Ghost: gc deleted the record that this writer set, as planned.
+        var wasTrimmed = false
+        /// Ghost: the other writer had returned or died before this one started.
+        var startedLast = false
+
+        /// The process returns or dies: the kernel releases its locks, and its memory no longer matters.
+        mutating func end(returning: Bool) {
+            objectLock = .none
+            entryLock = .none
+            read = .none
+            attempts = 0
+            hasReturned = returning
+            step = .ended
+        }
+    }
+
+    /// What one pass of gc keeps in memory.
+    struct Collector: Hashable {
+        var step: CollectorStep
+        /// Which stripe, key or content the step is about.
+        var cursor: UInt8 = 0
+        var objectLock = Hold.none
+        var entryLock = Hold.none
+        /// The first reading of the time stamp, which the stamp itself must be later than.
+        var firstReading = FileTime.absent
+        var hasStamp = false
+        /// The entries to delete, as they were when they were scanned.
+        var planned1 = Entry.absent
+        var planned2 = Entry.absent
+        var marksA = false
+        var marksB = false
+        /// Stripes (bit mask) whose barrier was given up because a stopped process holds them.
+        var skipped: UInt8 = 0
+        /// Keys (bit mask) whose name was created or replaced since the listing began: it may miss them.
+        var unlisted: UInt8 = 0
+        /// The wall clock was set since the stamp (TFD_TIMER_CANCEL_ON_SET tells).
+        var sawClockSet = false
+        /// Ghost: how many passes have started before this one.
+        var pass: UInt8 = 0
+
+        /// Gc is done, or dies: its locks go, and so does all that it knew.
+        mutating func end() {
+            self = Collector(step: .ended, pass: pass)
+        }
+
+        subscript(planned key: Key) -> Entry {
+            get { key == .k1 ? planned1 : planned2 }
+            set { if key == .k1 { planned1 = newValue } else { planned2 = newValue } }
+        }
+
+        func marks(_ content: Content) -> Bool { content == .a ? marksA : marksB }
+
+        mutating func mark(_ record: Record) {
+            guard !record.isNone else { return }
+            if record.content == .a { marksA = true } else { marksB = true }
+        }
+    }
+
+    /// Everything on the disk and in the processes.
+    ///
+    /// All fields are single bytes, so that there is no padding and it hashes as plain bytes.
+    struct State: Hashable {
+        var objectA = FileTime.absent
+        var objectB = FileTime.absent
+        var entry1 = Entry.absent
+        var entry2 = Entry.absent
+        var clock = FileTime.present
+        var writer0: Writer
+        var writer1: Writer
+        var collector: Collector
+
+        subscript(_ content: Content) -> FileTime {
+            get { content == .a ? objectA : objectB }
+            set { if content == .a { objectA = newValue } else { objectB = newValue } }
+        }
+
+        subscript(_ key: Key) -> Entry {
+            get { key == .k1 ? entry1 : entry2 }
+            set { if key == .k1 { entry1 = newValue } else { entry2 = newValue } }
+        }
+
+        subscript(writer index: UInt8) -> Writer {
+            get { index == 0 ? writer0 : writer1 }
+            set { if index == 0 { writer0 = newValue } else { writer1 = newValue } }
+        }
+
+        var isTerminal: Bool {
+            writer0.step == .ended && writer1.step == .ended && collector.step == .ended
+        }
+
+        func hash(into hasher: inout Hasher) {
+            withUnsafeBytes(of: self) { hasher.combine(bytes: $0) }
+        }
+    }
+}
+
+extension ProtocolModel.State {
+    typealias Hold = ProtocolModel.Hold
+
+    /// A process: 0 and 1 are the writers, 2 is gc.
+    typealias Process = UInt8
+
+    /// Whether flock would grant the lock on an object stripe now.
+    func grants(object hold: Hold, to process: Process) -> Bool {
+        if process != 0 && hold.excludes(writer0.objectLock) { return false }
+        if process != 1 && hold.excludes(writer1.objectLock) { return false }
+        return process == 2 || !hold.excludes(collector.objectLock)
+    }
+
+    /// Whether flock would grant the lock on an entry stripe now.
+    func grants(entry hold: Hold, to process: Process) -> Bool {
+        if process != 0 && hold.excludes(writer0.entryLock) { return false }
+        if process != 1 && hold.excludes(writer1.entryLock) { return false }
+        return process == 2 || !hold.excludes(collector.entryLock)
+    }
+
+    /// A name appears or changes its inode: POSIX lets a listing that has not come to it yet miss it.
+    mutating func noteRename(of key: ProtocolModel.Key) {
+        if collector.step == .scan && collector.cursor <= key.rawValue {
+            collector.unlisted |= 1 &<< key.rawValue
+        }
+    }
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+extension ProtocolModel.Program: CustomTestStringConvertible {
+    var testDescription: String {
+        switch self {
+        case .put(let key, let content): "put(\(key), \(content))"
+        case .remove(let key): "remove(\(key))"
+        case .setExpiration(let key): "setExpiration(\(key))"
+        }
+    }
+}
+
+extension ProtocolModel.Model: CustomTestStringConvertible {
+    var testDescription: String {
+        "\(first.testDescription) + \(second.testDescription)" + (separateStripes ? ", separate stripes" : "")
+    }
+
+    /// Fewer states than this would mean that the explorer did not explore.
+    var leastStates: Int {
+        switch (first, second) {
+        case (.put, .put): 40_000
+        case (.put, _), (_, .put): 15_000
+        default: 3_500
+        }
+    }
+}
+
+@Suite("The lock protocol, in every interleaving, with every crash")
+struct ProtocolModelTests {
+    private typealias Model = ProtocolModel.Model
+    private typealias Program = ProtocolModel.Program
+
+    /// A mistake, two writers that show it, and what it breaks.
+    struct Mistake: CustomTestStringConvertible {
+        let change: ProtocolModel.Change
+        let breaks: ProtocolModel.Property
+        var first = ProtocolModel.Program.put(.k1, .a)
+        var second = ProtocolModel.Program.remove(.k1)
+
+        var testDescription: String { "\(change) breaks \(breaks)" }
+    }
+
+    /// Each pair of programs with one stripe of a kind; with separate ones too where contents or keys differ.
+    static let models: [ProtocolModel.Model] = {
+        let programs: [Program] = [
+            .put(.k1, .a), .put(.k1, .b), .put(.k2, .a), .remove(.k1), .setExpiration(.k1),
+        ]
+        let pairs = programs.indices.flatMap { index in
+            programs[index...].map { Model(first: programs[index], second: $0) }
+        }
+        let mixed = pairs.filter { $0.first.key != $0.second.key || $0.first.content != $0.second.content }
+        return pairs + mixed.map { Model(first: $0.first, second: $0.second, separateStripes: true) }
+    }()
+
+    /// Checks the protocol as it is designed, with a listing that may miss names replaced while it goes on.
+    @Test("keeps objects, records and order, leaks nothing and never sticks", arguments: models)
+    func protocolHolds(_ model: ProtocolModel.Model) {
+        let outcome = ProtocolModel.Explorer.explore(model)
+        #expect(outcome.violation == nil, "\(outcome.description)")
+        #expect(outcome.states >= model.leastStates)
+        #expect(outcome.ends >= 75)
+    }
+
+    static let mistakes: [Mistake] = [
+        Mistake(change: .withoutBarrier, breaks: .returnedPutKeepsObject),
+        Mistake(change: .stampAfterBarrier, breaks: .returnedPutKeepsObject),
+        Mistake(change: .sweepOfSkippedStripe, breaks: .returnedPutKeepsObject),
+        Mistake(change: .putWithoutTouch, breaks: .returnedPutKeepsObject),
+        Mistake(change: .objectUnlockedBeforePublishing, breaks: .returnedPutKeepsObject),
+        Mistake(change: .deletionWithoutSecondLook, breaks: .returnedPutKeepsObject),
+        Mistake(change: .stampIncluded, breaks: .returnedPutKeepsObject),
+        Mistake(change: .skippedEntryUnmarked, breaks: .returnedPutKeepsObject),
+        Mistake(change: .deletionWithoutCheck, breaks: .returnedCallKeepsRecord),
+        Mistake(change: .putWithoutEntryLock, breaks: .returnedCallKeepsRecord),
+        Mistake(
+            change: .expirationWithoutTouch,
+            breaks: .returnedPutKeepsObject,
+            second: .setExpiration(.k1)
+        ),
+        Mistake(
+            change: .expirationWithoutCompare,
+            breaks: .returnedCallKeepsRecord,
+            second: .setExpiration(.k1)
+        ),
+        Mistake(change: .stampWithoutWaiting, breaks: .gcLeavesNothing),
+    ]
+
+    @Test("needs each of its safeguards", arguments: mistakes)
+    func mistakeIsFound(_ mistake: Mistake) {
+        let model = Model(first: mistake.first, second: mistake.second, change: mistake.change)
+        let outcome = ProtocolModel.Explorer.explore(model, checking: [mistake.breaks])
+        #expect(outcome.violation == mistake.breaks, "\(outcome.description)")
+        #expect(outcome.trace.count > 3)
+    }
+
+    @Test("does not stick, or break, where gc waits for each lock as long as it takes")
+    func patientCollector() {
+        let model = Model(first: .put(.k1, .a), second: .setExpiration(.k1), skipsHeldStripes: false)
+        let outcome = ProtocolModel.Explorer.explore(model)
+        #expect(outcome.violation == nil, "\(outcome.description)")
+        #expect(outcome.states >= model.leastStates)
+    }
+
+    @Test("holds for a second pass after a pass that ended or died at any step")
+    func secondPass() {
+        let model = Model(first: .put(.k1, .a), second: .remove(.k1), passes: 2)
+        let outcome = ProtocolModel.Explorer.explore(model)
+        #expect(outcome.violation == nil, "\(outcome.description)")
+        #expect(outcome.states >= 2 * model.leastStates)
+    }
+
+    @Test("is not safe by itself when the wall clock is set back during a pass")
+    func clockSetBack() {
+        let model = Model(first: .put(.k1, .a), second: .remove(.k1), clockMayBeSetBack: true)
+        let outcome = ProtocolModel.Explorer.explore(model, checking: [.returnedPutKeepsObject])
+        #expect(outcome.violation == .returnedPutKeepsObject, "\(outcome.description)")
+    }
+
+    @Test("is safe when gc notices that the wall clock was set, and deletes no object from then on")
+    func clockSetBackNoticed() {
+        let model = Model(
+            first: .put(.k1, .a),
+            second: .remove(.k1),
+            clockMayBeSetBack: true,
+            noticesClockSet: true
+        )
+        let outcome = ProtocolModel.Explorer.explore(model)
+        #expect(outcome.violation == nil, "\(outcome.description)")
+        #expect(outcome.states >= 2 * model.leastStates)
+    }
+
+    @Test("has no run that goes on forever", arguments: [Program.remove(.k1), .setExpiration(.k1)])
+    func runsEnd(_ second: ProtocolModel.Program) {
+        #expect(ProtocolModel.Explorer.everyRunEnds(Model(first: .put(.k1, .a), second: second)))
+    }
+
+    @Test("is explored through every step of every program")
+    func everyStepIsTaken() {
+        var taken = ProtocolModel.Explorer.Steps()
+        for other in [Program.put(.k1, .a), .setExpiration(.k1)] {
+            let model = Model(first: .remove(.k1), second: other)
+            taken.formUnion(ProtocolModel.Explorer.explore(model, checking: []).taken)
+        }
+        for step in ProtocolModel.WriterStep.allCases where step != .unlockObjectEarly {
+            #expect(taken.contains(step))
+        }
+        for step in ProtocolModel.CollectorStep.allCases { #expect(taken.contains(step)) }
+    }
+
+    @Test("is modelled in states without padding, which hash as bytes")
+    func stateHasNoPadding() {
+        #expect(MemoryLayout<ProtocolModel.State>.alignment == 1)
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import Testing
+
+/// Examples of FIPS 180-4 (as published by NIST with the standard) and the two kernels against each other.
+struct SHA256Tests {
+    struct Example: Sendable, CustomTestStringConvertible {
+        let name: String
+        let message: [UInt8]
+        let digest: String
+        var testDescription: String { name }
+
+        static let all = [
+            Example(
+                name: "empty",
+                message: [],
+                digest: "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+            ),
+            Example(
+                name: "24 bits",
+                message: Array("abc".utf8),
+                digest: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+            ),
+            Example(
+                name: "448 bits",
+                message: Array("abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq".utf8),
+                digest: "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"
+            ),
+            Example(
+                name: "896 bits",
+                message: Array(
+                    """
+                    abcdefghbcdefghicdefghijdefghijkefghijklfghijklmghijklmn\
+                    hijklmnoijklmnopjklmnopqklmnopqrlmnopqrsmnopqrstnopqrstu
+                    """.utf8
+                ),
+                digest: "cf5b16a778af8380036ce59e7b0492370b249b11e8f07a51afac45037afee9d1"
+            ),
+            Example(
+                name: "one million a",
+                message: Array(repeating: UInt8(ascii: "a"), count: 1_000_000),
+                digest: "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0"
+            ),
+        ]
+    }
+
+    @Test(arguments: Example.all, HashKernel.allCases)
+    func `the standard's examples have the standard's digests`(example: Example, kernel: HashKernel) {
+        var hash = SHA256(kernel: kernel)
+        hash.update(example.message.span.bytes)
+        #expect(hexadecimal(hash.finalize()) == example.digest)
+    }
+
+    @Test(arguments: Example.all)
+    func `one call gives the same digest as an incremental hash`(example: Example) {
+        #expect(hexadecimal(SHA256.hash(example.message.span.bytes)) == example.digest)
+    }
+
+    @Test func `a message that comes byte by byte has the same digest`() throws {
+        let message = SplitMix64.bytes(200, seed: 1)
+        for size in 0...message.count {
+            var hash = SHA256()
+            for byte in message.prefix(size) { hash.update([byte].span.bytes) }
+            let whole = SHA256.hash(message.span.bytes.extracting(first: size))
+            try #require(hexadecimal(hash.finalize()) == hexadecimal(whole), "\(size) bytes")
+        }
+    }
+
+    @Test func `a copy goes its own way`() {
+        var hash = SHA256()
+        hash.update(Array("ab".utf8).span.bytes)
+        let copy = hash
+        hash.update(Array("c".utf8).span.bytes)
+        #expect(hexadecimal(hash.finalize()) == Example.all[1].digest)
+        #expect(hexadecimal(copy.finalize()) == hexadecimal(SHA256.hash(Array("ab".utf8).span.bytes)))
+    }
+
+    /// A failure names its seed; put it before the random one to see the failure again.
+    @Test(
+        .enabled(if: SHA256.isAccelerated, "this CPU has no SHA-256 instructions"),
+        arguments: [0, UInt64.random(in: .min ... .max)]
+    )
+    func `the instructions agree with portable code at any size, alignment and cut`(seed: UInt64) throws {
+        var generator = SplitMix64(seed: seed)
+        let bytes = SplitMix64.bytes(70_001, seed: seed)
+        for _ in 0..<100 {
+            // A suffix: its start has any alignment, and a read past its end is one past the array's.
+            let size = Int.random(in: 0...bytes.count, using: &generator)
+            var rest = bytes.span.bytes.extracting(last: size)
+            var portable = SHA256(kernel: .portable)
+            portable.update(rest)
+
+            var accelerated = SHA256()
+            while !rest.isEmpty {
+                let cut = Int.random(in: 0...min(rest.byteCount, 1 + size / 3), using: &generator)
+                accelerated.update(rest.extracting(first: cut))
+                rest = rest.extracting(droppingFirst: cut)
+            }
+            try #require(
+                hexadecimal(accelerated.finalize()) == hexadecimal(portable.finalize()),
+                "seed \(seed), \(size) bytes"
+            )
+        }
+    }
+
+    private func hexadecimal(_ digest: [32 of UInt8]) -> String {
+        digest.indices.map { index in
+            let digits = String(digest[index], radix: 16)
+            return digits.count == 1 ? "0" + digits : digits
+        }.joined()
+    }
+}
+
+/// Random numbers that a seed repeats: SplitMix64, Steele, Lea and Flood, 2014.
+struct SplitMix64: RandomNumberGenerator {
+    private var state: UInt64
+
+    init(seed: UInt64) {
+        state = seed
+    }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var mixed = state
+        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ mixed >> 31
+    }
+
+    static func bytes(_ count: Int, seed: UInt64) -> [UInt8] {
+        var generator = SplitMix64(seed: seed)
+        return (0..<count).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
+    }
+}
