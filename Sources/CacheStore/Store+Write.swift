@@ -140,6 +140,13 @@ extension Store {
         return isRemoved
     }
 
+    /// Removes the entry if it is still as `observed`; false where it is not.
+    package func remove(_ key: Digest, ifStill observed: StoredEntry) throws(StoreError) -> Bool {
+        let isRemoved = try deleteEntry(key, ifStill: observed.bytes)
+        if isRemoved { counters.add(.removal) }
+        return isRemoved
+    }
+
     /// Counts as an access now. False where there is no such entry. Three system calls.
     package func touch(_ key: Digest, now: Timestamp) throws(StoreError) -> Bool {
         try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in

@@ -75,6 +75,11 @@ extension CacheError {
             path: error.path)
     }
 
+    /// The public code of a store's.
+    static func code(_ code: StoreError.Code) -> Code {
+        explain(StoreError(code, "", path: ""), false).0
+    }
+
     private static func explain(
         _ error: StoreError, _ directoryIsGone: Bool
     ) -> (Code, reason: String, advice: String) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CacheStore
-public import FoundationEssentials
+import FoundationEssentials
 import Platform
 import Synchronization
 
@@ -67,6 +67,9 @@ public final class SharedCache: Sendable {
             throw CacheError(error, directoryIsGone: error.errno == .noEntry && isDirectoryGone)
         }
     }
+
+    /// What was counted since this cache was opened.
+    var counters: StoreCounters { openStore.counters }
 
     private var isDirectoryGone: Bool {
         do throws(StoreError) {

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+
+/// What a collection is to do. With the defaults it removes only what is of no use: leftovers of killed
+/// processes, expired and broken entries, and bytes that no key names.
+public struct GarbageCollection: Sendable {
+    /// Bytes on disk that entries and objects may take; over that the least recently used go.
+    public var maximumSize: ByteCount?
+    /// Entries that may stay; over that the least recently used go.
+    public var maximumEntries: Int?
+    /// How long ago an entry may have been stored.
+    public var maximumAge: Duration?
+    /// How long ago an entry may have been used last.
+    public var maximumIdleTime: Duration?
+    /// Only expired entries and their bytes; the limits are not looked at.
+    public var expiredOnly = false
+    /// Decide everything and delete nothing.
+    public var isDryRun = false
+    /// How long to wait while another process collects; zero: not at all.
+    public var patience: Duration = .seconds(60)
+
+    /// No limits.
+    public init() {}
+
+    func request() throws(CacheError) -> SweepRequest {
+        for (name, value) in [("age", maximumAge), ("idle time", maximumIdleTime), ("patience", patience)] {
+            guard value ?? .zero >= .zero else {
+                throw CacheError(.invalidArgument, "limit the \(name): it can't be negative: use 0 or more")
+            }
+        }
+        guard maximumEntries ?? 0 >= 0 else {
+            throw CacheError(.invalidArgument, "limit the entries: it can't be negative: use 0 or more")
+        }
+        var request = SweepRequest()
+        request.limits.maximumSize = maximumSize?.bytes
+        request.limits.maximumEntries = maximumEntries
+        request.limits.maximumAge = maximumAge
+        request.limits.maximumIdleTime = maximumIdleTime
+        request.expiredOnly = expiredOnly
+        request.isDryRun = isDryRun
+        request.patience = patience
+        return request
+    }
+}
+
+/// Why something was removed from the cache. Every removal has exactly one reason.
+public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRepresentable {
+    /// A file in `tmp` whose process is gone.
+    case staleTemporary
+    /// An entry past its expiration, and past the time it might still be given out stale.
+    case expired
+    /// An entry whose bytes are gone.
+    case dangling
+    /// An entry whose metadata can't be read.
+    case corrupt
+    /// Bytes that no key names.
+    case orphan
+    /// An entry older than the age limit.
+    case age
+    /// An entry unused for longer than the idle limit.
+    case idle
+    /// An entry too many, the least recently used first.
+    case entries
+    /// An entry over the size limit, the least recently used first.
+    case size
+
+    init(_ reason: SweepReason) {
+        self =
+            switch reason {
+            case .staleTemporary: .staleTemporary
+            case .expired: .expired
+            case .dangling: .dangling
+            case .corrupt: .corrupt
+            case .orphan: .orphan
+            case .age: .age
+            case .idle: .idle
+            case .entries: .entries
+            case .size: .size
+            }
+    }
+}
+
+/// How many of a kind, and what they take.
+public struct Tally: Sendable, Equatable, Codable {
+    /// How many.
+    public var count: Int
+    /// Bytes on disk.
+    public var bytes: Int64
+
+    init(_ tally: SweepTally) {
+        count = tally.count
+        bytes = tally.bytes
+    }
+}
+
+/// What a collection did, or in a dry run would have done.
+public struct GCReport: Sendable, Equatable, Codable {
+    /// What was removed and why; reasons that removed nothing are left out. The bytes of an entry include
+    /// those of its value where no other key shares it.
+    public let removed: [RemovalReason: Tally]
+    /// Entries that are left, with the bytes of their own files.
+    public let entries: Tally
+    /// Distinct values that are left.
+    public let objects: Tally
+    /// What somebody used or changed while it was about to go, and what is too young to tell: it stays.
+    public let spared: Int
+    /// Locks that were not to be had, because a process that holds one is stopped; what they guard was
+    /// left alone.
+    public let skippedStripes: [String]
+    /// Files in the cache that are not ours, below its directory: they are never touched.
+    public let unrecognised: [String]
+    /// Whether this was a rehearsal.
+    public let isDryRun: Bool
+
+    init(_ report: SweepReport, isDryRun: Bool) {
+        removed = Dictionary(
+            uniqueKeysWithValues: report.removed.map { (RemovalReason($0), Tally($1)) })
+        entries = Tally(report.entries)
+        objects = Tally(report.objects)
+        spared = report.spared
+        skippedStripes = report.skippedStripes
+        unrecognised = report.unrecognised.map(\.path)
+        self.isDryRun = isDryRun
+    }
+
+    /// Bytes on disk that all removals set free.
+    public var removedBytes: Int64 { removed.values.reduce(0) { $0 + $1.bytes } }
+}
+
+/// What reading and hashing everything anew found.
+public struct VerifyReport: Sendable, Equatable, Codable {
+    /// Distinct values, and the length of all of them together.
+    public let objects: Int
+    /// Their bytes.
+    public let objectBytes: Int64
+    /// Keys.
+    public let entries: Int
+    /// Names of objects whose bytes have another digest.
+    public let corruptObjects: [String]
+    /// Names of entries whose metadata can't be read or disagrees with their value.
+    public let corruptEntries: [String]
+    /// Names of entries whose value is gone.
+    public let danglingEntries: [String]
+    /// Values that no key names; the next collection removes them.
+    public let orphans: Int
+    /// Files in the cache that are not ours, below its directory.
+    public let unrecognised: [String]
+    /// How many of the corrupt and dangling ones were deleted.
+    public let repaired: Int
+    /// Whether nothing is corrupt or dangling.
+    public let isClean: Bool
+
+    init(_ report: VerificationReport) {
+        objects = report.objects
+        objectBytes = report.objectBytes
+        entries = report.entries
+        corruptObjects = report.corruptObjects.map(\.description)
+        corruptEntries = report.corruptEntries.map(\.description)
+        danglingEntries = report.danglingEntries.map(\.description)
+        orphans = report.orphans
+        unrecognised = report.unrecognised.map(\.path)
+        repaired = report.repaired
+        isClean = report.isClean
+    }
+}
+
+/// How far long work has come.
+public struct CacheProgress: Sendable {
+    /// What is being done, in words.
+    public let phase: String
+    /// Steps done, of ``total``.
+    public let done: Int
+    /// Steps in all.
+    public let total: Int
+
+    init(_ progress: SweepProgress) {
+        phase = progress.phase.rawValue
+        done = progress.done
+        total = progress.total
+    }
+}

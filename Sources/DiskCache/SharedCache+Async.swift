@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import FoundationEssentials
+
+// The asynchronous form of each call: the same promises, with the system calls on a thread of their own.
+// In asynchronous code these are preferred to the synchronous ones of the same name.
+
+extension SharedCache {
+    /// Opens the cache at `path`; see ``init(at:configuration:)``.
+    public static func open(
+        at path: String, configuration: CacheConfiguration = CacheConfiguration()
+    ) async throws(CacheError) -> SharedCache {
+        try await offload { () throws(CacheError) in
+            try SharedCache(at: path, configuration: configuration)
+        }
+    }
+
+    /// The value of `key`, or nil for a miss.
+    public func get(_ key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheHit? {
+        try await offload { () throws(CacheError) in try self.get(key, allowingStale: allowingStale) }
+    }
+
+    /// What the cache knows of `key`, or nil for a miss.
+    public func entry(
+        forKey key: String, allowingStale: Bool = false
+    ) async throws(CacheError) -> CacheEntry? {
+        try await offload { () throws(CacheError) in
+            try self.entry(forKey: key, allowingStale: allowingStale)
+        }
+    }
+
+    /// Whether there is an entry for `key` that has not expired.
+    public func contains(_ key: String) async throws(CacheError) -> Bool {
+        try await offload { () throws(CacheError) in try self.contains(key) }
+    }
+
+    /// The content with this digest, or nil.
+    public func data(for digest: ContentDigest) async throws(CacheError) -> Data? {
+        try await offload { () throws(CacheError) in try self.data(for: digest) }
+    }
+
+    /// Stores `data` under `key`.
+    public func put(
+        _ data: Data, forKey key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes()
+    ) async throws(CacheError) {
+        try await offload { () throws(CacheError) in
+            try self.put(data, forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+        }
+    }
+
+    /// Stores bytes under `key`.
+    public func put(
+        _ bytes: [UInt8], forKey key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes()
+    ) async throws(CacheError) {
+        try await put(Data(bytes), forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+    }
+
+    /// Stores a string's UTF-8 bytes under `key`.
+    public func put(
+        _ string: String, forKey key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes()
+    ) async throws(CacheError) {
+        try await put(
+            Data(string.utf8), forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+    }
+
+    /// Stores `data` unless there is a value for `key` already. True: it was stored.
+    public func putIfAbsent(
+        _ data: Data, forKey key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes()
+    ) async throws(CacheError) -> Bool {
+        try await offload { () throws(CacheError) in
+            try self.putIfAbsent(
+                data, forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+        }
+    }
+
+    /// Replaces the value of `key` by what `transform` makes of it, atomically across processes.
+    @discardableResult
+    public func update(
+        _ key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes(),
+        _ transform: @escaping @Sendable (Data?) throws -> Data?
+    ) async throws -> Data? {
+        try await offload {
+            try self.update(
+                key, expires: expires, onAccess: onAccess, attributes: attributes, transform)
+        }
+    }
+
+    /// Stores content under its own digest.
+    @discardableResult
+    public func store(_ data: Data, expires: Expiration? = nil) async throws(CacheError) -> ContentDigest {
+        try await offload { () throws(CacheError) in try self.store(data, expires: expires) }
+    }
+
+    /// Stores a file's bytes under `key`.
+    @discardableResult
+    public func put(
+        contentsOfFile path: String, forKey key: String, expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil, attributes: EntryAttributes = EntryAttributes()
+    ) async throws(CacheError) -> CacheEntry {
+        try await offload { () throws(CacheError) in
+            try self.put(
+                contentsOfFile: path, forKey: key, expires: expires, onAccess: onAccess,
+                attributes: attributes)
+        }
+    }
+
+    /// Stores what can be read from an open descriptor under `key`.
+    @discardableResult
+    public func put(
+        contentsOfDescriptor descriptor: Int32, forKey key: String, expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil, attributes: EntryAttributes = EntryAttributes()
+    ) async throws(CacheError) -> CacheEntry {
+        try await offload { () throws(CacheError) in
+            try self.put(
+                contentsOfDescriptor: descriptor, forKey: key, expires: expires, onAccess: onAccess,
+                attributes: attributes)
+        }
+    }
+
+    /// Copies the value of `key` to a file; nil for a miss.
+    @discardableResult
+    public func copyValue(
+        forKey key: String, toFile path: String, allowingStale: Bool = false
+    ) async throws(CacheError) -> CacheEntry? {
+        try await offload { () throws(CacheError) in
+            try self.copyValue(forKey: key, toFile: path, allowingStale: allowingStale)
+        }
+    }
+
+    /// Writes the value of `key` to an open descriptor; nil for a miss.
+    @discardableResult
+    public func copyValue(
+        forKey key: String, toDescriptor descriptor: Int32, allowingStale: Bool = false
+    ) async throws(CacheError) -> CacheEntry? {
+        try await offload { () throws(CacheError) in
+            try self.copyValue(forKey: key, toDescriptor: descriptor, allowingStale: allowingStale)
+        }
+    }
+
+    /// Stores a value as JSON.
+    public func putValue(
+        _ value: some Encodable & Sendable, forKey key: String, expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil, attributes: EntryAttributes = EntryAttributes()
+    ) async throws(CacheError) {
+        try await offload { () throws(CacheError) in
+            try self.putValue(
+                value, forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+        }
+    }
+
+    /// The value of `key`, decoded from JSON; nil for a miss.
+    public func value<Value: Decodable & Sendable>(
+        _ type: Value.Type, forKey key: String, allowingStale: Bool = false
+    ) async throws(CacheError) -> Value? {
+        try await offload { () throws(CacheError) in
+            try self.value(type, forKey: key, allowingStale: allowingStale)
+        }
+    }
+
+    /// Removes the value of `key`. False: there was none.
+    @discardableResult
+    public func remove(_ key: String) async throws(CacheError) -> Bool {
+        try await offload { () throws(CacheError) in try self.remove(key) }
+    }
+
+    /// Counts as an access of `key` now. False: a get would miss.
+    @discardableResult
+    public func touch(_ key: String) async throws(CacheError) -> Bool {
+        try await offload { () throws(CacheError) in try self.touch(key) }
+    }
+
+    /// Gives the value of `key` another expiration. False: a get would miss.
+    @discardableResult
+    public func setExpiration(
+        of key: String, to expires: Expiration, onAccess: AccessExtension = .keep
+    ) async throws(CacheError) -> Bool {
+        try await offload { () throws(CacheError) in
+            try self.setExpiration(of: key, to: expires, onAccess: onAccess)
+        }
+    }
+
+    /// Removes what is of no use, and what is over the limits of `options`.
+    @discardableResult
+    public func collectGarbage(
+        _ options: GarbageCollection = GarbageCollection(),
+        progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
+    ) async throws(CacheError) -> GCReport {
+        try await offload { () throws(CacheError) in
+            try self.collectGarbage(options, progress: progress)
+        }
+    }
+
+    /// Removes the least recently used values until all that are left take at most `size` on disk.
+    @discardableResult
+    public func trim(to size: ByteCount) async throws(CacheError) -> GCReport {
+        try await offload { () throws(CacheError) in try self.trim(to: size) }
+    }
+
+    /// Removes expired values, and what killed processes have left.
+    @discardableResult
+    public func removeExpired() async throws(CacheError) -> GCReport {
+        try await offload { () throws(CacheError) in try self.removeExpired() }
+    }
+
+    /// Removes every value that was stored before this call.
+    @discardableResult
+    public func removeAll() async throws(CacheError) -> Int {
+        try await offload { () throws(CacheError) in try self.removeAll() }
+    }
+
+    /// Removes every value with this tag.
+    @discardableResult
+    public func removeAll(taggedWith tag: String) async throws(CacheError) -> Int {
+        try await offload { () throws(CacheError) in try self.removeAll(taggedWith: tag) }
+    }
+
+    /// Reads and hashes every value and holds all metadata against it.
+    @discardableResult
+    public func verify(
+        repair: Bool = false, progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
+    ) async throws(CacheError) -> VerifyReport {
+        try await offload { () throws(CacheError) in try self.verify(repair: repair, progress: progress) }
+    }
+
+    /// What the cache holds, counted now, and what this process did with it.
+    public func statistics() async throws(CacheError) -> CacheStatistics {
+        try await offload { () throws(CacheError) in try self.statistics() }
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import FoundationEssentials
+import Platform
+
+extension SharedCache {
+    /// Stores a file's bytes under `key`.
+    ///
+    /// Its extents are shared where the file system can do that (Btrfs, XFS), else the kernel copies it.
+    /// Memory: 256 KiB, whatever its size. What is stored is what was read, also when the file changes
+    /// meanwhile; the file itself is left alone.
+    ///
+    /// - Returns: what was stored.
+    /// - Throws: ``CacheError``; also where the file can't be read.
+    @discardableResult
+    public func put(
+        contentsOfFile path: String, forKey key: String, expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil, attributes: EntryAttributes = EntryAttributes()
+    ) throws(CacheError) -> CacheEntry {
+        let digest = try digest(ofKey: key)
+        let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
+        let source = try describing("read", path) { () throws(Errno) in
+            try FileDescriptor(opening: path, .readOnly)
+        }
+        return try put(copying: source, named: path, digest, key, terms)
+    }
+
+    /// Stores what can be read from an open descriptor, from its offset to its end, under `key`.
+    ///
+    /// The descriptor stays open and the caller's; it may be a pipe.
+    ///
+    /// - Returns: what was stored.
+    /// - Throws: ``CacheError``; also where it can't be read.
+    @discardableResult
+    public func put(
+        contentsOfDescriptor descriptor: Int32, forKey key: String, expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil, attributes: EntryAttributes = EntryAttributes()
+    ) throws(CacheError) -> CacheEntry {
+        let digest = try digest(ofKey: key)
+        let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
+        let source = try describing("read", "descriptor \(descriptor)") { () throws(Errno) in
+            try FileDescriptor.duplicate(descriptor)
+        }
+        return try put(copying: source, named: "descriptor \(descriptor)", digest, key, terms)
+    }
+
+    private func put(
+        copying source: borrowing FileDescriptor, named name: String, _ digest: Digest, _ key: String,
+        _ terms: Terms
+    ) throws(CacheError) -> CacheEntry {
+        // Wrong terms are refused before anything is read, and a directory before it is half copied.
+        let present = now
+        let draft = try record(
+            of: Content(digest: digest, length: 0, checksum: 0), key: key, terms, now: present)
+        try describing("read", name) { () throws(Errno) in
+            if try source.status().kind == .directory { throw .isDirectory }
+        }
+        return try withStore { (store, _) throws(StoreError) in
+            let record = try store.put(copying: source, for: digest) { content in
+                var record = draft
+                record.content = content
+                return record
+            }
+            return CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: present)
+        }
+    }
+
+    /// Copies the value of `key` to a file, which is replaced in one step once all is there and checked.
+    ///
+    /// Something other than a regular file (a device, a pipe) is written to instead. Memory: 256 KiB.
+    ///
+    /// - Returns: nil for a miss; the file is then left alone.
+    @discardableResult
+    public func copyValue(
+        forKey key: String, toFile path: String, allowingStale: Bool = false
+    ) throws(CacheError) -> CacheEntry? {
+        try withFile(forKey: key, allowingStale: allowingStale) { file, entry throws(CacheError) in
+            try describing("write", path) { () throws(Errno) in
+                try OutputFile.write(path) { (output) throws(Errno) in try output.copyAll(from: file) }
+            }
+            return entry
+        }
+    }
+
+    /// Writes the value of `key` to an open descriptor, which stays open and the caller's.
+    ///
+    /// All of it has been checked before the first byte is written. Memory: 256 KiB.
+    ///
+    /// - Returns: nil for a miss; nothing has been written then.
+    @discardableResult
+    public func copyValue(
+        forKey key: String, toDescriptor descriptor: Int32, allowingStale: Bool = false
+    ) throws(CacheError) -> CacheEntry? {
+        try withFile(forKey: key, allowingStale: allowingStale) { file, entry throws(CacheError) in
+            try describing("write", "descriptor \(descriptor)") { () throws(Errno) in
+                try FileDescriptor.duplicate(descriptor).copyAll(from: file)
+            }
+            return entry
+        }
+    }
+
+    /// Hands the value of `key` to `body` as a descriptor open for reading at its start, already checked.
+    ///
+    /// It stays readable inside `body` whatever happens to the entry, and is closed afterwards. To map it
+    /// into memory is safe: objects never change.
+    ///
+    /// - Returns: what `body` returns; nil for a miss.
+    /// - Throws: ``CacheError``, and what `body` throws.
+    public func withDescriptor<Value>(
+        forKey key: String, allowingStale: Bool = false, _ body: (Int32, CacheEntry) throws -> Value
+    ) throws -> Value? {
+        let digest = try digest(ofKey: key)
+        guard let hit = try open(digest, allowingStale) else { return nil }
+        let entry = CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now)
+        return try body(hit.value.rawValue, entry)
+    }
+
+    private func withFile<Value>(
+        forKey key: String, allowingStale: Bool,
+        _ body: (borrowing FileDescriptor, CacheEntry) throws(CacheError) -> Value
+    ) throws(CacheError) -> Value? {
+        let digest = try digest(ofKey: key)
+        guard let hit = try open(digest, allowingStale) else { return nil }
+        let entry = CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now)
+        return try body(hit.value, entry)
+    }
+
+    private func open(
+        _ digest: Digest, _ allowingStale: Bool
+    ) throws(CacheError) -> StoreHit<FileDescriptor>? {
+        try withStore { (store, now) throws(StoreError) in
+            try store.open(digest, now: now, allowingStale: allowingStale)
+        }
+    }
+
+    /// Says of a failed system call on a file of the user's what was being done to it.
+    private func describing<Value: ~Copyable>(
+        _ operation: String, _ path: String, _ body: () throws(Errno) -> Value
+    ) throws(CacheError) -> Value {
+        do throws(Errno) {
+            return try body()
+        } catch {
+            let code = StoreError(error, operation, path: path).code
+            throw CacheError(
+                CacheError.code(code), "\(operation) \(path): \(error): check the path and its permissions",
+                errno: error.rawValue, path: path)
+        }
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Platform
+
+extension SharedCache {
+    /// Removes what is of no use, and what is over the limits of `options`.
+    ///
+    /// Safe beside any number of readers, writers and other collections, none of which waits for it; a
+    /// kill at any instant leaves the rest to the next one. Other processes' collections are waited for,
+    /// so that only one runs at a time.
+    ///
+    /// - Parameter progress: called now and then, on the calling thread.
+    /// - Throws: ``CacheError``, with the code `busy` where another collection takes longer than patience.
+    /// - Complexity: O(*n*) in keys and values.
+    @discardableResult
+    public func collectGarbage(
+        _ options: GarbageCollection = GarbageCollection(),
+        progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
+    ) throws(CacheError) -> GCReport {
+        let request = try options.request()
+        return try withStore { (store, now) throws(StoreError) in
+            let report = try Sweep.run(request, on: store, now: now) { progress(CacheProgress($0)) }
+            return GCReport(report, isDryRun: options.isDryRun)
+        }
+    }
+
+    /// Removes the least recently used values until all that are left take at most `size` on disk.
+    @discardableResult
+    public func trim(to size: ByteCount) throws(CacheError) -> GCReport {
+        var options = GarbageCollection()
+        options.maximumSize = size
+        return try collectGarbage(options)
+    }
+
+    /// Removes expired values, and what killed processes have left.
+    @discardableResult
+    public func removeExpired() throws(CacheError) -> GCReport {
+        var options = GarbageCollection()
+        options.expiredOnly = true
+        return try collectGarbage(options)
+    }
+
+    /// Removes every value that was stored before this call, and reclaims the space.
+    ///
+    /// The way to empty a directory that is in use: what other processes store meanwhile stays.
+    ///
+    /// - Returns: how many keys were removed.
+    @discardableResult
+    public func removeAll() throws(CacheError) -> Int {
+        let count = try removeAll { _ in true }
+        try collectGarbage()
+        return count
+    }
+
+    /// Removes every value with this tag; values stored while this runs may stay. Their space is
+    /// reclaimed by the next collection.
+    ///
+    /// - Returns: how many keys were removed.
+    /// - Complexity: O(*n*) in all keys: tags are looked for in every entry.
+    @discardableResult
+    public func removeAll(taggedWith tag: String) throws(CacheError) -> Int {
+        try removeAll { $0.record?.details.tags.contains(tag) ?? false }
+    }
+
+    private func removeAll(where isMeant: (StoredEntry) -> Bool) throws(CacheError) -> Int {
+        try withStore { (store, _) throws(StoreError) in
+            let scan = StoreScan(of: store)
+            var count = 0
+            for shard in 0..<256 {
+                for key in try scan.digests(.entries, shard: shard).digests {
+                    guard let stored = try store.entries.read(key), isMeant(stored) else { continue }
+                    if try store.remove(key, ifStill: stored) { count += 1 }
+                }
+            }
+            return count
+        }
+    }
+
+    /// Reads and hashes every value and holds all metadata against it.
+    ///
+    /// - Parameter repair: whether to delete what is corrupt or names nothing.
+    /// - Complexity: O(*n*) in the bytes of all values.
+    @discardableResult
+    public func verify(
+        repair: Bool = false, progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
+    ) throws(CacheError) -> VerifyReport {
+        try withStore { (store, _) throws(StoreError) in
+            VerifyReport(
+                try Verification.run(on: store, isRepairing: repair) { progress(CacheProgress($0)) })
+        }
+    }
+
+    /// What the cache holds, counted now, and what this process did with it.
+    ///
+    /// - Complexity: O(*n*) in keys and values: two system calls for each of the former and one for each
+    ///   of the latter.
+    public func statistics() throws(CacheError) -> CacheStatistics {
+        try withStore { (store, now) throws(StoreError) in
+            let scan = StoreScan(of: store)
+            var statistics = CacheStatistics()
+            for shard in 0..<256 {
+                for key in try scan.digests(.entries, shard: shard).digests {
+                    guard let (stored, status) = try scan.entry(key) else { continue }
+                    statistics.count(stored.record, status, now)
+                }
+                for digest in try scan.digests(.objects, shard: shard).digests {
+                    guard let object = try scan.object(digest) else { continue }
+                    statistics.objects += 1
+                    statistics.objectBytes += object.allocatedSize
+                }
+            }
+            statistics.activity = CacheActivity(store.counters)
+            return statistics
+        }
+    }
+
+    /// What this process did with the cache. No system call.
+    public var activity: CacheActivity {
+        CacheActivity(counters)
+    }
+}
+
+extension CacheStatistics {
+    fileprivate mutating func count(_ record: Record?, _ status: FileStatus, _ now: Timestamp) {
+        entries += 1
+        entryBytes += status.allocatedSize
+        guard let record else { return }
+        logicalBytes += Int64(record.content.length)
+        if record.freshness(at: now, accessed: status.accessed) != .fresh { expiredEntries += 1 }
+        let lastUse = record.lastUse(accessed: status.accessed, now: now).date
+        oldestAccess = min(oldestAccess ?? lastUse, lastUse)
+    }
+}
+
+extension CacheActivity {
+    init(_ counters: StoreCounters) {
+        hits = counters[.hit]
+        staleHits = counters[.staleHit]
+        misses = counters[.miss]
+        puts = counters[.put]
+        removals = counters[.removal]
+        corruptions = counters[.corruptRecord] + counters[.corruptObject]
+        danglingEntries = counters[.dangling]
+        unnotedAccesses = counters[.accessFailure]
+    }
+}

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// The process's standard streams and environment.
+package enum Terminal {
+    package static let standardInput = STDIN_FILENO
+    package static let standardOutput = STDOUT_FILENO
+    package static let standardError = STDERR_FILENO
+
+    /// Whether a person looks at it. C: `isatty`.
+    package static func isInteractive(_ descriptor: Int32) -> Bool {
+        isatty(descriptor) == 1
+    }
+
+    /// Writes text to a descriptor as it is, whole. C: `write`.
+    package static func write(_ text: String, to descriptor: Int32) throws(Errno) {
+        try FileDescriptor.duplicate(descriptor).writeAll(text.utf8Span.span)
+    }
+}
+
+/// Facts about this process.
+package enum CurrentProcess {
+    /// The value of an environment variable, or nil. C: `getenv`.
+    package static func environment(_ name: String) -> String? {
+        unsafe getenv(name).map { unsafe String(cString: $0) }
+    }
+
+    /// The arguments but the program's name; nil at those that are not valid UTF-8, of which two different
+    /// ones might otherwise become the same key.
+    package static var arguments: [String?] {
+        (1..<max(1, Int(CommandLine.argc))).map { index in
+            unsafe CommandLine.unsafeArgv[index].flatMap { unsafe String(validatingCString: $0) }
+        }
+    }
+
+    /// Ends the process. C: `exit`.
+    package static func exit(_ status: Int32) -> Never {
+        Glibc.exit(status)
+    }
+
+    /// C: `getpid`.
+    package static var identifier: Int32 { getpid() }
+    /// C: `geteuid`.
+    package static var effectiveUser: UInt32 { geteuid() }
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Platform
+
+/// A subcommand's options and operands.
+struct Arguments {
+    let operands: [String]
+    private let values: [String: [String]]
+    private let command: String
+    private let globalDirectory: String?
+
+    init(_ scanned: ScannedOptions, options: [Option], command: String, directory: String?) {
+        operands = scanned.operands
+        values = Dictionary(
+            grouping: scanned.options, by: { options[$0.index].specification.name }
+        ).mapValues { found in found.map { $0.value ?? "" } }
+        self.command = command
+        globalDirectory = directory
+    }
+
+    /// Whether an option was given.
+    func has(_ option: String) -> Bool {
+        values[option] != nil
+    }
+
+    /// An option's value; where it was given several times, the last.
+    func value(_ option: String) -> String? {
+        values[option]?.last
+    }
+
+    /// All values of an option, in order.
+    func all(_ option: String) -> [String] {
+        values[option] ?? []
+    }
+
+    /// A value that `parse` understands; it says what is wrong with any other.
+    func value<Value>(_ option: String, as parse: (String) throws(Failure) -> Value) throws(Failure) -> Value? {
+        guard let text = value(option) else { return nil }
+        do throws(Failure) {
+            return try parse(text)
+        } catch {
+            throw Failure.usage("\(command): --\(option): \(error.message)")
+        }
+    }
+
+    /// Refuses a wrong number of operands.
+    func expectOperands(_ range: ClosedRange<Int>, _ usage: String) throws(Failure) {
+        guard range.contains(operands.count) else {
+            let problem = operands.count < range.lowerBound ? "something is missing" : "too many words"
+            throw Failure.usage("\(command): \(problem): give \(usage); see `diskcache \(command) --help`")
+        }
+    }
+
+    /// The directory: `--dir`, else `$DISKCACHE_DIR`, else `${XDG_CACHE_HOME:-~/.cache}/diskcache`.
+    func directory() throws(Failure) -> String {
+        if let given = value("dir") ?? globalDirectory ?? CurrentProcess.environment("DISKCACHE_DIR") {
+            if given.isEmpty { throw Failure.usage("the cache directory is empty: give --dir DIR") }
+            return given
+        }
+        // The specification wants relative paths in XDG_CACHE_HOME ignored.
+        if let base = CurrentProcess.environment("XDG_CACHE_HOME"), base.hasPrefix("/") {
+            return base + "/diskcache"
+        }
+        guard let home = CurrentProcess.environment("HOME"), !home.isEmpty else {
+            throw Failure.usage("no cache directory: neither $HOME nor $DISKCACHE_DIR is set: give --dir DIR")
+        }
+        return home + "/.cache/diskcache"
+    }
+
+    /// The configuration that the environment asks for: `$DISKCACHE_METADATA`, for tests and for
+    /// directories that are to be copied by tools that lose extended attributes.
+    func configuration() throws(Failure) -> CacheConfiguration {
+        var configuration = CacheConfiguration()
+        switch CurrentProcess.environment("DISKCACHE_METADATA") {
+        case nil, "", "automatic": break
+        case "sidecar": configuration.metadataForm = .sidecar
+        case let other?:
+            throw Failure(
+                .configuration, "DISKCACHE_METADATA is \(other): it can be automatic or sidecar: set or unset it")
+        }
+        return configuration
+    }
+
+    /// The cache that the command is about, made where it is missing.
+    func openCache() throws -> SharedCache {
+        try SharedCache(at: directory(), configuration: configuration())
+    }
+}

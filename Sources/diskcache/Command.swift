@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// An option as its user sees it.
+struct Option {
+    let specification: OptionSpecification
+    /// What stands for the value in the help; nil: there is none.
+    let placeholder: String?
+    let help: String
+
+    init(_ name: String, _ letter: Character? = nil, _ placeholder: String? = nil, help: String) {
+        specification = OptionSpecification(
+            name: name, letter: letter, argument: placeholder == nil ? .none : .required)
+        self.placeholder = placeholder
+        self.help = help
+    }
+
+    /// Every command's.
+    static let common = [
+        Option("dir", "d", "DIR", help: "the cache directory (see `diskcache --help`)"),
+        Option("help", "h", help: "say what this command does"),
+    ]
+    static let json = Option("json", help: "print JSON instead of text")
+}
+
+/// One subcommand.
+protocol Command: Sendable {
+    static var name: String { get }
+    /// What follows the options: "KEY [FILE]".
+    static var operands: String { get }
+    /// One line for the overview.
+    static var summary: String { get }
+    /// Paragraphs for the command's own help: exit statuses, examples.
+    static var details: String { get }
+    /// Its own options; ``Option/common`` come on top.
+    static var options: [Option] { get }
+    /// Left out of the overview: for the program's own use.
+    static var isHidden: Bool { get }
+    static func run(_ arguments: Arguments) throws -> ExitStatus
+}
+
+extension Command {
+    static var isHidden: Bool { false }
+
+    /// Takes the command line apart, answers `--help`, else runs.
+    static func main(_ words: [String], directory: String?) throws -> ExitStatus {
+        let all = options + Option.common
+        let scanned: ScannedOptions
+        do throws(OptionError) {
+            scanned = try OptionScanner.scan(words, all.map(\.specification), stopsAtOperand: false)
+        } catch {
+            throw Failure.usage("\(name): \(error.words): see `diskcache \(name) --help`")
+        }
+        let arguments = Arguments(scanned, options: all, command: name, directory: directory)
+        if arguments.has("help") {
+            try Terminal.write(help, to: Terminal.standardOutput)
+            return .done
+        }
+        return try run(arguments)
+    }
+
+    /// The text of `--help`.
+    static var help: String {
+        var text = "Usage: diskcache \(name) [OPTION]… \(operands)\n\n\(summary).\n"
+        if !details.isEmpty { text += "\n\(details)\n" }
+        return text + "\nOptions:\n" + (options + Option.common).map(\.line).joined()
+    }
+}
+
+extension Option {
+    /// One line of a help text.
+    var line: String {
+        let letter = specification.letter.map { "-\($0), " } ?? "    "
+        let head = "  \(letter)--\(specification.name)" + (placeholder.map { " \($0)" } ?? "")
+        // Two columns, the second at 30; what is too long gets a line of its own.
+        let gap = head.count < 29 ? String(repeating: " ", count: 30 - head.count) : "\n" + String(repeating: " ", count: 30)
+        return head + gap + help + "\n"
+    }
+}
+
+extension OptionError {
+    /// What is wrong, for one line of an error.
+    var words: String {
+        switch self {
+        case .unknown(let word): "\(word) is no option, or short for several"
+        case .missingValue(let word): "\(word) needs a value"
+        case .unexpectedValue(let word): "\(word) takes no value"
+        }
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Platform
+
+/// The command: finds the subcommand, and turns whatever it throws into one line and an exit status.
+@main
+struct DiskCacheTool {
+    static let version = "0.1.0"
+
+    /// In the order of the overview.
+    static var commands: [any Command.Type] {
+        []
+    }
+
+    private static let options = [
+        Option("dir", "d", "DIR", help: "the cache directory"),
+        Option("help", "h", help: "say what there is"),
+        Option("version", help: "print the version"),
+    ]
+
+    static func main() {
+        CurrentProcess.exit(run(CurrentProcess.arguments).rawValue)
+    }
+
+    /// Runs one command line; nil stands for a word that is not UTF-8.
+    static func run(_ words: [String?]) -> ExitStatus {
+        do {
+            let valid = words.compactMap(\.self)
+            guard valid.count == words.count else {
+                throw Failure.usage("an argument is not UTF-8: keys and paths must be")
+            }
+            return try dispatch(valid)
+        } catch let failure as Failure {
+            return report(failure.message, failure.status)
+        } catch let error as CacheError {
+            return report(error.message, ExitStatus(error.code))
+        } catch let error as Errno {
+            // Whoever read our output has gone: not worth a word, as with any filter.
+            if error == .brokenPipe { return .inputOutput }
+            return report("write the output: \(error): check where it goes", .inputOutput)
+        } catch {
+            return report("\(error)", .internal)
+        }
+    }
+
+    private static func dispatch(_ words: [String]) throws -> ExitStatus {
+        let scanned: ScannedOptions
+        do throws(OptionError) {
+            scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: true)
+        } catch {
+            throw Failure.usage("\(error.words): see `diskcache --help`")
+        }
+        let globals = Arguments(scanned, options: options, command: "diskcache", directory: nil)
+        if globals.has("version") {
+            try Terminal.write("diskcache \(version)\n", to: Terminal.standardOutput)
+            return .done
+        }
+        if globals.has("help") || scanned.operands.first == "help" {
+            try Terminal.write(overview, to: Terminal.standardOutput)
+            return .done
+        }
+        guard let name = scanned.operands.first else {
+            throw Failure.usage("no command: see `diskcache --help`")
+        }
+        guard let command = commands.first(where: { $0.name == name }) else {
+            throw Failure.usage("\(name) is no command: see `diskcache --help`")
+        }
+        return try command.main(Array(scanned.operands.dropFirst()), directory: globals.value("dir"))
+    }
+
+    private static func report(_ message: String, _ status: ExitStatus) -> ExitStatus {
+        // Where even standard error is closed the exit status must do.
+        do throws(Errno) {
+            try Terminal.write("diskcache: \(message)\n", to: Terminal.standardError)
+        } catch {
+            return status
+        }
+        return status
+    }
+
+    private static var overview: String {
+        let lines = commands.filter { !$0.isHidden }.map { command in
+            "  \(command.name)" + String(repeating: " ", count: 10 - command.name.count) + command.summary + "\n"
+        }
+        return """
+            Usage: diskcache [--dir DIR] COMMAND [OPTION]…
+
+            One cache directory for all processes of a machine: no server, no wrong bytes, safe at any kill.
+
+            Commands (each has --help):
+            \(lines.joined())
+            Options:
+            \(options.map(\.line).joined())
+            The directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache; it is made
+            where it is missing. Sizes are written like 64K or 2G (powers of 1024), times like 90s, 15m, 7d.
+
+            Exit status: 0 done; 1 a miss, or nothing found; 64 usage; 65 corrupt data found; 70 internal;
+            73 can't create; 74 input or output; 75 try again; 77 permission; 78 configuration.
+
+            """
+    }
+}

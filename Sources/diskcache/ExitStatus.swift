@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+
+/// What the process says to its parent: 0, 1 for a miss, else by sysexits.h.
+enum ExitStatus: Int32 {
+    case done = 0
+    /// A miss, or nothing found.
+    case miss = 1
+    case usage = 64
+    /// Corrupt data was found.
+    case dataError = 65
+    case `internal` = 70
+    case cannotCreate = 73
+    case inputOutput = 74
+    /// A lock or a limit of time: try again.
+    case temporary = 75
+    case permission = 77
+    case configuration = 78
+
+    init(_ code: CacheError.Code) {
+        self =
+            switch code {
+            case .notACache, .newerFormat: .configuration
+            case .notADirectory, .directoryVanished, .noSpace, .readOnly: .cannotCreate
+            case .permissionDenied: .permission
+            case .busy: .temporary
+            case .invalidArgument: .usage
+            case .inputOutput: .inputOutput
+            default: .internal
+            }
+    }
+}
+
+/// An end of the command that its user must be told of, in one line.
+struct Failure: Error {
+    let status: ExitStatus
+    /// What failed, why, and what to do.
+    let message: String
+
+    init(_ status: ExitStatus, _ message: String) {
+        self.status = status
+        self.message = message
+    }
+
+    /// Wrong words on the command line.
+    static func usage(_ message: String) -> Failure {
+        Failure(.usage, message)
+    }
+}

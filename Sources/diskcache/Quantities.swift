@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+
+/// Sizes and times as people write them.
+enum Quantity {
+    /// "512", "64K", "1.5M", "2G", "1T": powers of 1024; "KiB" and "KB" are the same.
+    static func size(_ text: String) throws(Failure) -> ByteCount {
+        let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+        let unit = text.dropFirst(number.count).uppercased()
+        let letters = ["", "K", "M", "G", "T", "P"]
+        let position = letters.firstIndex { unit == $0 || unit == $0 + "B" || unit == $0 + "IB" && $0 != "" }
+        guard let value = Double(number), let position else {
+            throw .usage("\(text) is no size: write it like 512, 64K, 1.5M or 2G")
+        }
+        let bytes = value * Double(sign: .plus, exponent: 10 * position, significand: 1)
+        guard bytes < 9e18 else { throw .usage("\(text) is too large: the most is 8191P") }
+        return ByteCount(Int64(bytes))
+    }
+
+    /// "90", "90s", "15m", "12h", "7d", "2w", "500ms", "1.5h"; a bare number is seconds.
+    static func duration(_ text: String) throws(Failure) -> Duration {
+        let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+        let units = ["": 1.0, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604_800]
+        guard let value = Double(number), let unit = units[String(text.dropFirst(number.count))] else {
+            throw .usage("\(text) is no span of time: write it like 90s, 15m, 12h or 7d")
+        }
+        guard value * unit < 9e9 else { throw .usage("\(text) is too long: the most is about 285 years") }
+        return .seconds(value * unit)
+    }
+
+    /// A whole number that is not negative.
+    static func count(_ text: String) throws(Failure) -> Int {
+        guard let count = Int(text), count >= 0 else {
+            throw .usage("\(text) is no number: write it like 1000")
+        }
+        return count
+    }
+
+    /// "2d 3h", "45s": the two leading units.
+    static func text(_ duration: Duration) -> String {
+        let seconds = duration.components.seconds
+        if seconds < 0 { return "-" + text(.zero - duration) }
+        let units: [(Int64, String)] = [(86400, "d"), (3600, "h"), (60, "m"), (1, "s")]
+        guard let lead = units.firstIndex(where: { seconds >= $0.0 }) else { return "0s" }
+        let rest = seconds % units[lead].0
+        let first = "\(seconds / units[lead].0)\(units[lead].1)"
+        guard lead + 1 < units.count, rest >= units[lead + 1].0 else { return first }
+        return first + " \(rest / units[lead + 1].0)\(units[lead + 1].1)"
+    }
+
+    /// "512 B", "4.0 KiB", "1.5 GiB".
+    static func text(bytes: Int64) -> String {
+        guard bytes >= 1024 else { return "\(bytes) B" }
+        var value = Double(bytes)
+        var unit = ""
+        for next in ["KiB", "MiB", "GiB", "TiB", "PiB"] where value >= 1024 {
+            value /= 1024
+            unit = next
+        }
+        let tenths = Int((value * 10).rounded())
+        return "\(tenths / 10).\(tenths % 10) \(unit)"
+    }
+}
