@@ -132,5 +132,7 @@ void cplatform_thread_sanitizer_release(void *address) {
 #endif
 }
 
+int cplatform_pipe(int descriptors[2]) { return pipe2(descriptors, O_CLOEXEC); }
+
 int cplatform_exited_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
 int cplatform_terminating_signal(int status) { return WIFSIGNALED(status) ? WTERMSIG(status) : 0; }

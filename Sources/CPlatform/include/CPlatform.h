@@ -74,6 +74,9 @@ int cplatform_getopt_offender(void);
 void cplatform_thread_sanitizer_acquire(void *address);
 void cplatform_thread_sanitizer_release(void *address);
 
+/// pipe2(2) with O_CLOEXEC: reading end first.
+int cplatform_pipe(int descriptors[2]);
+
 /// The exit status that waitpid(2) reported, or -1 where the process did not exit by itself.
 int cplatform_exited_status(int status);
 /// The signal that ended the process that waitpid(2) reported, or 0.
