@@ -20,7 +20,9 @@ package struct ChildProcess: ~Copyable, Sendable {
     private var input: FileDescriptor?
     private var end: End?
 
-    /// Starts `executable`, a path, with these arguments after its name. C: `pipe2`, `posix_spawn`.
+    /// Starts `executable`, a path, with these arguments after its name.
+    ///
+    /// C: `pipe2`, `posix_spawn`.
     ///
     /// In the child no signal is blocked or ignored because this process does so.
     ///
@@ -55,7 +57,9 @@ package struct ChildProcess: ~Copyable, Sendable {
         _ = waitpid(identifier, nil, 0)
     }
 
-    /// Writes text to the process's standard input. C: `write`.
+    /// Writes text to the process's standard input.
+    ///
+    /// C: `write`.
     ///
     /// - Throws: ``Errno/brokenPipe`` where nobody reads it any more, provided that this process ignores
     ///   SIGPIPE; see ``Signal/ignoreBrokenPipes()``.
@@ -71,12 +75,16 @@ package struct ChildProcess: ~Copyable, Sendable {
         input = nil
     }
 
-    /// Sends a signal; nothing once it has been waited for, as its number may be another's. C: `kill`.
+    /// Sends a signal; nothing once it has been waited for, as its number may be another's.
+    ///
+    /// C: `kill`.
     package func send(_ signal: Signal) {
         if end == nil { _ = Glibc.kill(identifier, signal.rawValue) }
     }
 
-    /// Waits until the process has ended and says how; at once when asked again. C: `waitpid`.
+    /// Waits until the process has ended and says how; at once when asked again.
+    ///
+    /// C: `waitpid`.
     package mutating func wait() throws(Errno) -> End {
         if let end { return end }
         var status: Int32 = 0

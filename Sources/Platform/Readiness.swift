@@ -7,7 +7,9 @@ import Glibc
 package enum Readiness {
     /// Those of `descriptors` that have something to read or have come to their end, after at most `limit`.
     ///
-    /// A signal ends the wait early, with none. C: `poll`.
+    /// A signal ends the wait early, with none.
+    ///
+    /// C: `poll`.
     package static func wait(for descriptors: [Int32], limit: Duration) throws(Errno) -> [Int32] {
         let milliseconds = Int32(clamping: max(0, limit.saturatingNanoseconds) / 1_000_000)
         var requests = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
@@ -24,7 +26,9 @@ package enum Readiness {
 }
 
 extension FileDescriptor {
-    /// What there is to read now, at most 64 KiB; empty at the end. Waits where there is nothing. C: `read`.
+    /// What there is to read now, at most 64 KiB; empty at the end. Waits where there is nothing.
+    ///
+    /// C: `read`.
     package func readAvailable() throws(Errno) -> [UInt8] {
         var failure: Errno?
         let bytes = unsafe [UInt8](unsafeUninitializedCapacity: 64 * 1024) { buffer, initialized in

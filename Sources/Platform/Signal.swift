@@ -17,7 +17,9 @@ package struct Signal: Sendable, Equatable {
     package static let `continue` = Signal(rawValue: SIGCONT)
     package static let brokenPipe = Signal(rawValue: SIGPIPE)
 
-    /// Makes writes to a pipe that nobody reads fail with EPIPE instead of ending the process. C: `signal`.
+    /// Makes writes to a pipe that nobody reads fail with EPIPE instead of ending the process.
+    ///
+    /// C: `signal`.
     package static func ignoreBrokenPipes() {
         _ = Glibc.signal(SIGPIPE, SIG_IGN)
     }
@@ -28,13 +30,17 @@ package struct Signal: Sendable, Equatable {
 /// They are blocked, not handled: no code of ours runs inside a signal handler. Only the calling thread
 /// and those started later hold them back, so this is for a process's main thread.
 package enum Interruptions {
-    /// From now on they wait until ``next()`` fetches them. C: `pthread_sigmask`.
+    /// From now on they wait until ``next()`` fetches them.
+    ///
+    /// C: `pthread_sigmask`.
     package static func hold() {
         var signals = set()
         unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
     }
 
-    /// The one that has arrived, if any. C: `sigtimedwait`.
+    /// The one that has arrived, if any.
+    ///
+    /// C: `sigtimedwait`.
     package static func next() -> Signal? {
         var signals = set()
         var none = timespec()
@@ -42,13 +48,17 @@ package enum Interruptions {
         return number > 0 ? Signal(rawValue: number) : nil
     }
 
-    /// They do again what they did before ``hold()``. C: `pthread_sigmask`.
+    /// They do again what they did before ``hold()``.
+    ///
+    /// C: `pthread_sigmask`.
     package static func release() {
         var signals = set()
         unsafe pthread_sigmask(SIG_UNBLOCK, &signals, nil)
     }
 
-    /// Ends this process by `signal`, so that its parent sees what happened. C: `raise`.
+    /// Ends this process by `signal`, so that its parent sees what happened.
+    ///
+    /// C: `raise`.
     package static func end(by signal: Signal) {
         release()
         raise(signal.rawValue)

@@ -10,7 +10,7 @@ struct DiskCacheTool {
 
     /// In the order of the overview.
     static var commands: [any Command.Type] {
-        []
+        [BenchCommand.self, BenchWorkerCommand.self]
     }
 
     private static let options = [

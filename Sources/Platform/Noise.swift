@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import FoundationEssentials
+import Glibc
+
+/// Random numbers that a seed decides: Steele, Lea and Flood, "Fast splittable pseudorandom number
+/// generators", OOPSLA 2014. For samples and test data, never for secrets.
+package struct SplitMix64: RandomNumberGenerator, Sendable {
+    private var state: UInt64
+
+    package init(seed: UInt64) {
+        state = seed
+    }
+
+    package mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        return Self.mix(state)
+    }
+
+    /// Spreads every bit of `value` over all 64; different values stay different.
+    package static func mix(_ value: UInt64) -> UInt64 {
+        var mixed = value
+        mixed = (mixed ^ (mixed >> 30)) &* 0xbf58_476d_1ce4_e5b9
+        mixed = (mixed ^ (mixed >> 27)) &* 0x94d0_49bb_1331_11eb
+        return mixed ^ (mixed >> 31)
+    }
+}
+
+/// `count` bytes without a pattern, the same for the same seed.
+package func noise(count: Int, seed: UInt64) -> Data {
+    var generator = SplitMix64(seed: seed)
+    let words = (0..<(count + 7) / 8).map { _ in generator.next().littleEndian }
+    return unsafe words.withUnsafeBytes { unsafe Data($0.prefix(count)) }
+}
+
+/// `base` to the power of `exponent`, which FoundationEssentials does not have. C: `pow`.
+package func power(_ base: Double, _ exponent: Double) -> Double {
+    pow(base, exponent)
+}

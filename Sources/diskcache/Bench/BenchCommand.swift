@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+import Platform
+
+/// `diskcache bench`: how fast the cache is here, with real processes and every byte checked.
+struct BenchCommand: Command {
+    static let name = "bench"
+    static let operands = ""
+    static let summary = "Measure the cache with several processes, checking every byte"
+    static let details = """
+        Starts processes that work on one fresh directory at the same time. Every value proves whose it is and
+        that it is whole; at the end one collection runs, and the directory must hold nothing but what the keys
+        need. Keys are drawn by Zipf's law (exponent 0.99); mixed is 9 gets for 1 put. A workload ends early
+        when it has written 2 GiB.
+
+        The directory is a new one, diskcache-bench-…: inside DIR where DIR is a directory and no cache, else
+        beside it. It is removed at the end, also after Ctrl-C.
+
+        Columns: operations a second over all processes; latencies of get and put (median, 99th percentile);
+        misses of keys that have a value; values with a wrong byte; bytes read and written.
+
+        Exit status: 0; 65 a wrong value, or the directory was not as it must be; 70 a process crashed; 74 a
+        call failed.
+
+        Example: diskcache bench --workers 8 --gc --kill 50ms --workload mixed
+        """
+    static let options = BenchPlan.options
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        try arguments.expectOperands(0...0, "options only")
+        let plan = try BenchPlan(arguments)
+        let directory = try BenchDirectory(near: arguments.directory())
+        Interruptions.hold()
+        let outcome = Result { try measure(plan, directory, arguments) }
+        if plan.isKept {
+            try Terminal.write("diskcache: kept \(directory.path)\n", to: Terminal.standardError)
+        } else {
+            try directory.remove()
+        }
+        do {
+            return try outcome.get()
+        } catch let interrupted as Interrupted {
+            Interruptions.end(by: interrupted.signal)
+            throw Failure(.temporary, "bench: interrupted")
+        }
+    }
+
+    private static func measure(
+        _ plan: BenchPlan,
+        _ directory: BenchDirectory,
+        _ arguments: Arguments
+    ) throws -> ExitStatus {
+        let cache = try SharedCache(at: directory.path, configuration: arguments.configuration())
+        let line = ProgressLine()
+        var bench = Bench(plan, on: cache, onProgress: line.show)
+        let result = Result { try bench.run() }
+        line.clear()
+        let found = try result.get()
+        let text = arguments.has("json") ? try json(found) : BenchTable.text(found)
+        try Terminal.write(text, to: Terminal.standardOutput)
+        return found.status
+    }
+
+    private static func json(_ result: BenchResult) throws -> String {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+        return String(decoding: try encoder.encode(result), as: UTF8.self) + "\n"
+    }
+}
+
+/// One line on standard error that is written over and over; nothing where no person looks at it.
+final class ProgressLine {
+    private let isShown = Terminal.isInteractive(Terminal.standardError)
+    private var width = 0
+
+    func show(_ text: String) {
+        write("\r" + text + String(repeating: " ", count: max(0, width - text.count)))
+        width = text.count
+    }
+
+    func clear() {
+        if width > 0 { write("\r" + String(repeating: " ", count: width) + "\r") }
+        width = 0
+    }
+
+    private func write(_ text: String) {
+        guard isShown else { return }
+        do throws(Errno) {
+            try Terminal.write(text, to: Terminal.standardError)
+        } catch {
+            // A terminal that is gone: the result is what counts.
+            return
+        }
+    }
+}

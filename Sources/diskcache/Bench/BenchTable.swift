@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+
+/// A benchmark's result for people.
+struct BenchTable {
+    private static let heads = [
+        "workload", "size", "procs", "ops/s", "get p50", "p99 µs", "put p50", "p99 µs", "hits", "misses",
+        "wrong", "moved",
+    ]
+
+    static func text(_ result: BenchResult) -> String {
+        var text = table([heads] + result.rows.map(cells))
+        for row in result.rows { text += remarks(on: row) }
+        if let leftovers = result.leftovers { text += summary(leftovers) }
+        for note in result.notes { text += note + "\n" }
+        text += list("wrong value", result.wrongValues)
+        text += list("failed", result.failures)
+        text += list("crashed", result.crashes)
+        return text
+    }
+
+    private static func cells(_ row: BenchRow) -> [String] {
+        [
+            row.workload.rawValue, row.valueBytes.map { Quantity.text(bytes: Int64($0)) } ?? "corpus",
+            "\(row.workers)", grouped(Int(row.operationsPerSecond.rounded())),
+            micros(row.getP50Microseconds), micros(row.getP99Microseconds),
+            micros(row.putP50Microseconds), micros(row.putP99Microseconds),
+            grouped(row.hits), grouped(row.misses), grouped(row.wrong),
+            Quantity.text(bytes: row.bytesRead + row.bytesWritten),
+        ]
+    }
+
+    /// Columns as wide as their widest cell; the first to the left, all others to the right.
+    private static func table(_ rows: [[String]]) -> String {
+        let widths = (0..<heads.count).map { column in rows.map { $0[column].count }.max() ?? 0 }
+        return rows.map { row in
+            let cells = row.enumerated().map { column, cell in
+                let space = String(repeating: " ", count: widths[column] - cell.count)
+                return column == 0 ? cell + space : space + cell
+            }
+            return cells.joined(separator: "  ") + "\n"
+        }.joined()
+    }
+
+    private static func remarks(on row: BenchRow) -> String {
+        var parts: [String] = []
+        if row.isCut { parts.append("ended early, having written as much as it may") }
+        if row.kills > 0 { parts.append("\(row.kills) kills") }
+        if row.sweeps > 0 { parts.append("\(row.sweeps) sweeps removed \(row.swept)") }
+        if row.failures > 0 { parts.append("\(row.failures) calls failed") }
+        if row.misses > 0 { parts.append("\(row.misses) misses of keys that have a value") }
+        if parts.isEmpty { return "" }
+        let size = row.valueBytes.map { " " + Quantity.text(bytes: Int64($0)) } ?? ""
+        return "\(row.workload.rawValue)\(size): " + parts.joined(separator: ", ") + "\n"
+    }
+
+    private static func summary(_ leftovers: BenchLeftovers) -> String {
+        let found = leftovers.verification
+        let removed = leftovers.removed.map { "\($0.value.count) \($0.key.rawValue)" }.sorted()
+        let sweep = removed.isEmpty ? "nothing" : removed.joined(separator: ", ")
+        let state =
+            leftovers.isClean
+            ? "clean: \(grouped(found.entries)) entries, \(grouped(found.objects)) objects, nothing else"
+            : """
+            NOT CLEAN: \(found.corruptObjects.count) corrupt objects, \(found.corruptEntries.count) corrupt \
+            entries, \(found.danglingEntries.count) dangling entries, \(found.orphans) unreferenced objects, \
+            \(leftovers.temporaries) temporary files, \(found.unrecognised.count) unknown files
+            """
+        return "At the end one sweep removed \(sweep); then \(state).\n"
+    }
+
+    private static func list(_ title: String, _ lines: [String]) -> String {
+        // The first ones tell what there is to know.
+        lines.prefix(10).map { "\(title): \($0)\n" }.joined()
+            + (lines.count > 10 ? "… and \(lines.count - 10) more\n" : "")
+    }
+
+    private static func micros(_ value: Double?) -> String {
+        guard let value else { return "-" }
+        if value >= 100 { return grouped(Int(value.rounded())) }
+        let tenths = Int((value * 10).rounded())
+        return "\(tenths / 10).\(tenths % 10)"
+    }
+
+    /// "1 234 567".
+    static func grouped(_ number: Int) -> String {
+        let digits = Array(String(number.magnitude))
+        var text = number < 0 ? "-" : ""
+        for (place, digit) in digits.enumerated() {
+            if place > 0, (digits.count - place) % 3 == 0 { text.append(" ") }
+            text.append(digit)
+        }
+        return text
+    }
+}
