@@ -3,8 +3,9 @@
 package import FoundationEssentials
 import Glibc
 
-/// Random numbers that a seed decides: Steele, Lea and Flood, "Fast splittable pseudorandom number
-/// generators", OOPSLA 2014. For samples and test data, never for secrets.
+/// Random numbers that a seed decides, for samples and test data; never for secrets.
+///
+/// Steele, Lea and Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014.
 package struct SplitMix64: RandomNumberGenerator, Sendable {
     private var state: UInt64
 
@@ -33,7 +34,9 @@ package func noise(count: Int, seed: UInt64) -> Data {
     return unsafe words.withUnsafeBytes { unsafe Data($0.prefix(count)) }
 }
 
-/// `base` to the power of `exponent`, which FoundationEssentials does not have. C: `pow`.
+/// `base` to the power of `exponent`, which FoundationEssentials does not have.
+///
+/// C: `pow`.
 package func power(_ base: Double, _ exponent: Double) -> Double {
     pow(base, exponent)
 }

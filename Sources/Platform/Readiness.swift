@@ -26,7 +26,9 @@ package enum Readiness {
 }
 
 extension FileDescriptor {
-    /// What there is to read now, at most 64 KiB; empty at the end. Waits where there is nothing.
+    /// What there is to read now, at most 64 KiB; empty at the end.
+    ///
+    /// Waits where there is nothing.
     ///
     /// C: `read`.
     package func readAvailable() throws(Errno) -> [UInt8] {

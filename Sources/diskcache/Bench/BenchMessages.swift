@@ -33,11 +33,11 @@ struct WorkerPlan: Codable, Sendable {
     var seed: UInt64 = 1
     /// Which worker this is, and of its incarnations which: no two processes of a run have the same.
     var stream: UInt32
-    /// The end: after so many operations,
+    /// It ends after so many operations.
     var operations: Int?
-    /// or after so long,
+    /// Or after so long.
     var seconds: Double?
-    /// or when so many bytes have been written, so that a fast disk does not get full.
+    /// Or when it has written so many bytes: a fast disk must not get full.
     var maximumBytes: Int64 = .max
     /// Of a hundred puts, how many write a value that has been written before.
     var repeatPercent = 0

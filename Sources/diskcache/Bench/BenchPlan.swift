@@ -6,7 +6,7 @@ import Platform
 /// What `diskcache bench` is to do.
 struct BenchPlan: Sendable {
     var workers = 4
-    /// Of each workload with each size. Three workloads with two sizes make 15 seconds.
+    /// Of each workload with each size: three workloads with two sizes make 15 seconds.
     var seconds: Double? = 2.5
     /// Of each worker, instead of a time.
     var operations: Int?

@@ -2,7 +2,9 @@
 
 import DiskCache
 
-/// One row of a benchmark: a workload with values of one size. Field names are those of `--json`.
+/// One row of a benchmark: a workload with values of one size.
+///
+/// Its fields are named as `--json` prints them.
 struct BenchRow: Codable, Sendable {
     let workload: BenchTask
     /// Length of the values; nil for a corpus, whose values have their own.

@@ -78,7 +78,7 @@ struct SelfProvingValues: BenchValues {
     /// Below that there would hardly be a body.
     static let smallest = 64
     private static let magic: UInt64 = 0x3168_636e_6562_6364
-    /// Windows begin in so many places. A megabyte keeps the buffer in the processor's cache.
+    /// Windows begin in so many places; a megabyte keeps the buffer in the processor's cache.
     private static let places = 1 << 20
 
     let count: Int

@@ -61,7 +61,7 @@ final class WorkerChannel {
         output = try FileDescriptor.duplicate(Terminal.standardOutput)
     }
 
-    /// Says that everything is ready and waits for the others. False: nobody wants it any more.
+    /// Says that everything is ready and waits for the others; false: nobody wants it any more.
     func awaitStart() throws -> Bool {
         try send(.ready)
         let input = try FileDescriptor.duplicate(Terminal.standardInput)

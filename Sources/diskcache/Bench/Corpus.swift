@@ -50,8 +50,9 @@ struct Corpus: BenchValues {
         var overLimit = 0
     }
 
-    /// nil for a directory and for whatever is left out. Opens nothing but regular files: to open a pipe
-    /// would wait for its other end.
+    /// The bytes of a file; nil for a directory and for whatever is left out.
+    ///
+    /// Opens nothing but regular files: to open a pipe would wait for its other end.
     private static func read(_ path: String, limit: Int64, _ left: inout LeftOut) -> Data? {
         do {
             let attributes = try FileManager.default.attributesOfItem(atPath: path)

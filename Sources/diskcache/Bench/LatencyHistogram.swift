@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long calls took: counts in buckets that are 1/64 of their place wide, so that a percentile is off by
-/// at most 1 %, whatever its size. Histograms of several processes add up.
+/// How long calls took, counted in buckets.
+///
+/// They are 1/64 of their place wide, so that a percentile is off by at most 1 %, whatever its size.
+/// Histograms of several processes add up.
 struct LatencyHistogram: Sendable, Equatable {
     /// Buckets in each power of two.
     private static let resolution = 64

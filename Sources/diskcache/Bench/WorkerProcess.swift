@@ -30,7 +30,7 @@ final class WorkerProcess {
     /// Since it began to work.
     var lifetime: Duration { ContinuousClock.now - began }
 
-    /// Lets it begin. That it may be dead already will be seen at the end of its output.
+    /// Lets it begin; that it may be dead already will be seen at the end of its output.
     func begin() throws(Errno) {
         do throws(Errno) {
             try process.send("go\n")
@@ -48,9 +48,9 @@ final class WorkerProcess {
         process.send(Signal.kill)
     }
 
-    /// What it has said since the last time; waits if that is nothing. Its output's end makes it `ended`.
+    /// What it has said since the last time; waits if that is nothing.
     ///
-    /// A line without an end is one that its writer did not live to end, and counts as not said.
+    /// Its output's end makes it `ended`.     /// A line without an end is one that its writer did not live to end, and counts as not said.
     func receive() throws(Errno) -> [WorkerMessage] {
         let bytes = try process.output.readAvailable()
         lastHeard = .now

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Testing
+
+@testable import diskcache
+
+struct BenchHistogramTests {
+    @Test(arguments: [0.01, 0.5, 0.9, 0.99, 0.999, 1])
+    func `percentiles of evenly spread values are right to 1 per cent`(share: Double) throws {
+        var histogram = LatencyHistogram()
+        for value in (1...100_000).shuffled() { histogram.record(nanoseconds: Int64(value) * 100) }
+        let found = try #require(histogram.microseconds(atShare: share))
+        let exact = (share * 100_000).rounded(.up) / 10
+        #expect(abs(found - exact) <= exact * 0.01)
+    }
+
+    @Test(arguments: [0, 1, 63, 64, 127, 128, 1_000, 123_456_789, 3_600_000_000_000, Int64.max])
+    func `a single value is told to 1 per cent, whatever its size`(nanoseconds: Int64) throws {
+        var histogram = LatencyHistogram()
+        histogram.record(nanoseconds: nanoseconds)
+        let found = try #require(histogram.microseconds(atShare: 0.5)) * 1000
+        #expect(abs(found - Double(nanoseconds)) <= max(0.5, Double(nanoseconds) * 0.01))
+    }
+
+    @Test
+    func `one slow call in a hundred is the 99th percentile's neighbour, not its value`() throws {
+        var histogram = LatencyHistogram()
+        for _ in 0..<99 { histogram.record(nanoseconds: 1_000) }
+        histogram.record(nanoseconds: 1_000_000)
+        #expect(try #require(histogram.microseconds(atShare: 0.99)) < 1.1)
+        #expect(try #require(histogram.microseconds(atShare: 1)) > 900)
+    }
+
+    @Test
+    func `without calls there is no percentile`() {
+        #expect(LatencyHistogram().microseconds(atShare: 0.5) == nil)
+    }
+
+    @Test
+    func `merged histograms equal one of all values`() {
+        var whole = LatencyHistogram()
+        var parts = [LatencyHistogram(), LatencyHistogram(), LatencyHistogram()]
+        for value in 0..<3000 {
+            whole.record(nanoseconds: Int64(value * value))
+            parts[value % 3].record(nanoseconds: Int64(value * value))
+        }
+        var merged = LatencyHistogram()
+        for part in parts { merged.merge(part) }
+        #expect(merged == whole)
+        #expect(merged.count == 3000)
+    }
+
+    @Test
+    func `a histogram survives its way through a pipe`() throws {
+        var histogram = LatencyHistogram()
+        for value in [0, 5, 5, 70, 1_000_000] { histogram.record(nanoseconds: Int64(value)) }
+        let decoded = try JSONDecoder().decode(
+            LatencyHistogram.self,
+            from: JSONEncoder().encode(histogram)
+        )
+        #expect(decoded == histogram)
+    }
+
+    @Test(arguments: ["[1000000000000,1]", "[-5,1]", "[7]"])
+    func `numbers that no histogram has do no harm`(json: String) throws {
+        let decoded = try JSONDecoder().decode(LatencyHistogram.self, from: Data(json.utf8))
+        #expect(decoded.count <= 1)
+    }
+}
