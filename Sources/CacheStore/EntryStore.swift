@@ -58,12 +58,24 @@ package final class EntryStore: Sendable {
     /// later record: the file that was opened was the entry then, so either is a value of this moment.
     private func sidecar(at path: RelativePath) throws(Errno) -> [UInt8] {
         do throws(Errno) {
-            let file = try directory.entries.open(path, [.readOnly, .nonBlocking])
+            let file = try openUnnoticed(path)
             if directory.capabilities.attributes, let value = try attribute(of: file) { return value }
             return try file.readToEnd(limit: RecordCodec.maximumSize) ?? []
         } catch {
             if error == .isDirectory || error == .tooManyLinks { return [] }
             throw error
+        }
+    }
+
+    /// Opens an entry so that reading it is no access: the file's access time is ours to set, and without
+    /// this a mere listing would make everything look used and prolong sliding expirations.
+    private func openUnnoticed(_ path: RelativePath) throws(Errno) -> FileDescriptor {
+        do throws(Errno) {
+            return try directory.entries.open(path, [.readOnly, .nonBlocking, .noAccessTime])
+        } catch {
+            // Only the owner may ask for that, open(2).
+            guard error == .notPermitted else { throw error }
+            return try directory.entries.open(path, [.readOnly, .nonBlocking])
         }
     }
 

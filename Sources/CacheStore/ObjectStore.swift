@@ -84,7 +84,7 @@ package final class ObjectStore: Sendable {
             switch error {
             case .noEntry: return .absent
             case .notPermitted, .accessDenied: return .unusable
-            default: throw StoreError(error, "touch an object", path: self.path(of: content.digest))
+            default: throw StoreError(errno: error, "touch an object", path: self.path(of: content.digest))
             }
         }
     }
@@ -168,7 +168,7 @@ package final class ObjectStore: Sendable {
             }
             try file.rename(to: directory.objects, StoreLayout.path(of: digest))
         } catch {
-            throw StoreError(error, "replace an object", path: path(of: digest))
+            throw StoreError(errno: error, "replace an object", path: path(of: digest))
         }
     }
 

@@ -43,7 +43,7 @@ package struct StoreError: Error, Sendable, Equatable {
     }
 
     /// Sorts a failed system call by what the user can do about it.
-    package init(_ errno: Errno, _ operation: String, path: String) {
+    package init(errno: Errno, _ operation: String, path: String) {
         let code: Code =
             switch errno {
             case .noSpace, .quotaExceeded, .fileTooLarge: .noSpace
@@ -66,6 +66,6 @@ func describing<Value: ~Copyable>(
     do throws(Errno) {
         return try body()
     } catch {
-        throw StoreError(error, operation(), path: path())
+        throw StoreError(errno: error, operation(), path: path())
     }
 }

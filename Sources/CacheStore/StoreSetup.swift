@@ -20,7 +20,7 @@ struct StoreSetup {
         do throws(Errno) {
             return try Directory(opening: path)
         } catch {
-            guard error == .noEntry else { throw StoreError(error, "open the cache directory", path: path) }
+            guard error == .noEntry else { throw StoreError(errno: error, "open the cache directory", path: path) }
         }
         try makeDirectories(upTo: path)
         return try describing("open the cache directory", path) { () throws(Errno) in
@@ -35,7 +35,7 @@ struct StoreSetup {
             if error == .exists { return }
             let parent = path.split(separator: "/", omittingEmptySubsequences: true).dropLast()
             guard error == .noEntry, !parent.isEmpty else {
-                throw StoreError(error, "create the cache directory", path: path)
+                throw StoreError(errno: error, "create the cache directory", path: path)
             }
             try makeDirectories(upTo: (path.hasPrefix("/") ? "/" : "") + parent.joined(separator: "/"))
             try describing("create the cache directory", path) { () throws(Errno) in
@@ -152,7 +152,7 @@ struct StoreSetup {
                 // A full disk must not keep anybody from reading; what can't be had fails by itself.
                 return (Capabilities(attributes: true, unnamedFiles: Directory.canLinkUnnamed), true)
             default:
-                throw StoreError(error, "probe the file system", path: path)
+                throw StoreError(errno: error, "probe the file system", path: path)
             }
         }
     }

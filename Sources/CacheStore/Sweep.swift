@@ -155,7 +155,7 @@ package struct Sweep {
         let store = store
         let isDryRun = request.isDryRun
         let tallies = try describing("clean", place) { () throws(Errno) -> (SweepTally, [UnrecognisedFile]) in
-            let temporaries = try TemporaryDirectory(of: store.directory)
+            let temporaries = try TemporaryArea(of: store.directory)
             var tally = SweepTally()
             var unrecognised: [UnrecognisedFile] = []
             for name in try temporaries.directory.names() {

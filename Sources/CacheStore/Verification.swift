@@ -104,6 +104,8 @@ package struct Verification {
         guard let content = try store.content(ofObject: record.content.digest) else {
             return try isUnchanged(key, stored) ? .dangling : .sound
         }
+        // An object that is corrupt is reported as such, once, and not with each entry that names it.
+        if content.digest != record.content.digest { return .sound }
         return content == record.content ? .sound : .corrupt
     }
 

@@ -141,7 +141,7 @@ extension SharedCache {
         do throws(Errno) {
             return try body()
         } catch {
-            let code = StoreError(error, operation, path: path).code
+            let code = StoreError(errno: error, operation, path: path).code
             throw CacheError(
                 CacheError.code(code), "\(operation) \(path): \(error): check the path and its permissions",
                 errno: error.rawValue, path: path)
