@@ -30,7 +30,7 @@ public enum Expiration: Sendable, Equatable {
         case .after(let duration): return try now + Self.positive(duration)
         case .days(let days):
             guard days >= 0 else { throw Self.negative("\(days) days") }
-            return now + .seconds(86_400) * Double(days)
+            return days < Int(Self.longest / 86_400) ? now + .seconds(86_400 * days) : .distantFuture
         case .seconds(let seconds):
             guard seconds >= 0 else { throw Self.negative("\(seconds) seconds") }
             return seconds < Self.longest ? now + .seconds(seconds) : .distantFuture
