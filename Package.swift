@@ -39,6 +39,12 @@ let package = Package(
             path: "Tests/TestSupport",
             swiftSettings: testSettings
         ),
+        .executableTarget(
+            name: "SystemCallProbe",
+            dependencies: ["DiskCache"],
+            path: "IntegrationTests/SystemCallProbe",
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "PlatformTests", dependencies: ["Platform", "TestSupport"], swiftSettings: testSettings),
         .testTarget(
@@ -55,8 +61,9 @@ let package = Package(
             name: "CommandTests", dependencies: ["diskcache", "TestSupport"], swiftSettings: testSettings),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["DiskCache", "Platform", "TestSupport", "diskcache"],
+            dependencies: ["DiskCache", "Platform", "TestSupport", "diskcache", "SystemCallProbe"],
             path: "IntegrationTests",
+            exclude: ["SystemCallProbe"],
             swiftSettings: testSettings
         ),
     ],

@@ -67,6 +67,17 @@ final class StoreFixture: Sendable {
         try handle.close()
     }
 
+    /// Changes the bytes of a record in place, in whichever form it is.
+    func changeRecord(of key: String, _ change: (inout [UInt8]) -> Void) throws {
+        var bytes = try #require(try store.entries.read(Digest(ofKey: key))?.bytes)
+        change(&bytes)
+        guard store.directory.capabilities.attributes else {
+            return try Data(bytes).write(to: URL(fileURLWithPath: entryPath(key)))
+        }
+        let path = StoreLayout.path(of: Digest(ofKey: key))
+        try store.directory.entries.setAttribute("user.dc", of: path, to: bytes.span)
+    }
+
     var objects: [String] { directory.files(below: "cache/objects") }
     var entries: [String] { directory.files(below: "cache/entries") }
     var temporaries: [String] { directory.files(below: "cache/tmp") }

@@ -126,11 +126,7 @@ import Testing
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
         try fixture.put("value", "other")
-        let handle = try Directory(opening: fixture.path + "/entries")
-        let path = StoreLayout.path(of: Digest(ofKey: "key"))
-        var bytes = try #require(try handle.attribute("user.dc", of: path))
-        bytes[35] ^= 1
-        try handle.setAttribute("user.dc", of: path, to: bytes.span)
+        try fixture.changeRecord(of: "key") { $0[35] ^= 1 }
         #expect(try fixture.get("key") == nil)
         #expect(!FileManager.default.fileExists(atPath: fixture.entryPath("key")))
         #expect(try fixture.get("other") == "value")

@@ -212,13 +212,8 @@ import Testing
         for name in ["sound", "flipped", "gone", "record", "empty"] { try fixture.put("v " + name, name) }
         try fixture.damage(fixture.objectPath("v flipped"), Array("w flipped".utf8))
         try FileManager.default.removeItem(atPath: fixture.objectPath("v gone"))
-        let handle = try Directory(opening: fixture.path + "/entries")
-        let path = StoreLayout.path(of: Digest(ofKey: "record"))
-        var bytes = try #require(try handle.attribute("user.dc", of: path))
-        bytes[40] ^= 4
-        try handle.setAttribute("user.dc", of: path, to: bytes.span)
-        try handle.setAttribute(
-            "user.dc", of: StoreLayout.path(of: Digest(ofKey: "empty")), to: [UInt8]([]).span)
+        try fixture.changeRecord(of: "record") { $0[40] ^= 4 }
+        try fixture.changeRecord(of: "empty") { $0 = [] }
 
         let report = try Verification.run(on: fixture.store, isRepairing: false)
         #expect(report.corruptObjects == [Digest(of: Array("v flipped".utf8).span)])
