@@ -30,7 +30,7 @@ package final class EntryStore: Sendable {
 
     /// The entry of `key`, nil where there is none.
     ///
-    /// One call for a record in an attribute and for a missing entry, five for a sidecar (four where the
+    /// One call for a record in an attribute and for a missing entry, six for a sidecar (four where the
     /// file system has no attributes).
     package func read(_ key: Digest) throws(StoreError) -> StoredEntry? {
         let bytes = try describing("read an entry", self.path(of: key)) { () throws(Errno) in

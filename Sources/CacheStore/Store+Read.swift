@@ -29,7 +29,7 @@ extension Store {
     ///
     /// Takes no lock and never waits. Four system calls for a hit (`getxattrat`, `openat2`, `read`,
     /// `close`), one or two more when the access time is due, one for a miss. A record in sidecar form
-    /// costs five more (four where the file system has no attributes).
+    /// costs five more (three where the file system has no attributes).
     package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(StoreError) -> StoreHit<Data>? {
         try find(key, now, allowingStale) { (record) throws(StoreError) in
             switch try objects.read(record.content) {

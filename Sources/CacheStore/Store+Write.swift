@@ -26,8 +26,8 @@ extension Store {
     /// it is replaced, removed, expires or is evicted.
     ///
     /// System calls for equal content over an existing entry: 7 (two locks and unlocks, `utimensat`,
-    /// `fstatat`, `setxattrat`). New content adds 8: looking in vain, creating, writing, linking and
-    /// closing the object, and a second turn with the stripe; a new entry adds 5.
+    /// `fstatat`, `setxattrat`). Twelve for new content: the object is looked for in vain, created,
+    /// written, linked and closed, with a second turn of its stripe. Four more for a new entry.
     package func put(_ bytes: Span<UInt8>, for key: Digest, _ record: Record) throws(StoreError) {
         _ = try publish(record, for: key, bytes, if: .none)
         counters.add(.put)

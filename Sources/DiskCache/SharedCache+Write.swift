@@ -9,7 +9,7 @@ extension SharedCache {
     ///
     /// Once it has returned, every get that starts afterwards in any process sees the value. Equal bytes
     /// under several keys are stored once. Seven system calls where the bytes and the key are known
-    /// already, fifteen for new bytes, five more for a new key.
+    /// already, twelve for new bytes, four more for a new key. (On kernels before 6.13, two more each.)
     ///
     /// - Parameters:
     ///   - expires: until when; nil: the configuration's default.
