@@ -32,7 +32,10 @@ let package = Package(
         .target(name: "CacheStore", dependencies: ["Platform"], swiftSettings: productSettings),
         .target(name: "DiskCache", dependencies: ["CacheStore", "Platform"], swiftSettings: productSettings),
         .executableTarget(
-            name: "diskcache", dependencies: ["DiskCache", "Platform"], swiftSettings: productSettings),
+            name: "diskcache",
+            dependencies: ["DiskCache", "Platform"],
+            swiftSettings: productSettings
+        ),
         .target(
             name: "TestSupport",
             dependencies: ["Platform"],
@@ -46,7 +49,10 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .testTarget(
-            name: "PlatformTests", dependencies: ["Platform", "TestSupport"], swiftSettings: testSettings),
+            name: "PlatformTests",
+            dependencies: ["Platform", "TestSupport"],
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "CacheStoreTests",
             dependencies: ["CacheStore", "Platform", "TestSupport"],
@@ -58,7 +64,10 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .testTarget(
-            name: "CommandTests", dependencies: ["diskcache", "TestSupport"], swiftSettings: testSettings),
+            name: "CommandTests",
+            dependencies: ["diskcache", "TestSupport"],
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "IntegrationTests",
             dependencies: ["DiskCache", "Platform", "TestSupport", "diskcache", "SystemCallProbe"],

@@ -35,7 +35,8 @@ struct SystemCallTests {
     /// What one repetition of an operation calls: the difference of 250 and 50 of them, divided.
     private func calls(_ operation: String, sidecar: Bool = false) throws -> [String: Int] {
         let directory = try TemporaryDirectory()
-        let probe = Bundle.main.executableURL?.deletingLastPathComponent()
+        let probe =
+            Bundle.main.executableURL?.deletingLastPathComponent()
             .appendingPathComponent("SystemCallProbe").path ?? ""
         let environment = sidecar ? ["DISKCACHE_METADATA": "sidecar"] : [:]
         func run(_ times: Int) throws -> [String: Int] {

@@ -54,8 +54,10 @@ package final class EntryStore: Sendable {
         return try sidecar(at: path)
     }
 
-    /// The record in the contents of the file. An attribute that has been set on it meanwhile is the
-    /// later record: the file that was opened was the entry then, so either is a value of this moment.
+    /// The record in the contents of the file.
+    ///
+    /// An attribute that has been set on it meanwhile is the later record: the file that was opened was the
+    /// entry then, so either is a value of this moment.
     private func sidecar(at path: RelativePath) throws(Errno) -> [UInt8] {
         do throws(Errno) {
             let file = try openUnnoticed(path)
@@ -96,7 +98,9 @@ package final class EntryStore: Sendable {
 
     // MARK: Writing
 
-    /// Makes `bytes` the record of `key`, whatever was there. The caller holds the entry's stripe.
+    /// Makes `bytes` the record of `key`, whatever was there.
+    ///
+    /// The caller holds the entry's stripe.
     ///
     /// One call to overwrite a record in an attribute, five for a new entry.
     func write(_ bytes: [UInt8], for key: Digest, accessed: Timestamp) throws(StoreError) {
@@ -111,13 +115,18 @@ package final class EntryStore: Sendable {
 
     /// False where the record does not fit an attribute.
     private func writeAttribute(
-        _ bytes: [UInt8], for key: Digest, _ accessed: Timestamp
+        _ bytes: [UInt8],
+        for key: Digest,
+        _ accessed: Timestamp
     ) throws(Errno) -> Bool {
         let path = StoreLayout.path(of: key)
         while true {
             do throws(Errno) {
                 try directory.entries.setAttribute(
-                    StoreLayout.recordAttribute, of: path, to: bytes.span)
+                    StoreLayout.recordAttribute,
+                    of: path,
+                    to: bytes.span
+                )
                 if isDurable { try synchronize(directory.entries.open(path, .readOnly), key) }
                 return true
             } catch {
@@ -130,12 +139,17 @@ package final class EntryStore: Sendable {
 
     /// nil where somebody else has created it meanwhile, false where the record does not fit.
     private func create(
-        _ bytes: [UInt8], for key: Digest, _ accessed: Timestamp
+        _ bytes: [UInt8],
+        for key: Digest,
+        _ accessed: Timestamp
     ) throws(Errno) -> Bool? {
         do throws(Errno) {
             let file = try directory.entries.makingShard(of: key) { () throws(Errno) in
                 try directory.entries.open(
-                    StoreLayout.path(of: key), [.writeOnly, .create, .exclusive], mode: FileMode.file)
+                    StoreLayout.path(of: key),
+                    [.writeOnly, .create, .exclusive],
+                    mode: FileMode.file
+                )
             }
             // The time first: the attribute is what makes it an entry.
             try file.setAccessTime(accessed)
@@ -151,8 +165,9 @@ package final class EntryStore: Sendable {
         }
     }
 
-    /// Whether the file system has no room for an attribute of that size, or none for any. ext4 says
-    /// ENOSPC to what does not fit its one block, so the sidecar must find out if the disk is full.
+    /// Whether the file system has no room for an attribute of that size, or none for any.
+    ///
+    /// ext4 says ENOSPC to what does not fit its one block, so the sidecar must find out if the disk is full.
     private static func doesNotFit(_ error: Errno) -> Bool {
         switch error {
         case .noSpace, .outOfRange, .argumentListTooLong, .notSupported: true
@@ -161,7 +176,9 @@ package final class EntryStore: Sendable {
     }
 
     private func writeSidecar(
-        _ bytes: [UInt8], for key: Digest, _ accessed: Timestamp
+        _ bytes: [UInt8],
+        for key: Digest,
+        _ accessed: Timestamp
     ) throws(Errno) {
         let temporary = try TemporaryFile(in: directory, mode: FileMode.file)
         try temporary.file.writeAll(bytes.span)
@@ -195,7 +212,9 @@ package final class EntryStore: Sendable {
         }
     }
 
-    /// Deletes an entry; false where there was none. The caller holds its stripe.
+    /// Deletes an entry; false where there was none.
+    ///
+    /// The caller holds its stripe.
     func delete(_ key: Digest) throws(StoreError) -> Bool {
         try describing("delete an entry", self.path(of: key)) { () throws(Errno) in
             try ifExists { () throws(Errno) in

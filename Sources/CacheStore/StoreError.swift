@@ -2,7 +2,9 @@
 
 package import Platform
 
-/// What went wrong on disk. A missing, expired or corrupt entry is none of these, but a miss.
+/// What went wrong on disk.
+///
+/// A missing, expired or corrupt entry is none of these, but a miss.
 package struct StoreError: Error, Sendable, Equatable {
     /// What kind of trouble it is, which decides what the user can do about it.
     package enum Code: Sendable, Equatable {

@@ -41,10 +41,16 @@ package struct Verification {
     ///
     /// - Complexity: O(*n*) in the bytes of all objects: about 1.5 GB/s with SHA instructions, warm.
     package static func run(
-        on store: Store, isRepairing: Bool, progress: @escaping (SweepProgress) -> Void = { _ in }
+        on store: Store,
+        isRepairing: Bool,
+        progress: @escaping (SweepProgress) -> Void = { _ in }
     ) throws(StoreError) -> VerificationReport {
         var verification = Verification(
-            store: store, isRepairing: isRepairing, progress: progress, scan: StoreScan(of: store))
+            store: store,
+            isRepairing: isRepairing,
+            progress: progress,
+            scan: StoreScan(of: store)
+        )
         try verification.verifyObjects()
         try verification.verifyEntries()
         return verification.report

@@ -21,7 +21,9 @@ public enum Expiration: Sendable, Equatable {
     /// At once.
     case expired
 
-    /// The moment, nil for never. A span that reaches past the year 2262 is as good as never.
+    /// The moment, nil for never.
+    ///
+    /// A span that reaches past the year 2262 is as good as never.
     func moment(from now: Timestamp) throws(CacheError) -> Timestamp? {
         switch self {
         case .never: return nil
@@ -68,7 +70,9 @@ public enum AccessExtension: Sendable, Equatable {
         case .set(let duration):
             guard duration > .zero else {
                 throw CacheError(
-                    .invalidArgument, "extend by \(duration): an extension must be positive: use more than 0")
+                    .invalidArgument,
+                    "extend by \(duration): an extension must be positive: use more than 0"
+                )
             }
             return duration
         }

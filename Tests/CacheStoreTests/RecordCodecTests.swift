@@ -57,7 +57,8 @@ import Testing
     @Test func `with a key of 16 bytes, a lifetime of a week and a cost it fits ext4's inode`() {
         var record = Record(
             content: Content(digest: content.digest, length: (256 << 20) - 1, checksum: .max),
-            created: created)
+            created: created
+        )
         record.key = "user:00000001/th"
         record.expires = created + .seconds(7 * 86_400)
         record.idleLifetime = .seconds(7 * 86_400)

@@ -9,7 +9,9 @@ import Testing
     let start = Timestamp(nanoseconds: 1_700_000_000_000_000_000)
 
     private func record(
-        lives lifetime: Duration?, idle: Duration? = nil, stale: Duration? = nil
+        lives lifetime: Duration?,
+        idle: Duration? = nil,
+        stale: Duration? = nil
     ) -> Record {
         var record = Record(content: Content(of: [UInt8]().span), created: start)
         record.expires = lifetime.map { start + $0 }
@@ -71,7 +73,8 @@ import Testing
     @Test func `a key's digest is that of its UTF-8 bytes, not of what they mean`() {
         #expect(
             Digest(ofKey: "abc").description
-                == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+                == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        )
         // U+00E9 and "e" with U+0301 are equal strings in Swift.
         #expect("\u{e9}" == "e\u{301}")
         #expect(Digest(ofKey: "\u{e9}") != Digest(ofKey: "e\u{301}"))

@@ -20,7 +20,9 @@ final class StoreFixture: Sendable {
     }
 
     static func open(
-        _ path: String, _ form: RecordForm = .attribute, _ granularity: Duration = .zero
+        _ path: String,
+        _ form: RecordForm = .attribute,
+        _ granularity: Duration = .zero
     ) throws -> Store {
         var options = StoreOptions()
         options.recordForm = form
@@ -45,7 +47,8 @@ final class StoreFixture: Sendable {
     }
 
     @discardableResult
-    func sweep(now: Timestamp = .now, _ change: (inout SweepRequest) -> Void = { _ in }) throws -> SweepReport {
+    func sweep(now: Timestamp = .now, _ change: (inout SweepRequest) -> Void = { _ in }) throws -> SweepReport
+    {
         var request = SweepRequest()
         change(&request)
         return try Sweep.run(request, on: store, now: now)

@@ -30,10 +30,12 @@ import Testing
     @Test func `a new directory gets the layout, for its owner only`() throws {
         let path = directory.path + "/above/cache"
         _ = try Store(at: path)
-        #expect(directory.files() == [
-            "above/cache/CACHEDIR.TAG", "above/cache/README", "above/cache/format",
-            "above/cache/locks/format",
-        ])
+        #expect(
+            directory.files() == [
+                "above/cache/CACHEDIR.TAG", "above/cache/README", "above/cache/format",
+                "above/cache/locks/format",
+            ]
+        )
         #expect(try String(contentsOfFile: path + "/format", encoding: .utf8) == "diskcache 1\n")
         let tag = try String(contentsOfFile: path + "/CACHEDIR.TAG", encoding: .utf8)
         #expect(tag.hasPrefix("Signature: 8a477f597d28d172789f06886806bc55\n"))
@@ -82,11 +84,31 @@ import Testing
         // The steps of a set-up, in order; each prefix is what a kill may leave.
         let steps: [(String) throws -> Void] = [
             { try FileManager.default.createDirectory(atPath: $0, withIntermediateDirectories: true) },
-            { try FileManager.default.createDirectory(atPath: $0 + "/locks", withIntermediateDirectories: true) },
+            {
+                try FileManager.default.createDirectory(
+                    atPath: $0 + "/locks",
+                    withIntermediateDirectories: true
+                )
+            },
             { makeFile($0 + "/locks/format") },
-            { try FileManager.default.createDirectory(atPath: $0 + "/objects", withIntermediateDirectories: true) },
-            { try FileManager.default.createDirectory(atPath: $0 + "/entries", withIntermediateDirectories: true) },
-            { try FileManager.default.createDirectory(atPath: $0 + "/tmp", withIntermediateDirectories: true) },
+            {
+                try FileManager.default.createDirectory(
+                    atPath: $0 + "/objects",
+                    withIntermediateDirectories: true
+                )
+            },
+            {
+                try FileManager.default.createDirectory(
+                    atPath: $0 + "/entries",
+                    withIntermediateDirectories: true
+                )
+            },
+            {
+                try FileManager.default.createDirectory(
+                    atPath: $0 + "/tmp",
+                    withIntermediateDirectories: true
+                )
+            },
             { makeFile($0 + "/tmp/setup-README", "half") },
             { makeFile($0 + "/README") },
             { makeFile($0 + "/CACHEDIR.TAG") },
@@ -123,9 +145,13 @@ import Testing
         _ = try Store(at: path)
         try FileManager.default.removeItem(atPath: path + "/objects")
         try FileManager.default.createDirectory(
-            atPath: directory.path + "/elsewhere", withIntermediateDirectories: true)
+            atPath: directory.path + "/elsewhere",
+            withIntermediateDirectories: true
+        )
         try FileManager.default.createSymbolicLink(
-            atPath: path + "/objects", withDestinationPath: directory.path + "/elsewhere")
+            atPath: path + "/objects",
+            withDestinationPath: directory.path + "/elsewhere"
+        )
         #expect(code(opening: path) == .notADirectory)
         #expect(directory.files(below: "elsewhere").isEmpty)
     }

@@ -21,7 +21,9 @@ import Testing
         #expect(try !fixture.store.remove(Digest(ofKey: "key")))
     }
 
-    @Test func `an object is named by its bytes, an entry by its key, and equal bytes are stored once`() throws {
+    @Test func `an object is named by its bytes, an entry by its key, and equal bytes are stored once`()
+        throws
+    {
         let fixture = try StoreFixture()
         try fixture.put("value", "a")
         try fixture.put("value", "b")
@@ -159,11 +161,15 @@ import Testing
             { makeFile(fixture.entryPath("key"), "abc") },
             {
                 try FileManager.default.createSymbolicLink(
-                    atPath: fixture.entryPath("key"), withDestinationPath: "/etc/hostname")
+                    atPath: fixture.entryPath("key"),
+                    withDestinationPath: "/etc/hostname"
+                )
             },
             {
                 try FileManager.default.createDirectory(
-                    atPath: fixture.entryPath("key"), withIntermediateDirectories: false)
+                    atPath: fixture.entryPath("key"),
+                    withIntermediateDirectories: false
+                )
             },
         ] as [() throws -> Void] {
             try make()
@@ -197,7 +203,9 @@ import Testing
         #expect(try fixture.get("key") == "value")
         try FileManager.default.removeItem(atPath: fixture.objectPath("value"))
         let again = try #require(try fixture.store.liveEntry(key, now: .now, allowingStale: false))
-        #expect(try fixture.store.rewrite(record, for: key, ifStill: again.stored, now: .now) == .objectMissing)
+        #expect(
+            try fixture.store.rewrite(record, for: key, ifStill: again.stored, now: .now) == .objectMissing
+        )
     }
 
     @Test func `an access is noted once in a granularity`() throws {
@@ -250,7 +258,8 @@ import Testing
         onThreads(6) { thread in
             do {
                 for round in 0..<60 {
-                    let value = "key-\(round % 5) " + String(repeating: "\(thread)", count: 1000 * (thread + 1))
+                    let value =
+                        "key-\(round % 5) " + String(repeating: "\(thread)", count: 1000 * (thread + 1))
                     switch thread {
                     case 0: try fixture.sweep()
                     case 1...3: try fixture.put(value, "key-\(round % 5)")

@@ -14,13 +14,25 @@ import Testing
 
     /// An entry whose last use and creation lie `age` seconds back.
     private func entry(
-        _ name: String, content: String?, age: Int, used: Int? = nil, isExpired: Bool = false
+        _ name: String,
+        content: String?,
+        age: Int,
+        used: Int? = nil,
+        isExpired: Bool = false
     ) -> ScannedEntry {
         ScannedEntry(
-            key: Digest(ofKey: name), content: self.content(content), created: now - .seconds(age),
-            lastUse: now - .seconds(used ?? age), isExpired: isExpired, allocatedSize: 0,
+            key: Digest(ofKey: name),
+            content: self.content(content),
+            created: now - .seconds(age),
+            lastUse: now - .seconds(used ?? age),
+            isExpired: isExpired,
+            allocatedSize: 0,
             witness: ScannedEntry.Witness(
-                identity: FileStatus.Identity(device: 0, inode: 0), accessed: now, record: 0))
+                identity: FileStatus.Identity(device: 0, inode: 0),
+                accessed: now,
+                record: 0
+            )
+        )
     }
 
     private func object(_ name: String, size: Int64 = 100) -> ScannedObject {
@@ -28,7 +40,8 @@ import Testing
     }
 
     private func removals(
-        _ entries: [ScannedEntry], _ objects: [ScannedObject],
+        _ entries: [ScannedEntry],
+        _ objects: [ScannedObject],
         _ setLimits: (inout SweepLimits) -> Void = { _ in }
     ) -> [Int: SweepReason] {
         var limits = SweepLimits()
@@ -86,7 +99,9 @@ import Testing
 
     @Test func `orphans don't make entries go`() {
         let entries = [entry("a", content: "A", age: 1)]
-        #expect(removals(entries, [object("A"), object("orphan", size: 10_000)]) { $0.maximumSize = 100 }.isEmpty)
+        #expect(
+            removals(entries, [object("A"), object("orphan", size: 10_000)]) { $0.maximumSize = 100 }.isEmpty
+        )
     }
 
     @Test func `nothing at all is no trouble`() {

@@ -60,7 +60,10 @@ import Testing
             limits(&$0)
             $0.isDryRun = true
         }
-        #expect(fixture.directory.files().filter { !$0.contains("/locks/") } == before.filter { !$0.contains("/locks/") })
+        #expect(
+            fixture.directory.files().filter { !$0.contains("/locks/") }
+                == before.filter { !$0.contains("/locks/") }
+        )
         let report = try fixture.sweep(limits)
         #expect(report.removed == rehearsal.removed)
         #expect(report.entries == rehearsal.entries)
@@ -89,8 +92,10 @@ import Testing
         for index in 0..<10 {
             let key = Digest(ofKey: "key \(index)")
             try fixture.store.put(
-                Array("v\(index)".utf8).span, for: key,
-                fixture.record("v\(index)", created: start + .seconds(index)))
+                Array("v\(index)".utf8).span,
+                for: key,
+                fixture.record("v\(index)", created: start + .seconds(index))
+            )
         }
         #expect(try fixture.get("key 0", now: start + .seconds(100)) == "v0")
         try fixture.sweep(now: start + .seconds(101)) { $0.limits.maximumEntries = 3 }
@@ -126,7 +131,9 @@ import Testing
             "entries/\(wrongShard)/\(object)",
         ]
         try FileManager.default.createDirectory(
-            atPath: fixture.path + "/entries/\(wrongShard)", withIntermediateDirectories: true)
+            atPath: fixture.path + "/entries/\(wrongShard)",
+            withIntermediateDirectories: true
+        )
         for name in names {
             makeFile(fixture.path + "/" + name)
         }
@@ -173,7 +180,10 @@ import Testing
     @Test func `only one sweeps at a time, and the other says that it can't`() throws {
         let fixture = try StoreFixture()
         let lock = try LockFile.acquire(
-            StoreLayout.janitorLock, in: fixture.store.directory.locks, patience: .zero)
+            StoreLayout.janitorLock,
+            in: fixture.store.directory.locks,
+            patience: .zero
+        )
         #expect { try fixture.sweep { $0.patience = .milliseconds(5) } } throws: {
             ($0 as? StoreError)?.code == .busy
         }

@@ -8,10 +8,12 @@ import Testing
 
 @Suite struct ExpirationTests {
     @Test(arguments: [
-        (Expiration.seconds(60), 60.0), (.seconds(0.5), 0.5), (.days(2), 172_800), (.after(.milliseconds(250)), 0.25),
+        (Expiration.seconds(60), 60.0), (.seconds(0.5), 0.5), (.days(2), 172_800),
+        (.after(.milliseconds(250)), 0.25),
     ])
     func `a value lives as long as it was given, and not a moment longer`(
-        expiration: Expiration, life: Double
+        expiration: Expiration,
+        life: Double
     ) throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("value", forKey: "key", expires: expiration)
@@ -46,7 +48,8 @@ import Testing
     }
 
     @Test(arguments: [
-        Expiration.seconds(1e300), .seconds(.infinity), .days(.max), .after(.seconds(Int64.max)), .at(.distantFuture),
+        Expiration.seconds(1e300), .seconds(.infinity), .days(.max), .after(.seconds(Int64.max)),
+        .at(.distantFuture),
     ])
     func `a lifetime beyond all bounds is as good as never`(expiration: Expiration) throws {
         let fixture = try CacheFixture()
@@ -67,7 +70,11 @@ import Testing
     @Test func `a stale value is given to who asks for it, as such, for its time`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put(
-            "x", forKey: "key", expires: .seconds(10), attributes: EntryAttributes(staleFor: .seconds(5)))
+            "x",
+            forKey: "key",
+            expires: .seconds(10),
+            attributes: EntryAttributes(staleFor: .seconds(5))
+        )
         fixture.clock.advance(by: 12)
         #expect(try fixture.text("key") == nil)
         #expect(try fixture.cache.get("key", allowingStale: true)?.isStale == true)
@@ -97,14 +104,21 @@ import Testing
         #expect(try fixture.text("key") == "x")
         fixture.clock.advance(by: 99)
         #expect(try fixture.text("key") == "x")
-        #expect(code { try fixture.cache.put("x", forKey: "key", expires: .days(1), onAccess: .set(.zero)) } == .invalidArgument)
+        #expect(
+            code { try fixture.cache.put("x", forKey: "key", expires: .days(1), onAccess: .set(.zero)) }
+                == .invalidArgument
+        )
     }
 
     @Test func `an expiration can be changed, and only of what is there`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put(
-            "x", forKey: "key", expires: .seconds(10), onAccess: .renew,
-            attributes: EntryAttributes(tags: ["t"], metadata: ["m": "n"]))
+            "x",
+            forKey: "key",
+            expires: .seconds(10),
+            onAccess: .renew,
+            attributes: EntryAttributes(tags: ["t"], metadata: ["m": "n"])
+        )
         let created = fixture.clock.now
         fixture.clock.advance(by: 5)
         #expect(try fixture.cache.setExpiration(of: "key", to: .seconds(100)))

@@ -80,7 +80,10 @@ import Testing
     @Test func `what can't be read or written is an error that names it`() throws {
         let absent = fixture.directory.path + "/absent"
         #expect(code { try fixture.cache.put(contentsOfFile: absent, forKey: "key") } == .inputOutput)
-        #expect(code { try fixture.cache.put(contentsOfFile: fixture.directory.path, forKey: "key") } == .inputOutput)
+        #expect(
+            code { try fixture.cache.put(contentsOfFile: fixture.directory.path, forKey: "key") }
+                == .inputOutput
+        )
         try fixture.cache.put("x", forKey: "key")
         let nowhere = fixture.directory.path + "/no/where"
         #expect(code { try fixture.cache.copyValue(forKey: "key", toFile: nowhere) } == .inputOutput)
@@ -129,7 +132,10 @@ import Testing
         let fixture = try CacheFixture()
         let value = Dictionary(uniqueKeysWithValues: (0..<50).map { ("k\($0)", $0) })
         try fixture.cache.putValue(value, forKey: "a")
-        try fixture.cache.putValue(Dictionary(uniqueKeysWithValues: value.reversed().map { ($0, $1) }), forKey: "b")
+        try fixture.cache.putValue(
+            Dictionary(uniqueKeysWithValues: value.reversed().map { ($0, $1) }),
+            forKey: "b"
+        )
         #expect(try fixture.cache.statistics().objects == 1)
     }
 }

@@ -85,8 +85,14 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
     @Test func `a hit tells what is known of the value`() throws {
         let fixture = try CacheFixture()
         let attributes = EntryAttributes(
-            staleFor: .seconds(30), cost: .seconds(1), entityTag: "\"t\"", lastModified: "yesterday",
-            contentType: "text/plain", tags: ["x", "y"], metadata: ["k": "v"])
+            staleFor: .seconds(30),
+            cost: .seconds(1),
+            entityTag: "\"t\"",
+            lastModified: "yesterday",
+            contentType: "text/plain",
+            tags: ["x", "y"],
+            metadata: ["k": "v"]
+        )
         try fixture.cache.put("value", forKey: "key", expires: .seconds(60), attributes: attributes)
         let entry = try #require(try fixture.cache.get("key")).entry
         #expect(entry.key == "key")
@@ -236,13 +242,16 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         let fixture = try CacheFixture()
         for index in 0..<10 {
             try fixture.cache.put(
-                Data(repeating: UInt8(index), count: 4096), forKey: "k\(index)")
+                Data(repeating: UInt8(index), count: 4096),
+                forKey: "k\(index)"
+            )
             fixture.clock.advance(by: 1)
         }
         _ = try fixture.cache.get("k0")
         let statistics = try fixture.cache.statistics()
         let report = try fixture.cache.trim(
-            to: ByteCount((statistics.objectBytes + statistics.entryBytes) * 3 / 10))
+            to: ByteCount((statistics.objectBytes + statistics.entryBytes) * 3 / 10)
+        )
         #expect(report.removed[.size]?.count == 7)
         #expect(try fixture.cache.contains("k0"))
         #expect(try fixture.cache.contains("k9"))

@@ -33,9 +33,13 @@ import Testing
         try handle.makeDirectory("real", mode: 0o700)
         try write("x", to: "real/file")
         try FileManager.default.createSymbolicLink(
-            atPath: directory.path + "/link", withDestinationPath: "real")
+            atPath: directory.path + "/link",
+            withDestinationPath: "real"
+        )
         try FileManager.default.createSymbolicLink(
-            atPath: directory.path + "/end", withDestinationPath: "real/file")
+            atPath: directory.path + "/end",
+            withDestinationPath: "real/file"
+        )
         #expect(throws: Errno.tooManyLinks) { _ = try handle.open("link/file", .readOnly).rawValue }
         #expect(throws: Errno.tooManyLinks) { _ = try handle.open("end", .readOnly).rawValue }
         #expect(try handle.status(of: "end").kind == .symbolicLink)
