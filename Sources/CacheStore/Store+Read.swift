@@ -141,7 +141,7 @@ extension Store {
 
     /// Content by its digest, checked against it; nil where it is missing or damaged.
     ///
-    /// `openat2`, `fstat`, `read`, `close`.
+    /// `openat2`, `fstat` twice, `read`, `close`.
     package func data(for digest: Digest) throws(StoreError) -> Data? {
         guard let file = try objects.open(digest) else { return nil }
         let data = try describing("read an object", objects.path(of: digest)) { () throws(Errno) in

@@ -67,19 +67,20 @@ package final class Stripes: Sendable {
     }
 
     private func lock(of stripe: Int) throws(StoreError) -> FileLock {
-        try locks[stripe].value.withLock { (lock) throws(StoreError) in
-            if let lock { return lock }
-            let opened = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
-                FileLock(
-                    owning: try directory.locks.open(
-                        name(of: stripe),
-                        [.readWrite, .create],
-                        mode: FileMode.file
-                    )
+        if let lock = locks[stripe].value.withLock({ $0 }) { return lock }
+        let opened = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
+            FileLock(
+                owning: try directory.locks.open(
+                    name(of: stripe),
+                    [.readWrite, .create],
+                    mode: FileMode.file
                 )
-            }
-            lock = opened
-            return opened
+            )
+        }
+        // Two of one process would exclude each other: where another thread was first, its one counts.
+        return locks[stripe].value.withLock { lock in
+            if lock == nil { lock = opened }
+            return lock ?? opened
         }
     }
 
