@@ -32,24 +32,33 @@ package final class ObjectStore: Sendable {
 
     /// Reads and checks an object: `openat2`, `read`, `close`; one call where it is missing.
     func read(_ content: Content) throws(StoreError) -> ReadResult {
-        let data = try describing("read an object", self.path(of: content.digest)) { () throws(Errno) in
-            try ifExists { () throws(Errno) in
-                try directory.objects.open(StoreLayout.path(of: content.digest), .readOnly)
-                    .readExactly(content.length)
-            }
+        do throws(Errno) {
+            let data = try openFile(content.digest).readExactly(content.length)
+            guard let data, CRC32C.checksum(data.span) == content.checksum else { return .corrupt }
+            return .valid(data)
+        } catch {
+            if error == .noEntry { return .missing }
+            if error.tellsOfNoFile { return .corrupt }
+            throw StoreError(errno: error, "read an object", path: path(of: content.digest))
         }
-        guard let data else { return .missing }
-        guard let data, CRC32C.checksum(data.span) == content.checksum else { return .corrupt }
-        return .valid(data)
     }
 
-    /// Opens an object without checking it; nil where it is missing.
+    /// Opens an object without checking it; nil where it is missing, or something other than a file has its
+    /// name.
     package func open(_ digest: Digest) throws(StoreError) -> FileDescriptor? {
-        try describing("open an object", self.path(of: digest)) { () throws(Errno) in
-            try ifExists { () throws(Errno) in
-                try directory.objects.open(StoreLayout.path(of: digest), .readOnly)
-            }
+        do throws(Errno) {
+            let file = try openFile(digest)
+            if try file.status().kind != .regular { return nil }
+            return file
+        } catch {
+            if error == .noEntry || error.tellsOfNoFile { return nil }
+            throw StoreError(errno: error, "open an object", path: path(of: digest))
         }
+    }
+
+    /// Never waits, not even for the other end of a pipe that somebody has put there.
+    private func openFile(_ digest: Digest) throws(Errno) -> FileDescriptor {
+        try directory.objects.open(StoreLayout.path(of: digest), [.readOnly, .nonBlocking])
     }
 
     func status(of digest: Digest) throws(StoreError) -> FileStatus? {
@@ -72,8 +81,10 @@ package final class ObjectStore: Sendable {
         case unusable
     }
 
-    /// Looks for an object and raises its change time, which keeps sweeps that are under way from
-    /// deleting it. Two calls. The caller holds the object's stripe.
+    /// Looks for an object and raises its change time, which keeps sweeps that are under way from deleting
+    /// it.
+    ///
+    /// Two calls. The caller holds the object's stripe.
     func touch(_ content: Content) throws(StoreError) -> Presence {
         let path = StoreLayout.path(of: content.digest)
         do throws(Errno) {
@@ -84,7 +95,7 @@ package final class ObjectStore: Sendable {
             switch error {
             case .noEntry: return .absent
             case .notPermitted, .accessDenied: return .unusable
-            default: throw StoreError(error, "touch an object", path: self.path(of: content.digest))
+            default: throw StoreError(errno: error, "touch an object", path: self.path(of: content.digest))
             }
         }
     }
@@ -96,7 +107,8 @@ package final class ObjectStore: Sendable {
         try describing("create an object", "\(directory.path)/\(StoreLayout.objects)") { () throws(Errno) in
             if directory.capabilities.unnamedFiles {
                 return .unnamed(
-                    try directory.objects.open(".", [.readWrite, .temporary], mode: FileMode.object))
+                    try directory.objects.open(".", [.readWrite, .temporary], mode: FileMode.object)
+                )
             }
             return .named(try TemporaryFile(in: directory, mode: FileMode.object))
         }
@@ -114,8 +126,10 @@ package final class ObjectStore: Sendable {
         return staged
     }
 
-    /// Copies a file from its offset to its end into a new object, sharing its extents where the file
-    /// system can, and describes what arrived. Memory: one chunk of 256 KiB.
+    /// Copies a file from its offset to its end into a new object, sharing its extents where the file system
+    /// can, and describes what arrived.
+    ///
+    /// Memory: one chunk of 256 KiB.
     func stage(
         copying source: borrowing FileDescriptor
     ) throws(StoreError) -> StagedCopy {
@@ -133,7 +147,9 @@ package final class ObjectStore: Sendable {
         return StagedCopy(object: staged, content: content)
     }
 
-    /// Gives a staged object its name. False: there is one of that name already.
+    /// Gives a staged object its name.
+    ///
+    /// False: there is one of that name already.
     func publish(_ staged: borrowing StagedObject, as digest: Digest) throws(StoreError) -> Bool {
         let path = StoreLayout.path(of: digest)
         return try describing("publish an object", self.path(of: digest)) { () throws(Errno) in
@@ -153,7 +169,9 @@ package final class ObjectStore: Sendable {
                     return true
                 }
             }
-            if isNew && isDurable { try directory.objects.openDirectory(StoreLayout.shard(of: digest)).synchronize() }
+            if isNew && isDurable {
+                try directory.objects.openDirectory(StoreLayout.shard(of: digest)).synchronize()
+            }
             return isNew
         }
     }
@@ -168,11 +186,13 @@ package final class ObjectStore: Sendable {
             }
             try file.rename(to: directory.objects, StoreLayout.path(of: digest))
         } catch {
-            throw StoreError(error, "replace an object", path: path(of: digest))
+            throw StoreError(errno: error, "replace an object", path: path(of: digest))
         }
     }
 
-    /// Deletes an object; false where it was gone. The caller holds its stripe exclusively.
+    /// Deletes an object; false where it was gone.
+    ///
+    /// The caller holds its stripe exclusively.
     func delete(_ digest: Digest) throws(StoreError) -> Bool {
         try describing("delete an object", self.path(of: digest)) { () throws(Errno) in
             try ifExists { () throws(Errno) in
@@ -208,7 +228,8 @@ struct StagedCopy: ~Copyable {
 extension Directory {
     /// Runs `body`, and once more after making the shard of `digest` where that was missing.
     func makingShard<Value: ~Copyable>(
-        of digest: Digest, _ body: () throws(Errno) -> Value
+        of digest: Digest,
+        _ body: () throws(Errno) -> Value
     ) throws(Errno) -> Value {
         do throws(Errno) {
             return try body()
@@ -217,5 +238,12 @@ extension Directory {
             try makeDirectoryIfMissing(StoreLayout.shard(of: digest), mode: FileMode.directory)
             return try body()
         }
+    }
+}
+
+extension Errno {
+    /// What opening or reading says of a symbolic link, a directory or a socket.
+    var tellsOfNoFile: Bool {
+        self == .tooManyLinks || self == .isDirectory || self == .noDeviceOrAddress
     }
 }

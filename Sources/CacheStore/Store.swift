@@ -5,11 +5,15 @@ import Platform
 /// How a store is opened.
 package struct StoreOptions: Sendable {
     package var recordForm: RecordForm = .attribute
-    /// Whether a put reaches the medium before it returns. Without it a power cut may lose or damage
-    /// values, which reading then finds out and treats as misses.
+    /// Whether a put reaches the medium before it returns.
+    ///
+    /// Without it a power cut may lose or damage values, which reading then finds out and treats as misses.
     package var isDurable = false
     /// How old an access time on disk may be before a hit renews it.
     package var accessGranularity: Duration = Store.defaultAccessGranularity
+
+    /// What to take for what the file system can do, instead of finding out: for tests of what falls back.
+    package var assumedCapabilities: Capabilities?
 
     package init() {}
 }
@@ -26,9 +30,10 @@ package struct StoreOptions: Sendable {
 /// the stamp. Readers take no lock: they read the record, then the object, and where that is gone the
 /// record once more.
 package final class Store: Sendable {
-    /// 1/16 of an hour: the error of the eviction order is at most that, far below the hours and days
-    /// after which anything is trimmed, and a hot key costs one extra call every four minutes. In
-    /// simulation refreshing only what is older than half the cache's turnover loses 0.1 points of hit
+    /// 1/16 of an hour: the error of the eviction order is at most that, far below the hours and days after
+    /// which anything is trimmed, and a hot key costs one extra call every four minutes.
+    ///
+    /// In simulation refreshing only what is older than half the cache's turnover loses 0.1 points of hit
     /// ratio. A sliding expiration narrows it to 1/16 of its lifetime.
     package static let defaultAccessGranularity: Duration = .seconds(3600) / 16
 
@@ -43,7 +48,7 @@ package final class Store: Sendable {
 
     /// Opens the cache at `path`, creating it where there is nothing.
     package init(at path: String, options: StoreOptions = StoreOptions()) throws(StoreError) {
-        directory = try StoreDirectory(opening: path)
+        directory = try StoreDirectory(opening: path, assuming: options.assumedCapabilities)
         objects = ObjectStore(in: directory, isDurable: options.isDurable)
         entries = EntryStore(in: directory, form: options.recordForm, isDurable: options.isDurable)
         objectStripes = Stripes(.object, in: directory)

@@ -12,7 +12,9 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// The error of the calling thread's last failed call. Read it before anything else runs.
+    /// The error of the calling thread's last failed call.
+    ///
+    /// Read it before anything else runs.
     static var current: Errno { Errno(rawValue: errno) }
 
     package static let noEntry = Errno(rawValue: ENOENT)
@@ -22,6 +24,7 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
     package static let accessDenied = Errno(rawValue: EACCES)
     package static let notPermitted = Errno(rawValue: EPERM)
     package static let readOnlyFileSystem = Errno(rawValue: EROFS)
+    package static let noDeviceOrAddress = Errno(rawValue: ENXIO)
     package static let noSpace = Errno(rawValue: ENOSPC)
     package static let quotaExceeded = Errno(rawValue: EDQUOT)
     package static let fileTooLarge = Errno(rawValue: EFBIG)

@@ -8,12 +8,16 @@ package enum Terminal {
     package static let standardOutput = STDOUT_FILENO
     package static let standardError = STDERR_FILENO
 
-    /// Whether a person looks at it. C: `isatty`.
+    /// Whether a person looks at it.
+    ///
+    /// C: `isatty`.
     package static func isInteractive(_ descriptor: Int32) -> Bool {
         isatty(descriptor) == 1
     }
 
-    /// Writes text to a descriptor as it is, whole. C: `write`.
+    /// Writes text to a descriptor as it is, whole.
+    ///
+    /// C: `write`.
     package static func write(_ text: String, to descriptor: Int32) throws(Errno) {
         try FileDescriptor.duplicate(descriptor).writeAll(text.utf8Span.span)
     }
@@ -21,7 +25,9 @@ package enum Terminal {
 
 /// Facts about this process.
 package enum CurrentProcess {
-    /// The value of an environment variable, or nil. C: `getenv`.
+    /// The value of an environment variable, or nil.
+    ///
+    /// C: `getenv`.
     package static func environment(_ name: String) -> String? {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }
@@ -34,7 +40,9 @@ package enum CurrentProcess {
         }
     }
 
-    /// Ends the process. C: `exit`.
+    /// Ends the process.
+    ///
+    /// C: `exit`.
     package static func exit(_ status: Int32) -> Never {
         Glibc.exit(status)
     }
