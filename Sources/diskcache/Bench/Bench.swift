@@ -12,23 +12,23 @@ struct Bench {
 
     private let plan: BenchPlan
     private let cache: SharedCache
-    private let executable: String
+    private let program: WorkerProgram
     private let onProgress: (String) -> Void
     private var nextStream: UInt32 = 1
     private var result: BenchResult
 
     /// - Parameters:
-    ///   - executable: the program to start workers from.
+    ///   - program: what workers are started from.
     ///   - onProgress: gets a line now and then.
     init(
         _ plan: BenchPlan,
         on cache: SharedCache,
-        executable: String = CurrentProcess.executable,
+        program: WorkerProgram = WorkerProgram(),
         onProgress: @escaping (String) -> Void = { _ in }
     ) {
         self.plan = plan
         self.cache = cache
-        self.executable = executable
+        self.program = program
         self.onProgress = onProgress
         result = BenchResult(directory: cache.path)
     }
@@ -75,7 +75,7 @@ struct Bench {
     private mutating func run(_ task: BenchTask, size: Int?, _ name: String) throws {
         var crew = try Crew(
             workerPlans(task, size),
-            executable: executable,
+            program: program,
             killInterval: plan.killInterval,
             seed: plan.seed,
             onProgress: progress(name)

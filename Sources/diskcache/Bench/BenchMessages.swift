@@ -8,6 +8,8 @@ enum BenchTask: String, Codable, Sendable, CaseIterable {
     case put
     /// Nine gets for one put: what a cache that does its work sees.
     case mixed
+    /// Six gets, three puts, one removal of ten: for stress tests, where misses are in order.
+    case churn
     /// Collecting garbage, one sweep after the other, until it is killed.
     case collect
     /// `update`, adding 1 to a decimal number, over and over.
@@ -80,6 +82,7 @@ struct WorkerReport: Codable, Sendable, Equatable {
     var puts = LatencyHistogram()
     var hits = 0
     var misses = 0
+    var removals = 0
     /// Values that were not right.
     var wrong = 0
     /// Calls that threw.
@@ -94,14 +97,15 @@ struct WorkerReport: Codable, Sendable, Equatable {
     /// Workers that ended because they had written as much as they may.
     var cuts = 0
 
-    /// Gets and puts that came to an end, however they ended.
-    var operations: Int { gets.count + puts.count + failures }
+    /// Calls that came to an end, however they ended.
+    var operations: Int { gets.count + puts.count + removals + failures }
 
     mutating func merge(_ other: WorkerReport) {
         gets.merge(other.gets)
         puts.merge(other.puts)
         hits += other.hits
         misses += other.misses
+        removals += other.removals
         wrong += other.wrong
         failures += other.failures
         bytesRead += other.bytesRead

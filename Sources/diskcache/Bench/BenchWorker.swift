@@ -53,23 +53,42 @@ struct BenchWorker {
         try send(.finished(report))
     }
 
+    private enum Call {
+        case get, put, remove
+    }
+
     /// One operation; the moment when it was done.
     private mutating func operate() throws -> ContinuousClock.Instant {
         let index = keys.next(using: &generator)
-        let isPut =
-            switch plan.task {
-            case .put: true
-            case .mixed: UInt64.random(in: 0..<10, using: &generator) == 0
-            default: false
-            }
-        let start = ContinuousClock.now
         do throws(CacheError) {
-            return isPut ? try put(index) : try get(index)
+            switch nextCall() {
+            case .get: return try get(index)
+            case .put: return try put(index)
+            case .remove: return try remove(index)
+            }
         } catch {
             report.failures += 1
             if report.failures <= Self.detailLimit { try send(.failure(error.message)) }
-            return max(start, .now)
+            return .now
         }
+    }
+
+    private mutating func nextCall() -> Call {
+        let dice = Int.random(in: 0..<10, using: &generator)
+        return switch plan.task {
+        case .put: .put
+        case .mixed: dice == 0 ? .put : .get
+        case .churn: dice == 0 ? .remove : dice < 4 ? .put : .get
+        default: .get
+        }
+    }
+
+    private mutating func remove(_ index: Int) throws(CacheError) -> ContinuousClock.Instant {
+        try cache.remove(values.key(index))
+        report.removals += 1
+        // None of this process's values so far may be seen again under that key.
+        order.note(Version(stream: plan.stream, number: number + 1), ofKey: index)
+        return .now
     }
 
     private mutating func put(_ index: Int) throws(CacheError) -> ContinuousClock.Instant {

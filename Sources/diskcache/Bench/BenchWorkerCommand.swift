@@ -27,7 +27,7 @@ struct BenchWorkerCommand: Command {
         let cache = try SharedCache(at: plan.directory, configuration: arguments.configuration())
         let channel = try WorkerChannel()
         switch plan.task {
-        case .get, .put, .mixed:
+        case .get, .put, .mixed, .churn:
             let values = try plan.values()
             var worker = BenchWorker(plan, on: cache, values: values, send: channel.send)
             guard try channel.awaitStart() else { return .done }
@@ -87,7 +87,7 @@ struct LockstepWorker {
         case .collect: try collect()
         case .increment: try increment()
         case .claim: try claim()
-        case .get, .put, .mixed: preconditionFailure("a BenchWorker does these")
+        case .get, .put, .mixed, .churn: preconditionFailure("a BenchWorker does these")
         }
     }
 

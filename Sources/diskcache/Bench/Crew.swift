@@ -44,7 +44,7 @@ struct Crew {
     /// How often the progress is shown and a signal to this process noticed.
     private static let tick: Duration = .milliseconds(100)
 
-    private let executable: String
+    private let program: WorkerProgram
     private let killInterval: Duration?
     private let onProgress: (CrewProgress) -> Void
     private var processes: [WorkerProcess] = []
@@ -62,17 +62,17 @@ struct Crew {
     ///   - seed: decides which.
     init(
         _ plans: [WorkerPlan],
-        executable: String = CurrentProcess.executable,
+        program: WorkerProgram = WorkerProgram(),
         killInterval: Duration? = nil,
         seed: UInt64 = 1,
         onProgress: @escaping (CrewProgress) -> Void = { _ in }
     ) throws {
-        self.executable = executable
+        self.program = program
         self.killInterval = killInterval
         self.onProgress = onProgress
         generator = SplitMix64(seed: seed)
         nextStream = (plans.map(\.stream).max() ?? 0) + 1
-        for plan in plans { processes.append(try WorkerProcess(plan, executable: executable)) }
+        for plan in plans { processes.append(try WorkerProcess(plan, program)) }
     }
 
     /// Lets them work until all have done what they were told; a collector is killed then.
@@ -151,7 +151,7 @@ struct Crew {
             return
         }
         guard let plan = rest(of: process) else { return }
-        processes.append(try WorkerProcess(plan, executable: executable))
+        processes.append(try WorkerProcess(plan, program))
     }
 
     /// What a killed process has not done; nil where that is nothing.

@@ -2,6 +2,13 @@
 
 import Platform
 
+/// What worker processes are started from.
+struct WorkerProgram: Sendable {
+    var executable = CurrentProcess.executable
+    /// Variables on top of this process's own.
+    var environment: [String: String] = [:]
+}
+
 /// One of a benchmark's worker processes, as its starter sees it.
 final class WorkerProcess {
     enum State {
@@ -20,9 +27,13 @@ final class WorkerProcess {
     private var process: ChildProcess
     private var unread: [UInt8] = []
 
-    init(_ plan: WorkerPlan, executable: String) throws {
+    init(_ plan: WorkerPlan, _ program: WorkerProgram = WorkerProgram()) throws {
         self.plan = plan
-        process = try ChildProcess(starting: executable, ["bench-worker", plan.argument])
+        process = try ChildProcess(
+            starting: program.executable,
+            ["bench-worker", plan.argument],
+            environment: program.environment
+        )
     }
 
     var output: Int32 { process.output.rawValue }
@@ -45,7 +56,11 @@ final class WorkerProcess {
 
     func kill() {
         isKilled = true
-        process.send(Signal.kill)
+        send(.kill)
+    }
+
+    func send(_ signal: Signal) {
+        process.send(signal)
     }
 
     /// What it has said since the last time; waits if that is nothing.

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+@testable import diskcache
+
+/// Damage done to the files behind the cache's back is a miss, never a wrong byte.
+struct CorruptionTests {
+    private let place: TemporaryDirectory
+    private let cache: SharedCache
+    private let values = SelfProvingValues(count: 2, size: 4096)
+
+    init() throws {
+        place = try TemporaryDirectory()
+        cache = try SharedCache(at: place.path + "/cache")
+    }
+
+    enum Damage: String, CaseIterable, Sendable {
+        case firstByte, lastByte, truncated, emptied, extended, zeroed, swapped
+    }
+
+    private func objectPath(_ data: Data) -> String {
+        let name = ContentDigest(of: data).description
+        return "\(cache.path)/objects/\(name.prefix(2))/\(name)"
+    }
+
+    private func apply(_ damage: Damage, to data: Data, other: Data) throws {
+        var bytes = data
+        switch damage {
+        case .firstByte: bytes[0] ^= 1
+        case .lastByte: bytes[bytes.count - 1] ^= 0x80
+        case .truncated: bytes.removeLast()
+        case .emptied: bytes = Data()
+        case .extended: bytes.append(0)
+        case .zeroed: bytes.resetBytes(in: 1024..<2048)
+        case .swapped: bytes = other
+        }
+        // In place: the file keeps its inode, as it does under a failing disk.
+        let path = objectPath(data)
+        #expect(chmod(path, 0o600) == 0)
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+        try file.truncate(atOffset: 0)
+        try file.write(contentsOf: bytes)
+        try file.close()
+    }
+
+    @Test(arguments: Damage.allCases)
+    func `a damaged object is a miss for every reader, and the next put heals it`(damage: Damage) throws {
+        let data = values.value(0, version: .initial)
+        let other = values.value(1, version: .initial)
+        try cache.put(data, forKey: "key")
+        #expect(try cache.get("key")?.data == data)
+        try apply(damage, to: data, other: other)
+
+        let reader = try SharedCache(at: cache.path)
+        #expect(try reader.get("key")?.data == nil)
+        #expect(reader.activity.corruptions == 1)
+        try cache.put(data, forKey: "key")
+        #expect(try reader.get("key")?.data == data)
+        #expect(try cache.verify().isClean)
+    }
+
+    @Test
+    func `a damaged object that is put again while nobody has read it is no wrong byte either`() throws {
+        let data = values.value(0, version: .initial)
+        try cache.put(data, forKey: "key")
+        try apply(.zeroed, to: data, other: data)
+        // The object is there with the right length, so this put uses it: it must be found out later.
+        try cache.put(data, forKey: "another")
+        for key in ["key", "another"] {
+            let found = try cache.get(key)?.data
+            #expect(found == nil || found == data)
+        }
+    }
+}

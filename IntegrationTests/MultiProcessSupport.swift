@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+@testable import diskcache
+
+/// The built command, which lies beside the test program.
+enum BuiltCommand {
+    static let path: String = {
+        let program = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+        return program.deletingLastPathComponent().appendingPathComponent("diskcache").path
+    }()
+
+    /// Runs a program to its end; its standard output and exit status.
+    static func run(_ program: String, _ arguments: [String]) throws -> (output: String, status: Int32) {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = arguments
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        try process.run()
+        let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return (String(decoding: data, as: UTF8.self), process.terminationStatus)
+    }
+}
+
+/// Where and how a cache keeps its metadata in a test.
+enum Form: String, CaseIterable, Sendable, CustomTestStringConvertible {
+    case automatic, sidecar
+
+    var testDescription: String { rawValue }
+
+    var program: WorkerProgram {
+        WorkerProgram(executable: BuiltCommand.path, environment: ["DISKCACHE_METADATA": rawValue])
+    }
+
+    var configuration: CacheConfiguration {
+        var configuration = CacheConfiguration()
+        if self == .sidecar { configuration.metadataForm = .sidecar }
+        return configuration
+    }
+}
+
+/// A file system of its own, unmounted when this goes.
+final class MountedFileSystem {
+    let path: String
+    private let place: TemporaryDirectory
+
+    /// ramfs has no extended attributes: there a cache has to do with sidecars.
+    static let canMountRAMFS = (try? MountedFileSystem("ramfs")) != nil
+
+    init(_ type: String) throws {
+        place = try TemporaryDirectory()
+        path = place.path + "/mounted"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        let status = try BuiltCommand.run("/bin/mount", ["-t", type, "none", path]).status
+        guard status == 0 else { throw CocoaError(.fileWriteNoPermission) }
+    }
+
+    deinit {
+        _ = try? BuiltCommand.run("/bin/umount", ["-l", path])
+    }
+}
+
+/// What lies in a cache directory, found without the library: plain file names, and `sha256sum`.
+struct DirectoryAudit {
+    /// Names of the files below `objects` and `entries`.
+    let objects: Set<String>
+    let entries: Set<String>
+    /// Everything else but the locks, relative to the directory.
+    let others: Set<String>
+    /// Objects whose name is not what `sha256sum` says of their bytes.
+    let misnamed: [String]
+
+    init(of directory: String) throws {
+        var objects: Set<String> = []
+        var entries: Set<String> = []
+        var others: Set<String> = []
+        let enumerator = FileManager.default.enumerator(atPath: directory)
+        while let path = enumerator?.nextObject() as? String {
+            if enumerator?.fileAttributes?[.type] as? FileAttributeType == .typeDirectory { continue }
+            let parts = path.split(separator: "/").map(String.init)
+            let isFiled = parts.count == 3 && parts[2].count == 64 && parts[2].hasPrefix(parts[1])
+            switch parts[0] {
+            case "objects" where isFiled: objects.insert(parts[2])
+            case "entries" where isFiled: entries.insert(parts[2])
+            case "locks": continue
+            default: others.insert(path)
+            }
+        }
+        self.objects = objects
+        self.entries = entries
+        self.others = others
+        let script = "cd \"$1/objects\" && find . -type f -print0 | xargs -0 -r sha256sum"
+        let sums = try BuiltCommand.run("/bin/sh", ["-c", script, "sh", directory])
+        guard sums.status == 0 else { throw CocoaError(.fileReadUnknown) }
+        misnamed = sums.output.split(separator: "\n").map(String.init).filter { line in
+            // "<64 digits>  ./ab/<64 digits>"
+            !line.hasSuffix("/" + line.prefix(64))
+        }
+    }
+
+    /// Nothing but entries, the objects that they name, and what belongs to every cache.
+    func expectNoLeftovers(_ cache: SharedCache) throws {
+        let known = try cache.entries().map { try $0.get() }
+        #expect(objects == Set(known.map(\.digest.description)), "every object is named, every name has one")
+        #expect(entries == Set(known.map(\.keyDigest.description)), "every entry file can be read")
+        #expect(misnamed.isEmpty)
+        let own: Set<String> = ["CACHEDIR.TAG", "README", "format", "config.json", "control"]
+        #expect(others.subtracting(own).isEmpty)
+    }
+}
