@@ -58,13 +58,15 @@ extension Store {
         }
     }
 
-    private enum Outcome<Value: ~Copyable>: ~Copyable {
+    /// How a look at the object that a record names ended.
+    enum Outcome<Value: ~Copyable>: ~Copyable {
         case found(Value)
         case missing
         case corrupt
     }
 
-    private func find<Value: ~Copyable>(
+    /// Reads the record and then, by `read`, its object; where that is gone, the record once more.
+    func find<Value: ~Copyable>(
         _ key: Digest,
         _ now: Timestamp,
         _ allowingStale: Bool,

@@ -122,9 +122,20 @@ struct StoreSetup {
         try makePart(StoreLayout.objects, in: root)
         try makePart(StoreLayout.entries, in: root)
         try makePart(StoreLayout.temporaries, in: root)
+        try makeLocks(in: root)
         try write(StoreLayout.readmeText, to: StoreLayout.readme, in: root)
         try write(StoreLayout.cacheDirectoryTagText, to: StoreLayout.cacheDirectoryTag, in: root)
         try write("diskcache \(StoreLayout.formatVersion)\n", to: StoreLayout.format, in: root)
+    }
+
+    /// Makes all lock files at once: on a full file system, when a sweep is needed most, none could be made.
+    private func makeLocks(in root: borrowing Directory) throws(StoreError) {
+        try describing("create", "\(path)/\(StoreLayout.locks)") { () throws(Errno) in
+            let locks = try root.openDirectory(StoreLayout.locks)
+            for name in StoreLayout.lockNames {
+                try locks.open(name, [.readWrite, .create], mode: FileMode.file).close()
+            }
+        }
     }
 
     /// Writes one of the small files whole or not at all: under another name first.
@@ -147,7 +158,9 @@ struct StoreSetup {
     }
 
     /// Finds out on a file without a name what the file system can do, and whether it can be written.
-    func probe(_ locks: borrowing Directory) throws(StoreError) -> (capabilities: Capabilities, isWritable: Bool) {
+    func probe(_ locks: borrowing Directory) throws(StoreError) -> (
+        capabilities: Capabilities, isWritable: Bool
+    ) {
         do throws(Errno) {
             let file = try locks.open(".", [.readWrite, .temporary], mode: FileMode.file)
             let attributes = try hasAttributes(file)

@@ -152,6 +152,26 @@ import Testing
         #expect(fixture.store.counters[.dangling] == 1)
     }
 
+    @Test func `a value replaced and swept between two calls of a read is followed to the new one`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("old", "key")
+        var values: [String] = []
+        let hit = try fixture.store.find(Digest(ofKey: "key"), .now, false) {
+            (record) throws(StoreError) -> Store.Outcome<Data> in
+            if values.isEmpty {
+                values.append("swept")
+                try? fixture.put("new", "key")
+                _ = try? fixture.sweep()
+            }
+            guard case .valid(let data) = try fixture.store.objects.read(record.content) else {
+                return .missing
+            }
+            return .found(data)
+        }
+        #expect(hit?.value == Data("new".utf8))
+        #expect(fixture.store.counters[.dangling] == 0)
+    }
+
     @Test func `what is no record is a miss`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
