@@ -25,6 +25,10 @@ package struct Sweep {
     private var references: [Digest: Int] = [:]
     /// Why the last entry that named an object was deleted.
     private var freed: [Digest: SweepReason] = [:]
+    /// Stripes that were not to be had once: what they guard is left alone, so that the wait for somebody
+    /// who is stopped is paid once and not for each thing that he keeps.
+    private var skippedObjects: Set<Int> = []
+    private var skippedEntries: Set<Int> = []
 
     /// Sweeps `store` as it is at `now`.
     ///
@@ -67,8 +71,12 @@ package struct Sweep {
         try deleteStaleTemporaries()
         progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
         let stamp = try fileSystemTime(by: lock)
-        let skipped = try store.objectStripes.barrier(patience: Self.stripePatience)
-        report.skippedStripes = skipped.sorted().map { "object-" + String($0, radix: 16) }
+        skippedObjects = try store.objectStripes.barrier(patience: Self.stripePatience)
+        defer {
+            report.skippedStripes =
+                skippedObjects.sorted().map { "\(StoreLayout.lockName(.object, $0))" }
+                + skippedEntries.sorted().map { "\(StoreLayout.lockName(.entry, $0))" }
+        }
         try scanEntries()
         try scanObjects()
         var limits = SweepLimits()
@@ -80,7 +88,7 @@ package struct Sweep {
         }
         try deleteEntries(plan.removals.filter { !request.expiredOnly || $0.reason == .expired })
         guard isClockSteady else { return }
-        try deleteObjects(changedBefore: stamp, except: skipped)
+        try deleteObjects(changedBefore: stamp)
     }
 
     /// The present as the file system dates changes, taken from a file of ours: kernel times lag the
@@ -169,8 +177,9 @@ package struct Sweep {
                 progress(SweepProgress(phase: .deleting, done: done, total: removals.count))
             }
             let entry = entries[removal.index]
+            if skippedEntries.contains(entry.key.stripe) { continue }
             guard try delete(entry, removal.reason) else {
-                report.spared += 1
+                if !skippedEntries.contains(entry.key.stripe) { report.spared += 1 }
                 continue
             }
             report.removed[removal.reason, default: SweepTally()].add(entry.allocatedSize)
@@ -182,7 +191,7 @@ package struct Sweep {
     }
 
     /// Decides again under the lock that keeps writers away; false: the entry stays as it is.
-    private func delete(_ entry: ScannedEntry, _ reason: SweepReason) throws(StoreError) -> Bool {
+    private mutating func delete(_ entry: ScannedEntry, _ reason: SweepReason) throws(StoreError) -> Bool {
         do throws(StoreError) {
             return try store.entryStripes.withLock(
                 .exclusive,
@@ -200,25 +209,26 @@ package struct Sweep {
                 return request.isDryRun ? true : try store.entries.delete(entry.key)
             }
         } catch {
-            if error.code == .busy { return false }
-            throw error
+            guard error.code == .busy else { throw error }
+            skippedEntries.insert(entry.key.stripe)
+            return false
         }
     }
 
     private mutating func deleteObjects(
-        changedBefore stamp: Timestamp,
-        except skipped: Set<Int>
+        changedBefore stamp: Timestamp
     ) throws(StoreError) {
         let unreferenced = objects.filter { object in
-            references[object.digest, default: 0] == 0 && !skipped.contains(object.digest.stripe)
+            references[object.digest, default: 0] == 0
                 && (!request.expiredOnly || freed[object.digest] != nil)
         }
         for (done, object) in unreferenced.enumerated() {
             if done % 256 == 0 {
                 progress(SweepProgress(phase: .deleting, done: done, total: unreferenced.count))
             }
+            if skippedObjects.contains(object.digest.stripe) { continue }
             guard try delete(object, changedBefore: stamp) else {
-                report.spared += 1
+                if !skippedObjects.contains(object.digest.stripe) { report.spared += 1 }
                 continue
             }
             report.objects.subtract(object.allocatedSize)
@@ -232,7 +242,7 @@ package struct Sweep {
 
     /// Looks again under the lock that keeps writers away: who wanted the object since the stamp has
     /// touched it, and his entry may not have been seen.
-    private func delete(
+    private mutating func delete(
         _ object: ScannedObject,
         changedBefore stamp: Timestamp
     ) throws(StoreError) -> Bool {
@@ -248,8 +258,9 @@ package struct Sweep {
                 return request.isDryRun ? true : try store.objects.delete(object.digest)
             }
         } catch {
-            if error.code == .busy { return false }
-            throw error
+            guard error.code == .busy else { throw error }
+            skippedObjects.insert(object.digest.stripe)
+            return false
         }
     }
 }

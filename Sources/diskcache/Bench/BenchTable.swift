@@ -49,7 +49,9 @@ struct BenchTable {
         if row.kills > 0 { parts.append("\(row.kills) kills") }
         if row.sweeps > 0 { parts.append("\(row.sweeps) sweeps removed \(row.swept)") }
         if row.failures > 0 { parts.append("\(row.failures) calls failed") }
-        if row.misses > 0, row.workload != .churn { parts.append("\(row.misses) misses of keys that have a value") }
+        if row.misses > 0, row.workload != .churn {
+            parts.append("\(row.misses) misses of keys that have a value")
+        }
         if parts.isEmpty { return "" }
         let size = row.valueBytes.map { " " + Quantity.text(bytes: Int64($0)) } ?? ""
         return "\(row.workload.rawValue)\(size): " + parts.joined(separator: ", ") + "\n"
