@@ -32,7 +32,7 @@ struct RecordWriter {
 
     mutating func append(span milliseconds: Int64) {
         let value = UInt64(milliseconds)
-        append(varint: value.isMultiple(of: 1000) ? value / 1000 << 1 : value << 1 | 1)
+        append(varint: value.isMultiple(of: 1000) ? (value / 1000) << 1 : value << 1 | 1)
     }
 
     mutating func append(milliseconds: Int64) {
