@@ -34,6 +34,18 @@ package enum CurrentProcess {
         }
     }
 
+    /// Opens what is missing of the three standard descriptors, so that no file of the cache can get
+    /// their numbers and be taken for the output. C: `open`.
+    ///
+    /// Each is opened the wrong way round, so that using it still fails (EBADF), as if it were closed.
+    package static func occupyStandardDescriptors() {
+        for (descriptor, flags) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY)]
+        where fcntl(descriptor, F_GETFD) == -1 {
+            // The lowest free number is this one. Where /dev/null can't be opened there is nothing to do.
+            _ = unsafe open("/dev/null", flags)
+        }
+    }
+
     /// Ends the process. C: `exit`.
     package static func exit(_ status: Int32) -> Never {
         Glibc.exit(status)

@@ -82,8 +82,41 @@ struct Arguments {
         return configuration
     }
 
+    /// The key that the command is about: its first operand.
+    func key() throws(Failure) -> String {
+        let key = operands.first ?? ""
+        try Self.check(key)
+        return key
+    }
+
+    /// Refuses what can't be a key before anything is opened or made for it.
+    static func check(_ key: String) throws(Failure) {
+        if key.isEmpty { throw .usage("the key is empty: it names nothing: give a key") }
+    }
+
     /// The cache that the command is about, made where it is missing.
     func openCache() throws -> SharedCache {
         try SharedCache(at: directory(), configuration: configuration())
+    }
+
+    /// The cache that the command is about, nil where there is none: nothing, or an empty directory, which
+    /// then stays as it is.
+    func openExistingCache() throws -> SharedCache? {
+        let path = try directory()
+        let configuration = try configuration()
+        do throws(Errno) {
+            if try Directory(opening: path).names().isEmpty { return nil }
+        } catch {
+            if error == .noEntry { return nil }
+            // What else there is to say of it, opening it as a cache says.
+        }
+        return try SharedCache(at: path, configuration: configuration)
+    }
+
+    /// The cache that the command is about, which must exist.
+    func requireCache() throws -> SharedCache {
+        if let cache = try openExistingCache() { return cache }
+        throw Failure(
+            .configuration, "use the cache \(try directory()): there is none: `diskcache put` makes one")
     }
 }
