@@ -52,7 +52,8 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .testTarget(
-            name: "CommandTests", dependencies: ["diskcache", "TestSupport"], swiftSettings: testSettings),
+            name: "CommandTests", dependencies: ["diskcache", "DiskCache", "Platform", "TestSupport"],
+            swiftSettings: testSettings),
         .testTarget(
             name: "IntegrationTests",
             dependencies: ["DiskCache", "Platform", "TestSupport", "diskcache"],

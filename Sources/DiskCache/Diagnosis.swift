@@ -84,7 +84,7 @@ extension SharedCache {
                     user: CurrentProcess.effectiveUser, permissions: permissions,
                     clockSkew: directory.isWritable ? Self.clockSkew(directory.root) : nil)
             } catch {
-                throw StoreError(error, "examine", path: directory.path)
+                throw StoreError(.inputOutput, "examine", path: directory.path, errno: error)
             }
         }
     }
