@@ -56,3 +56,10 @@ package enum CurrentProcess {
     /// C: `geteuid`.
     package static var effectiveUser: UInt32 { geteuid() }
 }
+
+extension FileDescriptor {
+    /// Whether it is open for reading. C: `fcntl(F_GETFL)`.
+    package func isReadable() throws(Errno) -> Bool {
+        try valueOrErrno { fcntl(rawValue, F_GETFL) } & O_ACCMODE != O_WRONLY
+    }
+}

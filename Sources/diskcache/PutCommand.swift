@@ -110,6 +110,8 @@ enum InputFile {
                 ? try FileDescriptor.duplicate(Terminal.standardInput)
                 : try FileDescriptor(opening: path ?? "", .readOnly)
             if try file.status().kind == .directory { throw .isDirectory }
+            // What stands in for closed standard input, so that this is not an empty value.
+            if try !file.isReadable() { throw .badDescriptor }
             return file
         } catch {
             let isForbidden = error == .accessDenied || error == .notPermitted

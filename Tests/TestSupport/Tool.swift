@@ -50,7 +50,12 @@ public struct Tool: Sendable {
         try execute(Self.path, arguments, input: input, environment: environment)
     }
 
-    /// Runs a shell script that finds the command as `$TOOL` and the cache as `$DISKCACHE_DIR`.
+    /// Runs `diskcache` with `arguments` on the directory, which the environment names.
+    public func run(_ arguments: [String], input: Data = Data()) throws -> Run {
+        try execute(Self.path, arguments, input: input, environment: [:])
+    }
+
+    /// Runs a script of bash that finds the command as `$TOOL` and the cache as `$DISKCACHE_DIR`.
     public func shell(_ script: String, input: Data = Data()) throws -> Run {
         try execute("/bin/bash", ["-c", script], input: input, environment: ["TOOL": Self.path])
     }
