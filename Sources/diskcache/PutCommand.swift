@@ -124,7 +124,7 @@ enum InputFile {
     /// All of it.
     static func contents(_ file: borrowing FileDescriptor) throws(Failure) -> Data {
         do throws(Errno) {
-            return Data(try file.readToEnd(limit: .max) ?? [])
+            return try file.readToEnd()
         } catch {
             throw Failure(.inputOutput, "read the value: \(error): nothing was stored: try again")
         }
