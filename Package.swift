@@ -32,15 +32,27 @@ let package = Package(
         .target(name: "CacheStore", dependencies: ["Platform"], swiftSettings: productSettings),
         .target(name: "DiskCache", dependencies: ["CacheStore", "Platform"], swiftSettings: productSettings),
         .executableTarget(
-            name: "diskcache", dependencies: ["DiskCache", "Platform"], swiftSettings: productSettings),
+            name: "diskcache",
+            dependencies: ["DiskCache", "Platform"],
+            swiftSettings: productSettings
+        ),
         .target(
             name: "TestSupport",
             dependencies: ["Platform"],
             path: "Tests/TestSupport",
             swiftSettings: testSettings
         ),
+        .executableTarget(
+            name: "SystemCallProbe",
+            dependencies: ["DiskCache"],
+            path: "IntegrationTests/SystemCallProbe",
+            swiftSettings: testSettings
+        ),
         .testTarget(
-            name: "PlatformTests", dependencies: ["Platform", "TestSupport"], swiftSettings: testSettings),
+            name: "PlatformTests",
+            dependencies: ["Platform", "TestSupport"],
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "CacheStoreTests",
             dependencies: ["CacheStore", "Platform", "TestSupport"],
@@ -52,12 +64,15 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .testTarget(
-            name: "CommandTests", dependencies: ["diskcache", "DiskCache", "Platform", "TestSupport"],
-            swiftSettings: testSettings),
+            name: "CommandTests",
+            dependencies: ["diskcache", "DiskCache", "Platform", "TestSupport"],
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["DiskCache", "Platform", "TestSupport", "diskcache"],
+            dependencies: ["DiskCache", "Platform", "TestSupport", "diskcache", "SystemCallProbe"],
             path: "IntegrationTests",
+            exclude: ["SystemCallProbe"],
             swiftSettings: testSettings
         ),
     ],

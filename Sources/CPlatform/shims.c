@@ -18,11 +18,12 @@
 #include <unistd.h>
 
 const int cplatform_O_TMPFILE = O_TMPFILE;
+const int cplatform_O_NOATIME = O_NOATIME;
 const int cplatform_AT_EMPTY_PATH = AT_EMPTY_PATH;
 const long cplatform_UTIME_NOW = UTIME_NOW;
 const long cplatform_UTIME_OMIT = UTIME_OMIT;
 
-int cplatform_openat_nofollow(int directory, const char *path, int flags, mode_t mode) {
+int cplatform_openat_nofollow(int directory, const char *path, int flags, unsigned int mode) {
     static atomic_int unavailable;
     if (!atomic_load_explicit(&unavailable, memory_order_relaxed)) {
         struct open_how how = {
@@ -54,7 +55,7 @@ struct extended_attribute_arguments {
     uint32_t flags;
 };
 
-ssize_t cplatform_getxattrat(int directory, const char *path, const char *name, void *value, size_t size) {
+long cplatform_getxattrat(int directory, const char *path, const char *name, void *value, size_t size) {
     struct extended_attribute_arguments arguments = {(uint64_t)(uintptr_t)value, (uint32_t)size, 0};
     return syscall(
         SYS_getxattrat, directory, path, AT_SYMLINK_NOFOLLOW, name, &arguments, sizeof arguments);
@@ -66,7 +67,7 @@ int cplatform_setxattrat(int directory, const char *path, const char *name, cons
         SYS_setxattrat, directory, path, AT_SYMLINK_NOFOLLOW, name, &arguments, sizeof arguments);
 }
 
-ssize_t cplatform_fgetxattr(int descriptor, const char *name, void *value, size_t size) {
+long cplatform_fgetxattr(int descriptor, const char *name, void *value, size_t size) {
     return fgetxattr(descriptor, name, value, size);
 }
 
@@ -76,7 +77,7 @@ int cplatform_fsetxattr(int descriptor, const char *name, const void *value, siz
 
 int cplatform_clone(int source, int destination) { return ioctl(destination, FICLONE, source); }
 
-ssize_t cplatform_copy_file_range(int source, int destination, size_t count) {
+long cplatform_copy_file_range(int source, int destination, size_t count) {
     return copy_file_range(source, NULL, destination, NULL, count, 0);
 }
 

@@ -34,7 +34,9 @@ package struct AccessNotes: Sendable {
         notes[Self.place(of: key)] = Note(fingerprint: Self.fingerprint(of: key), accessed: accessed)
     }
 
-    /// Whether an access time is good enough. One in the future is not: a clock was put back.
+    /// Whether an access time is good enough.
+    ///
+    /// One in the future is not: a clock was put back.
     package static func isRecent(_ accessed: Timestamp, now: Timestamp, granularity: Duration) -> Bool {
         accessed <= now && now - accessed < granularity
     }

@@ -30,7 +30,7 @@ package final class EntryStore: Sendable {
 
     /// The entry of `key`, nil where there is none.
     ///
-    /// One call for a record in an attribute and for a missing entry, five for a sidecar (four where the
+    /// One call for a record in an attribute and for a missing entry, six for a sidecar (four where the
     /// file system has no attributes).
     package func read(_ key: Digest) throws(StoreError) -> StoredEntry? {
         let bytes = try describing("read an entry", self.path(of: key)) { () throws(Errno) in
@@ -54,16 +54,30 @@ package final class EntryStore: Sendable {
         return try sidecar(at: path)
     }
 
-    /// The record in the contents of the file. An attribute that has been set on it meanwhile is the
-    /// later record: the file that was opened was the entry then, so either is a value of this moment.
+    /// The record in the contents of the file.
+    ///
+    /// An attribute that has been set on it meanwhile is the later record: the file that was opened was the
+    /// entry then, so either is a value of this moment.
     private func sidecar(at path: RelativePath) throws(Errno) -> [UInt8] {
         do throws(Errno) {
-            let file = try directory.entries.open(path, [.readOnly, .nonBlocking])
+            let file = try openUnnoticed(path)
             if directory.capabilities.attributes, let value = try attribute(of: file) { return value }
             return try file.readToEnd(limit: RecordCodec.maximumSize) ?? []
         } catch {
             if error == .isDirectory || error == .tooManyLinks { return [] }
             throw error
+        }
+    }
+
+    /// Opens an entry so that reading it is no access: the file's access time is ours to set, and without
+    /// this a mere listing would make everything look used and prolong sliding expirations.
+    private func openUnnoticed(_ path: RelativePath) throws(Errno) -> FileDescriptor {
+        do throws(Errno) {
+            return try directory.entries.open(path, [.readOnly, .nonBlocking, .noAccessTime])
+        } catch {
+            // Only the owner may ask for that, open(2).
+            guard error == .notPermitted else { throw error }
+            return try directory.entries.open(path, [.readOnly, .nonBlocking])
         }
     }
 
@@ -84,7 +98,9 @@ package final class EntryStore: Sendable {
 
     // MARK: Writing
 
-    /// Makes `bytes` the record of `key`, whatever was there. The caller holds the entry's stripe.
+    /// Makes `bytes` the record of `key`, whatever was there.
+    ///
+    /// The caller holds the entry's stripe.
     ///
     /// One call to overwrite a record in an attribute, five for a new entry.
     func write(_ bytes: [UInt8], for key: Digest, accessed: Timestamp) throws(StoreError) {
@@ -99,13 +115,18 @@ package final class EntryStore: Sendable {
 
     /// False where the record does not fit an attribute.
     private func writeAttribute(
-        _ bytes: [UInt8], for key: Digest, _ accessed: Timestamp
+        _ bytes: [UInt8],
+        for key: Digest,
+        _ accessed: Timestamp
     ) throws(Errno) -> Bool {
         let path = StoreLayout.path(of: key)
         while true {
             do throws(Errno) {
                 try directory.entries.setAttribute(
-                    StoreLayout.recordAttribute, of: path, to: bytes.span)
+                    StoreLayout.recordAttribute,
+                    of: path,
+                    to: bytes.span
+                )
                 if isDurable { try synchronize(directory.entries.open(path, .readOnly), key) }
                 return true
             } catch {
@@ -118,12 +139,17 @@ package final class EntryStore: Sendable {
 
     /// nil where somebody else has created it meanwhile, false where the record does not fit.
     private func create(
-        _ bytes: [UInt8], for key: Digest, _ accessed: Timestamp
+        _ bytes: [UInt8],
+        for key: Digest,
+        _ accessed: Timestamp
     ) throws(Errno) -> Bool? {
         do throws(Errno) {
             let file = try directory.entries.makingShard(of: key) { () throws(Errno) in
                 try directory.entries.open(
-                    StoreLayout.path(of: key), [.writeOnly, .create, .exclusive], mode: FileMode.file)
+                    StoreLayout.path(of: key),
+                    [.writeOnly, .create, .exclusive],
+                    mode: FileMode.file
+                )
             }
             // The time first: the attribute is what makes it an entry.
             try file.setAccessTime(accessed)
@@ -139,8 +165,9 @@ package final class EntryStore: Sendable {
         }
     }
 
-    /// Whether the file system has no room for an attribute of that size, or none for any. ext4 says
-    /// ENOSPC to what does not fit its one block, so the sidecar must find out if the disk is full.
+    /// Whether the file system has no room for an attribute of that size, or none for any.
+    ///
+    /// ext4 says ENOSPC to what does not fit its one block, so the sidecar must find out if the disk is full.
     private static func doesNotFit(_ error: Errno) -> Bool {
         switch error {
         case .noSpace, .outOfRange, .argumentListTooLong, .notSupported: true
@@ -149,7 +176,9 @@ package final class EntryStore: Sendable {
     }
 
     private func writeSidecar(
-        _ bytes: [UInt8], for key: Digest, _ accessed: Timestamp
+        _ bytes: [UInt8],
+        for key: Digest,
+        _ accessed: Timestamp
     ) throws(Errno) {
         let temporary = try TemporaryFile(in: directory, mode: FileMode.file)
         try temporary.file.writeAll(bytes.span)
@@ -183,7 +212,9 @@ package final class EntryStore: Sendable {
         }
     }
 
-    /// Deletes an entry; false where there was none. The caller holds its stripe.
+    /// Deletes an entry; false where there was none.
+    ///
+    /// The caller holds its stripe.
     func delete(_ key: Digest) throws(StoreError) -> Bool {
         try describing("delete an entry", self.path(of: key)) { () throws(Errno) in
             try ifExists { () throws(Errno) in

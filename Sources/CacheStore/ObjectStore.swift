@@ -72,8 +72,10 @@ package final class ObjectStore: Sendable {
         case unusable
     }
 
-    /// Looks for an object and raises its change time, which keeps sweeps that are under way from
-    /// deleting it. Two calls. The caller holds the object's stripe.
+    /// Looks for an object and raises its change time, which keeps sweeps that are under way from deleting
+    /// it.
+    ///
+    /// Two calls. The caller holds the object's stripe.
     func touch(_ content: Content) throws(StoreError) -> Presence {
         let path = StoreLayout.path(of: content.digest)
         do throws(Errno) {
@@ -84,7 +86,7 @@ package final class ObjectStore: Sendable {
             switch error {
             case .noEntry: return .absent
             case .notPermitted, .accessDenied: return .unusable
-            default: throw StoreError(error, "touch an object", path: self.path(of: content.digest))
+            default: throw StoreError(errno: error, "touch an object", path: self.path(of: content.digest))
             }
         }
     }
@@ -96,7 +98,8 @@ package final class ObjectStore: Sendable {
         try describing("create an object", "\(directory.path)/\(StoreLayout.objects)") { () throws(Errno) in
             if directory.capabilities.unnamedFiles {
                 return .unnamed(
-                    try directory.objects.open(".", [.readWrite, .temporary], mode: FileMode.object))
+                    try directory.objects.open(".", [.readWrite, .temporary], mode: FileMode.object)
+                )
             }
             return .named(try TemporaryFile(in: directory, mode: FileMode.object))
         }
@@ -114,8 +117,10 @@ package final class ObjectStore: Sendable {
         return staged
     }
 
-    /// Copies a file from its offset to its end into a new object, sharing its extents where the file
-    /// system can, and describes what arrived. Memory: one chunk of 256 KiB.
+    /// Copies a file from its offset to its end into a new object, sharing its extents where the file system
+    /// can, and describes what arrived.
+    ///
+    /// Memory: one chunk of 256 KiB.
     func stage(
         copying source: borrowing FileDescriptor
     ) throws(StoreError) -> StagedCopy {
@@ -133,7 +138,9 @@ package final class ObjectStore: Sendable {
         return StagedCopy(object: staged, content: content)
     }
 
-    /// Gives a staged object its name. False: there is one of that name already.
+    /// Gives a staged object its name.
+    ///
+    /// False: there is one of that name already.
     func publish(_ staged: borrowing StagedObject, as digest: Digest) throws(StoreError) -> Bool {
         let path = StoreLayout.path(of: digest)
         return try describing("publish an object", self.path(of: digest)) { () throws(Errno) in
@@ -153,7 +160,9 @@ package final class ObjectStore: Sendable {
                     return true
                 }
             }
-            if isNew && isDurable { try directory.objects.openDirectory(StoreLayout.shard(of: digest)).synchronize() }
+            if isNew && isDurable {
+                try directory.objects.openDirectory(StoreLayout.shard(of: digest)).synchronize()
+            }
             return isNew
         }
     }
@@ -168,11 +177,13 @@ package final class ObjectStore: Sendable {
             }
             try file.rename(to: directory.objects, StoreLayout.path(of: digest))
         } catch {
-            throw StoreError(error, "replace an object", path: path(of: digest))
+            throw StoreError(errno: error, "replace an object", path: path(of: digest))
         }
     }
 
-    /// Deletes an object; false where it was gone. The caller holds its stripe exclusively.
+    /// Deletes an object; false where it was gone.
+    ///
+    /// The caller holds its stripe exclusively.
     func delete(_ digest: Digest) throws(StoreError) -> Bool {
         try describing("delete an object", self.path(of: digest)) { () throws(Errno) in
             try ifExists { () throws(Errno) in
@@ -208,7 +219,8 @@ struct StagedCopy: ~Copyable {
 extension Directory {
     /// Runs `body`, and once more after making the shard of `digest` where that was missing.
     func makingShard<Value: ~Copyable>(
-        of digest: Digest, _ body: () throws(Errno) -> Value
+        of digest: Digest,
+        _ body: () throws(Errno) -> Value
     ) throws(Errno) -> Value {
         do throws(Errno) {
             return try body()

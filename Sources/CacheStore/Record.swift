@@ -20,7 +20,10 @@ package struct Content: Sendable, Hashable {
     /// Describes bytes in memory.
     package init(of bytes: Span<UInt8>) {
         self.init(
-            digest: Digest(of: bytes), length: bytes.count, checksum: CRC32C.checksum(bytes))
+            digest: Digest(of: bytes),
+            length: bytes.count,
+            checksum: CRC32C.checksum(bytes)
+        )
     }
 }
 
@@ -84,7 +87,9 @@ extension Record {
         accessed > now ? created : max(accessed, created)
     }
 
-    /// The moment of expiry, nil for never. Of `accessed` only a sliding expiration takes notice.
+    /// The moment of expiry, nil for never.
+    ///
+    /// Of `accessed` only a sliding expiration takes notice.
     package func expiry(accessed: Timestamp, now: Timestamp) -> Timestamp? {
         guard let expires else { return nil }
         guard let idleLifetime, accessed > created, accessed <= now else { return expires }

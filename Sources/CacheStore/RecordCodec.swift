@@ -100,16 +100,21 @@ package enum RecordCodec {
         let checksum = stored ^ check(of: bytes, for: entry)
         var record = Record(
             content: Content(digest: digest, length: length, checksum: checksum),
-            created: Timestamp(milliseconds: created))
+            created: Timestamp(milliseconds: created)
+        )
         guard readTimes(from: &reader, flags, into: &record), readRest(from: &reader, flags, into: &record)
         else { return nil }
         return record
     }
 
     private static func readTimes(
-        from reader: inout RecordReader, _ flags: Flags, into record: inout Record
+        from reader: inout RecordReader,
+        _ flags: Flags,
+        into record: inout Record
     ) -> Bool {
-        guard flags.contains(.expires) else { return flags.isDisjoint(with: [.idle, .idleIsLifetime, .stale]) }
+        guard flags.contains(.expires) else {
+            return flags.isDisjoint(with: [.idle, .idleIsLifetime, .stale])
+        }
         guard let lifetime = reader.span() else { return false }
         record.expires = record.created + lifetime
         if flags.contains(.idleIsLifetime) { record.idleLifetime = lifetime }
@@ -125,7 +130,9 @@ package enum RecordCodec {
     }
 
     private static func readRest(
-        from reader: inout RecordReader, _ flags: Flags, into record: inout Record
+        from reader: inout RecordReader,
+        _ flags: Flags,
+        into record: inout Record
     ) -> Bool {
         if flags.contains(.cost) {
             guard let code = reader.byte() else { return false }
@@ -152,8 +159,9 @@ package enum RecordCodec {
     }
 }
 
-/// A span of time in one byte, to about 6 per cent: 5 bits of exponent, 3 of mantissa, from 64 µs to
-/// 12 days. Early recomputation (XFetch) needs no more, and the record has no room for more.
+/// A span of time in one byte, to about 6 per cent: 5 bits of exponent, 3 of mantissa, from 64 µs to 12 days.
+///
+/// Early recomputation (XFetch) needs no more, and the record has no room for more.
 enum CostCode {
     static func encode(_ cost: Duration) -> UInt8 {
         let units = UInt64(max(0, cost.saturatingNanoseconds)) / 64_000

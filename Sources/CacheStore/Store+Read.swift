@@ -21,16 +21,19 @@ package struct LiveEntry: Sendable {
 }
 
 extension Store {
-    /// How often a read follows a record that changed under it. Each round means that another process has
-    /// published a new value and a sweep has deleted the old one in the microseconds between two calls.
+    /// How often a read follows a record that changed under it.
+    ///
+    /// Each round means that another process has published a new value and a sweep has deleted the old one in
+    /// the microseconds between two calls.
     private static let readAttempts = 16
 
     /// The value of `key`, or nil: missing, expired, dangling or damaged.
     ///
     /// Takes no lock and never waits. Four system calls for a hit (`getxattrat`, `openat2`, `read`,
     /// `close`), one or two more when the access time is due, one for a miss. A record in sidecar form
-    /// costs five more (four where the file system has no attributes).
-    package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(StoreError) -> StoreHit<Data>? {
+    /// costs five more (three where the file system has no attributes).
+    package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(StoreError) -> StoreHit<Data>?
+    {
         try find(key, now, allowingStale) { (record) throws(StoreError) in
             switch try objects.read(record.content) {
             case .valid(let data): .found(data)
@@ -40,9 +43,13 @@ extension Store {
         }
     }
 
-    /// The same, as an open file at its start whose bytes have been checked. Memory: one chunk.
+    /// The same, as an open file at its start whose bytes have been checked.
+    ///
+    /// Memory: one chunk.
     package func open(
-        _ key: Digest, now: Timestamp, allowingStale: Bool
+        _ key: Digest,
+        now: Timestamp,
+        allowingStale: Bool
     ) throws(StoreError) -> StoreHit<FileDescriptor>? {
         try find(key, now, allowingStale) { (record) throws(StoreError) in
             guard let file = try objects.open(record.content.digest) else { return .missing }
@@ -58,7 +65,9 @@ extension Store {
     }
 
     private func find<Value: ~Copyable>(
-        _ key: Digest, _ now: Timestamp, _ allowingStale: Bool,
+        _ key: Digest,
+        _ now: Timestamp,
+        _ allowingStale: Bool,
         _ read: (Record) throws(StoreError) -> Outcome<Value>
     ) throws(StoreError) -> StoreHit<Value>? {
         var previous: [UInt8]?
@@ -87,10 +96,13 @@ extension Store {
         return nil
     }
 
-    /// The entry of `key`, if it may be given out at `now`. One system call; one more for a sliding
-    /// expiration whose first date has passed.
+    /// The entry of `key`, if it may be given out at `now`.
+    ///
+    /// One system call; one more for a sliding expiration whose first date has passed.
     package func liveEntry(
-        _ key: Digest, now: Timestamp, allowingStale: Bool
+        _ key: Digest,
+        now: Timestamp,
+        allowingStale: Bool
     ) throws(StoreError) -> LiveEntry? {
         guard let stored = try entries.read(key) else { return nil }
         guard let record = stored.record else {
@@ -104,7 +116,8 @@ extension Store {
         }
     }
 
-    private func freshness(of record: Record, _ key: Digest, _ now: Timestamp) throws(StoreError) -> Freshness {
+    private func freshness(of record: Record, _ key: Digest, _ now: Timestamp) throws(StoreError) -> Freshness
+    {
         let freshness = record.freshness(at: now, accessed: .distantPast)
         // Only accesses can have prolonged it now, and those are told by the file's time.
         guard freshness != .fresh, record.idleLifetime != nil else { return freshness }
@@ -114,7 +127,8 @@ extension Store {
 
     /// Whether the file's bytes are those that the record promises; leaves it at its start.
     private func matches(
-        _ file: borrowing FileDescriptor, _ content: Content
+        _ file: borrowing FileDescriptor,
+        _ content: Content
     ) throws(StoreError) -> Bool {
         try describing("read an object", objects.path(of: content.digest)) { () throws(Errno) in
             guard try file.status().size == Int64(content.length) else { return false }

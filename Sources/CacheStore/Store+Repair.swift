@@ -17,7 +17,9 @@ extension Store {
         }
     }
 
-    /// Deletes an object whose bytes don't have the digest that is its name. True: it was deleted.
+    /// Deletes an object whose bytes don't have the digest that is its name.
+    ///
+    /// True: it was deleted.
     package func deleteIfCorrupt(_ digest: Digest, patience: Duration) throws(StoreError) -> Bool {
         guard let file = try objects.open(digest) else { return false }
         let path = objects.path(of: digest)
@@ -25,16 +27,21 @@ extension Store {
             (try file.describeContent(), try file.status().identity)
         }
         if content.digest == digest { return false }
-        return try objectStripes.withLock(.exclusive, of: digest, patience: patience) { () throws(StoreError) in
+        return try objectStripes.withLock(.exclusive, of: digest, patience: patience) {
+            () throws(StoreError) in
             // A put may have replaced it by a good one meanwhile.
             guard try objects.status(of: digest)?.identity == damaged else { return false }
             return try objects.delete(digest)
         }
     }
 
-    /// Deletes an entry whose record still has these bytes. True: it was deleted.
+    /// Deletes an entry whose record still has these bytes.
+    ///
+    /// True: it was deleted.
     package func deleteEntry(
-        _ key: Digest, ifStill bytes: [UInt8], patience: Duration = Stripes.writerPatience
+        _ key: Digest,
+        ifStill bytes: [UInt8],
+        patience: Duration = Stripes.writerPatience
     ) throws(StoreError) -> Bool {
         try entryStripes.withLock(.exclusive, of: key, patience: patience) { () throws(StoreError) in
             guard try entries.read(key)?.bytes == bytes else { return false }
@@ -42,7 +49,9 @@ extension Store {
         }
     }
 
-    /// What an object's bytes really are, read and hashed anew; nil where it is gone. Memory: one chunk.
+    /// What an object's bytes really are, read and hashed anew; nil where it is gone.
+    ///
+    /// Memory: one chunk.
     func content(ofObject digest: Digest) throws(StoreError) -> Content? {
         guard let file = try objects.open(digest) else { return nil }
         return try describing("read an object", objects.path(of: digest)) { () throws(Errno) in
@@ -52,7 +61,9 @@ extension Store {
 }
 
 extension FileDescriptor {
-    /// Digest, length and checksum of the bytes from here to the end. Memory: one chunk.
+    /// Digest, length and checksum of the bytes from here to the end.
+    ///
+    /// Memory: one chunk.
     func describeContent() throws(Errno) -> Content {
         var hash = SHA256()
         var checksum = CRC32C()

@@ -26,16 +26,20 @@ extension Store {
     /// it is replaced, removed, expires or is evicted.
     ///
     /// System calls for equal content over an existing entry: 7 (two locks and unlocks, `utimensat`,
-    /// `fstatat`, `setxattrat`). New content adds 8: looking in vain, creating, writing, linking and
-    /// closing the object, and a second turn with the stripe; a new entry adds 5.
+    /// `fstatat`, `setxattrat`). Twelve for new content: the object is looked for in vain, created,
+    /// written, linked and closed, with a second turn of its stripe. Four more for a new entry.
     package func put(_ bytes: Span<UInt8>, for key: Digest, _ record: Record) throws(StoreError) {
         _ = try publish(record, for: key, bytes, if: .none)
         counters.add(.put)
     }
 
-    /// Stores a file's bytes, from its offset to its end. `describe` makes the record of what arrived.
+    /// Stores a file's bytes, from its offset to its end.
+    ///
+    /// `describe` makes the record of what arrived.
     package func put(
-        copying source: borrowing FileDescriptor, for key: Digest, _ describe: (Content) -> Record
+        copying source: borrowing FileDescriptor,
+        for key: Digest,
+        _ describe: (Content) -> Record
     ) throws(StoreError) -> Record {
         let staged = try objects.stage(copying: source)
         let record = describe(staged.content)
@@ -44,9 +48,14 @@ extension Store {
         return record
     }
 
-    /// Stores `bytes` only if the entry is still as `observed` (nil: absent). False: it is not.
+    /// Stores `bytes` only if the entry is still as `observed` (nil: absent).
+    ///
+    /// False: it is not.
     package func put(
-        _ bytes: Span<UInt8>, for key: Digest, _ record: Record, ifStill observed: StoredEntry?
+        _ bytes: Span<UInt8>,
+        for key: Digest,
+        _ record: Record,
+        ifStill observed: StoredEntry?
     ) throws(StoreError) -> Bool {
         let outcome = try publish(record, for: key, bytes, if: .unchanged(observed?.bytes))
         guard outcome == .published else { return false }
@@ -54,17 +63,24 @@ extension Store {
         return true
     }
 
-    /// Gives the entry another record of the same content, if it is still as `observed`. Counts as an
-    /// access at `now`.
+    /// Gives the entry another record of the same content, if it is still as `observed`.
+    ///
+    /// Counts as an access at `now`.
     package func rewrite(
-        _ record: Record, for key: Digest, ifStill observed: StoredEntry, now: Timestamp
+        _ record: Record,
+        for key: Digest,
+        ifStill observed: StoredEntry,
+        now: Timestamp
     ) throws(StoreError) -> PublishOutcome {
         try publish(record, for: key, accessed: now, if: .unchanged(observed.bytes))
     }
 
     /// Publishes with bytes in memory, which are written out only where no object has them yet.
     private func publish(
-        _ record: Record, for key: Digest, _ bytes: Span<UInt8>, if precondition: Precondition
+        _ record: Record,
+        for key: Digest,
+        _ bytes: Span<UInt8>,
+        if precondition: Precondition
     ) throws(StoreError) -> PublishOutcome {
         while true {
             let outcome = try publish(record, for: key, accessed: record.created, if: precondition)
@@ -77,7 +93,10 @@ extension Store {
 
     /// Publishes a record of an object that must exist already.
     private func publish(
-        _ record: Record, for key: Digest, accessed: Timestamp, if precondition: Precondition
+        _ record: Record,
+        for key: Digest,
+        accessed: Timestamp,
+        if precondition: Precondition
     ) throws(StoreError) -> PublishOutcome {
         let bytes = RecordCodec.encode(record, for: key)
         return try objectStripes.withLock(.shared, of: record.content.digest) { () throws(StoreError) in
@@ -86,10 +105,15 @@ extension Store {
         }
     }
 
-    /// Publishes an object and its record. Nothing is written to disk while the stripe is held: that has
-    /// been done, so it is held for microseconds however large the value is.
+    /// Publishes an object and its record.
+    ///
+    /// Nothing is written to disk while the stripe is held: that has been done, so it is held for
+    /// microseconds however large the value is.
     private func publish(
-        _ record: Record, for key: Digest, staged: consuming StagedObject, if precondition: Precondition
+        _ record: Record,
+        for key: Digest,
+        staged: consuming StagedObject,
+        if precondition: Precondition
     ) throws(StoreError) -> PublishOutcome {
         let bytes = RecordCodec.encode(record, for: key)
         let digest = record.content.digest
@@ -100,10 +124,12 @@ extension Store {
         }
     }
 
-    /// Sees to it that the object exists and that no sweep under way deletes it. The stripe is held
-    /// shared, so no sweep can delete it between a look and the next.
+    /// Sees to it that the object exists and that no sweep under way deletes it.
+    ///
+    /// The stripe is held shared, so no sweep can delete it between a look and the next.
     private func establish(
-        _ content: Content, _ staged: inout StagedObject?
+        _ content: Content,
+        _ staged: inout StagedObject?
     ) throws(StoreError) {
         guard let object = staged.take() else { return }
         if try objects.publish(object, as: content.digest) { return }
@@ -113,7 +139,10 @@ extension Store {
     }
 
     private func writeEntry(
-        _ bytes: [UInt8], for key: Digest, _ accessed: Timestamp, if precondition: Precondition
+        _ bytes: [UInt8],
+        for key: Digest,
+        _ accessed: Timestamp,
+        if precondition: Precondition
     ) throws(StoreError) -> PublishOutcome {
         switch precondition {
         case .none:
@@ -130,8 +159,9 @@ extension Store {
         }
     }
 
-    /// Removes the entry of `key`; false where there was none. The object stays until a sweep finds that
-    /// no entry names it. Three system calls.
+    /// Removes the entry of `key`; false where there was none.
+    ///
+    /// The object stays until a sweep finds that no entry names it. Three system calls.
     package func remove(_ key: Digest) throws(StoreError) -> Bool {
         let isRemoved = try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
             try entries.delete(key)
@@ -147,7 +177,9 @@ extension Store {
         return isRemoved
     }
 
-    /// Counts as an access now. False where there is no such entry. Three system calls.
+    /// Counts as an access now.
+    ///
+    /// False where there is no such entry. Three system calls.
     package func touch(_ key: Digest, now: Timestamp) throws(StoreError) -> Bool {
         try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
             try entries.setAccessTime(of: key, to: now)

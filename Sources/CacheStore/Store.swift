@@ -5,8 +5,9 @@ import Platform
 /// How a store is opened.
 package struct StoreOptions: Sendable {
     package var recordForm: RecordForm = .attribute
-    /// Whether a put reaches the medium before it returns. Without it a power cut may lose or damage
-    /// values, which reading then finds out and treats as misses.
+    /// Whether a put reaches the medium before it returns.
+    ///
+    /// Without it a power cut may lose or damage values, which reading then finds out and treats as misses.
     package var isDurable = false
     /// How old an access time on disk may be before a hit renews it.
     package var accessGranularity: Duration = Store.defaultAccessGranularity
@@ -26,9 +27,10 @@ package struct StoreOptions: Sendable {
 /// the stamp. Readers take no lock: they read the record, then the object, and where that is gone the
 /// record once more.
 package final class Store: Sendable {
-    /// 1/16 of an hour: the error of the eviction order is at most that, far below the hours and days
-    /// after which anything is trimmed, and a hot key costs one extra call every four minutes. In
-    /// simulation refreshing only what is older than half the cache's turnover loses 0.1 points of hit
+    /// 1/16 of an hour: the error of the eviction order is at most that, far below the hours and days after
+    /// which anything is trimmed, and a hot key costs one extra call every four minutes.
+    ///
+    /// In simulation refreshing only what is older than half the cache's turnover loses 0.1 points of hit
     /// ratio. A sliding expiration narrows it to 1/16 of its lifetime.
     package static let defaultAccessGranularity: Duration = .seconds(3600) / 16
 

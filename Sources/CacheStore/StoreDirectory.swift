@@ -2,7 +2,9 @@
 
 package import Platform
 
-/// In which of its two forms a record is written. Both are always understood.
+/// In which of its two forms a record is written.
+///
+/// Both are always understood.
 package enum RecordForm: Sendable, Equatable {
     /// The extended attribute `user.dc` of an otherwise empty file.
     case attribute

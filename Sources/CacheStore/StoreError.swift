@@ -2,7 +2,9 @@
 
 package import Platform
 
-/// What went wrong on disk. A missing, expired or corrupt entry is none of these, but a miss.
+/// What went wrong on disk.
+///
+/// A missing, expired or corrupt entry is none of these, but a miss.
 package struct StoreError: Error, Sendable, Equatable {
     /// What kind of trouble it is, which decides what the user can do about it.
     package enum Code: Sendable, Equatable {
@@ -43,7 +45,7 @@ package struct StoreError: Error, Sendable, Equatable {
     }
 
     /// Sorts a failed system call by what the user can do about it.
-    package init(_ errno: Errno, _ operation: String, path: String) {
+    package init(errno: Errno, _ operation: String, path: String) {
         let code: Code =
             switch errno {
             case .noSpace, .quotaExceeded, .fileTooLarge: .noSpace
@@ -66,6 +68,6 @@ func describing<Value: ~Copyable>(
     do throws(Errno) {
         return try body()
     } catch {
-        throw StoreError(error, operation(), path: path())
+        throw StoreError(errno: error, operation(), path: path())
     }
 }

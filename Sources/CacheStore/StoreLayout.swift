@@ -22,11 +22,15 @@ package enum StoreLayout {
     static let formatLock: RelativePath = "format"
     package static let janitorLock: RelativePath = "janitor"
 
-    /// The version of this layout. A directory with a higher one is refused.
+    /// The version of this layout.
+    ///
+    /// A directory with a higher one is refused.
     package static let formatVersion = 1
 
-    /// The extended attribute that holds an entry's record. Short: the name shares the inode's room
-    /// with the value, of which this one leaves 68 bytes on ext4 with inodes of 256 bytes.
+    /// The extended attribute that holds an entry's record.
+    ///
+    /// Short: the name shares the inode's room with the value, of which this one leaves 68 bytes on ext4 with
+    /// inodes of 256 bytes.
     static let recordAttribute: StaticString = "user.dc"
 
     /// Stripes of each kind; chosen by the leading 6 bits of a digest.
@@ -39,7 +43,9 @@ package enum StoreLayout {
 
         """
 
-    /// The signature that makes backup tools skip the directory, https://bford.info/cachedir/
+    /// The signature that makes backup tools skip the directory.
+    ///
+    /// See https://bford.info/cachedir/
     static let cacheDirectoryTagText = """
         Signature: 8a477f597d28d172789f06886806bc55
         # This directory is a cache made by diskcache: backups can leave it out.

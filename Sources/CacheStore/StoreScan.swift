@@ -25,7 +25,8 @@ package struct StoreScan: Sendable {
 
     /// The digests in one of 256 shards that name files of ours, and the names that do not.
     package func digests(
-        _ tree: Tree, shard: Int
+        _ tree: Tree,
+        shard: Int
     ) throws(StoreError) -> (digests: [Digest], unrecognised: [UnrecognisedFile]) {
         let name = StoreLayout.shards[shard]
         let place = "\(tree == .entries ? StoreLayout.entries : StoreLayout.objects)/\(name)"
@@ -72,7 +73,10 @@ package struct StoreScan: Sendable {
             isExpired: record?.freshness(at: now, accessed: status.accessed) == .expired,
             allocatedSize: status.allocatedSize,
             witness: ScannedEntry.Witness(
-                identity: status.identity, accessed: status.accessed, record: stored.bytes.hashValue)
+                identity: status.identity,
+                accessed: status.accessed,
+                record: stored.bytes.hashValue
+            )
         )
     }
 
@@ -80,6 +84,10 @@ package struct StoreScan: Sendable {
     package func object(_ digest: Digest) throws(StoreError) -> ScannedObject? {
         guard let status = try store.objects.status(of: digest), status.kind == .regular else { return nil }
         return ScannedObject(
-            digest: digest, size: status.size, allocatedSize: status.allocatedSize, changed: status.changed)
+            digest: digest,
+            size: status.size,
+            allocatedSize: status.allocatedSize,
+            changed: status.changed
+        )
     }
 }

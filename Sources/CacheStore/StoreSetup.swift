@@ -14,13 +14,16 @@ struct StoreSetup {
     /// milliseconds.
     private static let patience: Duration = .seconds(10)
 
-    /// Opens the root, and makes it and what is above it where missing. Symbolic links on the way to it
-    /// are the user's and are followed; below it none is.
+    /// Opens the root, and makes it and what is above it where missing.
+    ///
+    /// Symbolic links on the way to it are the user's and are followed; below it none is.
     func openRoot() throws(StoreError) -> Directory {
         do throws(Errno) {
             return try Directory(opening: path)
         } catch {
-            guard error == .noEntry else { throw StoreError(error, "open the cache directory", path: path) }
+            guard error == .noEntry else {
+                throw StoreError(errno: error, "open the cache directory", path: path)
+            }
         }
         try makeDirectories(upTo: path)
         return try describing("open the cache directory", path) { () throws(Errno) in
@@ -35,7 +38,7 @@ struct StoreSetup {
             if error == .exists { return }
             let parent = path.split(separator: "/", omittingEmptySubsequences: true).dropLast()
             guard error == .noEntry, !parent.isEmpty else {
-                throw StoreError(error, "create the cache directory", path: path)
+                throw StoreError(errno: error, "create the cache directory", path: path)
             }
             try makeDirectories(upTo: (path.hasPrefix("/") ? "/" : "") + parent.joined(separator: "/"))
             try describing("create the cache directory", path) { () throws(Errno) in
@@ -123,13 +126,18 @@ struct StoreSetup {
 
     /// Writes one of the small files whole or not at all: under another name first.
     private func write(
-        _ text: String, to name: RelativePath, in root: borrowing Directory
+        _ text: String,
+        to name: RelativePath,
+        in root: borrowing Directory
     ) throws(StoreError) {
         try describing("write", "\(path)/\(name)") { () throws(Errno) in
             let temporaries = try root.openDirectory(StoreLayout.temporaries)
             let draft = RelativePath("setup-\(name)")
             let file = try temporaries.open(
-                draft, [.writeOnly, .create, .truncate], mode: FileMode.file)
+                draft,
+                [.writeOnly, .create, .truncate],
+                mode: FileMode.file
+            )
             try file.writeAll(text.utf8Span.span)
             try temporaries.rename(draft, to: root, name)
         }
@@ -152,7 +160,7 @@ struct StoreSetup {
                 // A full disk must not keep anybody from reading; what can't be had fails by itself.
                 return (Capabilities(attributes: true, unnamedFiles: Directory.canLinkUnnamed), true)
             default:
-                throw StoreError(error, "probe the file system", path: path)
+                throw StoreError(errno: error, "probe the file system", path: path)
             }
         }
     }

@@ -12,8 +12,10 @@ package final class Stripes: Sendable {
         case object, entry
     }
 
-    /// How long a writer waits for a stripe. Holders keep them for microseconds; only one that is stopped
-    /// (SIGSTOP, a debugger) makes anybody wait so long, and then an error is better than a hang.
+    /// How long a writer waits for a stripe.
+    ///
+    /// Holders keep them for microseconds; only one that is stopped (SIGSTOP, a debugger) makes anybody wait
+    /// so long, and then an error is better than a hang.
     static let writerPatience: Duration = .seconds(10)
 
     private let kind: Kind
@@ -26,11 +28,15 @@ package final class Stripes: Sendable {
         locks = (0..<StoreLayout.stripeCount).map { _ in Locked<FileLock?>.Box(nil) }
     }
 
-    /// Runs `body` while the stripe of `digest` is held. Two `flock` calls, fewer beside other sharers.
+    /// Runs `body` while the stripe of `digest` is held.
+    ///
+    /// Two `flock` calls, fewer beside other sharers.
     ///
     /// - Throws: ``StoreError/Code/busy`` when it was not to be had within `patience`.
     func withLock<Value: ~Copyable>(
-        _ mode: LockMode, of digest: Digest, patience: Duration = Stripes.writerPatience,
+        _ mode: LockMode,
+        of digest: Digest,
+        patience: Duration = Stripes.writerPatience,
         _ body: () throws(StoreError) -> Value
     ) throws(StoreError) -> Value {
         let lock = try lock(of: digest.stripe)
@@ -41,8 +47,10 @@ package final class Stripes: Sendable {
         return try body()
     }
 
-    /// Takes each stripe exclusively once and lets it go: whoever held one when this began has let it go
-    /// when this returns. The stripes that were not to be had within `patience` are returned.
+    /// Takes each stripe exclusively once and lets it go: whoever held one when this began has let it go when
+    /// this returns.
+    ///
+    /// The stripes that were not to be had within `patience` are returned.
     func barrier(patience: Duration) throws(StoreError) -> Set<Int> {
         var skipped: Set<Int> = []
         for stripe in 0..<StoreLayout.stripeCount {
@@ -64,7 +72,11 @@ package final class Stripes: Sendable {
             let opened = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
                 FileLock(
                     owning: try directory.locks.open(
-                        name(of: stripe), [.readWrite, .create], mode: FileMode.file))
+                        name(of: stripe),
+                        [.readWrite, .create],
+                        mode: FileMode.file
+                    )
+                )
             }
             lock = opened
             return opened

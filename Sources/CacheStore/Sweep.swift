@@ -30,8 +30,9 @@ package struct SweepTally: Sendable, Equatable {
 
 /// What a sweep did, or in a dry run would have done.
 package struct SweepReport: Sendable {
-    /// Entries removed, and orphans and temporaries deleted, by reason. The bytes of an entry include its
-    /// object's where no other entry shares that.
+    /// Entries removed, and orphans and temporaries deleted, by reason.
+    ///
+    /// The bytes of an entry include its object's where no other entry shares that.
     package var removed: [SweepReason: SweepTally] = [:]
     /// What is left: entries with their own bytes, objects with theirs.
     package var entries = SweepTally()
@@ -65,8 +66,10 @@ package struct SweepProgress: Sendable {
 /// Safe beside any number of readers, writers and other sweeps; a kill at any instant leaves the rest to
 /// the next. Holds each stripe only while it deletes one thing.
 package struct Sweep {
-    /// How long to wait for one stripe. Writers hold them for microseconds: whoever is not gone after a
-    /// second is stopped, and everything else must not wait for him.
+    /// How long to wait for one stripe.
+    ///
+    /// Writers hold them for microseconds: whoever is not gone after a second is stopped, and everything else
+    /// must not wait for him.
     static let stripePatience: Duration = .seconds(1)
 
     private let store: Store
@@ -82,29 +85,43 @@ package struct Sweep {
     /// Why the last entry that named an object was deleted.
     private var freed: [Digest: SweepReason] = [:]
 
-    /// Sweeps `store` as it is at `now`. `progress` is called now and then.
+    /// Sweeps `store` as it is at `now`.
+    ///
+    /// `progress` is called now and then.
     ///
     /// - Throws: ``StoreError/Code/busy`` where another sweep did not end within the request's patience.
     /// - Complexity: O(*n*) in entries and objects: two system calls for each of the former and one for
     ///   each of the latter, five for each that is deleted. About 300 bytes of memory an entry.
     package static func run(
-        _ request: SweepRequest, on store: Store, now: Timestamp,
+        _ request: SweepRequest,
+        on store: Store,
+        now: Timestamp,
         progress: @escaping (SweepProgress) -> Void = { _ in }
     ) throws(StoreError) -> SweepReport {
         let path = "\(store.directory.path)/\(StoreLayout.locks)/\(StoreLayout.janitorLock)"
         let lock = try describing("lock", path) { () throws(Errno) in
             try LockFile.acquire(
-                StoreLayout.janitorLock, in: store.directory.locks, patience: request.patience)
+                StoreLayout.janitorLock,
+                in: store.directory.locks,
+                patience: request.patience
+            )
         }
         guard let lock else { throw StoreError(.busy, "sweep", path: path, errno: .timedOut) }
         var sweep = Sweep(
-            store: store, request: request, now: now, progress: progress, scan: StoreScan(of: store))
+            store: store,
+            request: request,
+            now: now,
+            progress: progress,
+            scan: StoreScan(of: store)
+        )
         try sweep.run(under: lock)
         return sweep.report
     }
 
     /// The order matters: the stamp before the barrier, the barrier before the entries are read, and the
-    /// entries before the objects are listed. See ``Store``.
+    /// entries before the objects are listed.
+    ///
+    /// See ``Store``.
     private mutating func run(under lock: borrowing LockFile) throws(StoreError) {
         try deleteStaleTemporaries()
         progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
@@ -155,7 +172,7 @@ package struct Sweep {
         let store = store
         let isDryRun = request.isDryRun
         let tallies = try describing("clean", place) { () throws(Errno) -> (SweepTally, [UnrecognisedFile]) in
-            let temporaries = try TemporaryDirectory(of: store.directory)
+            let temporaries = try TemporaryArea(of: store.directory)
             var tally = SweepTally()
             var unrecognised: [UnrecognisedFile] = []
             for name in try temporaries.directory.names() {
@@ -227,7 +244,9 @@ package struct Sweep {
     private func delete(_ entry: ScannedEntry, _ reason: SweepReason) throws(StoreError) -> Bool {
         do throws(StoreError) {
             return try store.entryStripes.withLock(
-                .exclusive, of: entry.key, patience: Self.stripePatience
+                .exclusive,
+                of: entry.key,
+                patience: Self.stripePatience
             ) { () throws(StoreError) in
                 guard let present = try scan.scannedEntry(entry.key, now: now),
                     present.witness == entry.witness
@@ -246,7 +265,8 @@ package struct Sweep {
     }
 
     private mutating func deleteObjects(
-        changedBefore stamp: Timestamp, except skipped: Set<Int>
+        changedBefore stamp: Timestamp,
+        except skipped: Set<Int>
     ) throws(StoreError) {
         let unreferenced = objects.filter { object in
             references[object.digest, default: 0] == 0 && !skipped.contains(object.digest.stripe)
@@ -272,11 +292,14 @@ package struct Sweep {
     /// Looks again under the lock that keeps writers away: who wanted the object since the stamp has
     /// touched it, and his entry may not have been seen.
     private func delete(
-        _ object: ScannedObject, changedBefore stamp: Timestamp
+        _ object: ScannedObject,
+        changedBefore stamp: Timestamp
     ) throws(StoreError) -> Bool {
         do throws(StoreError) {
             return try store.objectStripes.withLock(
-                .exclusive, of: object.digest, patience: Self.stripePatience
+                .exclusive,
+                of: object.digest,
+                patience: Self.stripePatience
             ) { () throws(StoreError) in
                 guard let present = try scan.object(object.digest), present.changed == object.changed,
                     present.changed < stamp
@@ -303,7 +326,9 @@ extension Directory {
         let file = try open(path, [.readOnly, .nonBlocking])
         guard try file.tryLock(.exclusive) else { return nil }
         let status = try file.status()
-        guard status.kind == .regular, try self.status(of: path).identity == status.identity else { return nil }
+        guard status.kind == .regular, try self.status(of: path).identity == status.identity else {
+            return nil
+        }
         if !isDryRun { try unlink(path) }
         return status.allocatedSize
     }

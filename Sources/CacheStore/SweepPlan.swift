@@ -2,7 +2,9 @@
 
 package import Platform
 
-/// Why something is deleted. Every deletion has exactly one reason.
+/// Why something is deleted.
+///
+/// Every deletion has exactly one reason.
 package enum SweepReason: String, CaseIterable, Sendable, Codable {
     /// A file in `tmp` whose process is gone.
     case staleTemporary
@@ -92,7 +94,10 @@ package struct SweepPlan: Sendable {
     ///
     /// - Complexity: O(*n* log *n*) in the entries, and only O(*n*) where the limits already hold.
     package init(
-        entries: [ScannedEntry], objects: [ScannedObject], limits: SweepLimits, now: Timestamp
+        entries: [ScannedEntry],
+        objects: [ScannedObject],
+        limits: SweepLimits,
+        now: Timestamp
     ) {
         self.entries = entries
         isRemoved = Array(repeating: false, count: entries.count)

@@ -9,12 +9,12 @@ import Platform
 /// goes when this value does, unless it was renamed away.
 struct TemporaryFile: ~Copyable {
     let file: FileDescriptor
-    private let directory: TemporaryDirectory
+    private let directory: TemporaryArea
     private let name: RelativePath
 
     /// Creates one with a name that is in use nowhere.
     init(in store: StoreDirectory, mode: UInt32) throws(Errno) {
-        let directory = try TemporaryDirectory(of: store)
+        let directory = try TemporaryArea(of: store)
         while true {
             let name = Self.freshName()
             let file = try directory.directory.open(name, [.readWrite, .create, .exclusive], mode: mode)
@@ -28,14 +28,14 @@ struct TemporaryFile: ~Copyable {
 
     /// Gives an unnamed file a name in `tmp/`, locked before anybody can see it.
     init(naming unnamed: consuming FileDescriptor, in store: StoreDirectory) throws(Errno) {
-        let directory = try TemporaryDirectory(of: store)
+        let directory = try TemporaryArea(of: store)
         let name = Self.freshName()
         _ = try unnamed.tryLock(.exclusive)
         try directory.directory.link(unnamed, as: name)
         self.init(file: unnamed, directory: directory, name: name)
     }
 
-    private init(file: consuming FileDescriptor, directory: TemporaryDirectory, name: RelativePath) {
+    private init(file: consuming FileDescriptor, directory: TemporaryArea, name: RelativePath) {
         self.file = file
         self.directory = directory
         self.name = name
@@ -64,7 +64,7 @@ struct TemporaryFile: ~Copyable {
 }
 
 /// The open `tmp/`, made anew where somebody has removed it.
-final class TemporaryDirectory {
+final class TemporaryArea {
     let directory: Directory
 
     init(of store: StoreDirectory) throws(Errno) {

@@ -3,7 +3,9 @@
 import CacheStore
 public import FoundationEssentials
 
-/// How a process uses a cache directory. Every process may choose its own.
+/// How a process uses a cache directory.
+///
+/// Every process may choose its own.
 public struct CacheConfiguration: Sendable {
     /// When a put has returned, what a power cut can do.
     public enum Durability: Sendable {
@@ -22,7 +24,9 @@ public struct CacheConfiguration: Sendable {
         case hashedOnly
     }
 
-    /// Where the metadata of an entry is written. Both are understood wherever they are found.
+    /// Where the metadata of an entry is written.
+    ///
+    /// Both are understood wherever they are found.
     public enum MetadataForm: Sendable {
         /// An extended attribute, or a file where the file system has none.
         case automatic
@@ -30,9 +34,13 @@ public struct CacheConfiguration: Sendable {
         case sidecar
     }
 
-    /// The expiration of values that are stored without one. Default: never.
+    /// The expiration of values that are stored without one.
+    ///
+    /// Default: never.
     public var defaultExpiration = Expiration.never
-    /// What an access does to values that are stored without saying it. Default: nothing.
+    /// What an access does to values that are stored without saying it.
+    ///
+    /// Default: nothing.
     public var defaultAccessExtension = AccessExtension.keep
     /// Default: none, as in every cache.
     public var durability = Durability.none
@@ -41,9 +49,12 @@ public struct CacheConfiguration: Sendable {
     /// Default: what suits the file system.
     public var metadataForm = MetadataForm.automatic
     /// How old a value's last access on disk may be before a hit renews it, which costs a system call.
+    ///
     /// Default: 225 seconds. A sliding expiration is renewed at least every 1/16 of its length.
     public var accessGranularity: Duration = Store.defaultAccessGranularity
-    /// The clock by which values expire: the system's. Tests bring their own.
+    /// The clock by which values expire: the system's.
+    ///
+    /// Tests bring their own.
     public var now: (@Sendable () -> Date)?
 
     /// The defaults.

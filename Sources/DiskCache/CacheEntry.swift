@@ -41,13 +41,19 @@ public struct EntryAttributes: Sendable, Equatable {
     public var contentType: String?
     /// Words by which values can be removed together.
     public var tags: [String]
-    /// Anything else. All of these and the key together take at most 64 KiB.
+    /// Anything else.
+    ///
+    /// All of these and the key together take at most 64 KiB.
     public var metadata: [String: String]
 
     /// Attributes; all can be left out.
     public init(
-        staleFor: Duration? = nil, cost: Duration? = nil, entityTag: String? = nil,
-        lastModified: String? = nil, contentType: String? = nil, tags: [String] = [],
+        staleFor: Duration? = nil,
+        cost: Duration? = nil,
+        entityTag: String? = nil,
+        lastModified: String? = nil,
+        contentType: String? = nil,
+        tags: [String] = [],
         metadata: [String: String] = [:]
     ) {
         self.staleFor = staleFor
@@ -98,9 +104,14 @@ public struct CacheEntry: Sendable, Equatable {
         if let first = record.expires, let stale = record.staleUntil { staleFor = stale - first }
         staleUntil = expiry.flatMap { moment in staleFor.map { (moment + $0).date } }
         attributes = EntryAttributes(
-            staleFor: staleFor, cost: record.cost, entityTag: record.details.entityTag,
-            lastModified: record.details.lastModified, contentType: record.details.contentType,
-            tags: record.details.tags, metadata: record.details.metadata)
+            staleFor: staleFor,
+            cost: record.cost,
+            entityTag: record.details.entityTag,
+            lastModified: record.details.lastModified,
+            contentType: record.details.contentType,
+            tags: record.details.tags,
+            metadata: record.details.metadata
+        )
     }
 }
 

@@ -7,7 +7,9 @@ import Platform
 ///
 /// A key that is not there, has expired, or whose value was damaged is a miss and never an error.
 public struct CacheError: Error, Sendable, Equatable {
-    /// What kind of trouble it is. More may be added, so switches over it need a default.
+    /// What kind of trouble it is.
+    ///
+    /// More may be added, so switches over it need a default.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Value: String {
             case notACache, newerFormat, notADirectory, directoryVanished, noSpace, permissionDenied
@@ -71,8 +73,11 @@ extension CacheError {
     init(_ error: StoreError, directoryIsGone: Bool = false) {
         let (code, reason, advice) = Self.explain(error, directoryIsGone)
         self.init(
-            code, "\(error.operation) \(error.path): \(reason): \(advice)", errno: error.errno?.rawValue,
-            path: error.path)
+            code,
+            "\(error.operation) \(error.path): \(reason): \(advice)",
+            errno: error.errno?.rawValue,
+            path: error.path
+        )
     }
 
     /// The public code of a store's.
@@ -81,11 +86,14 @@ extension CacheError {
     }
 
     private static func explain(
-        _ error: StoreError, _ directoryIsGone: Bool
+        _ error: StoreError,
+        _ directoryIsGone: Bool
     ) -> (Code, reason: String, advice: String) {
         let reason = error.errno?.description ?? "\(error.code)"
         if directoryIsGone {
-            return (.directoryVanished, "the directory was deleted or moved while open", "open the cache anew")
+            return (
+                .directoryVanished, "the directory was deleted or moved while open", "open the cache anew"
+            )
         }
         return switch error.code {
         case .notACache:
@@ -98,7 +106,8 @@ extension CacheError {
         case .permissionDenied:
             (.permissionDenied, reason, "use a directory of your own, or ask its owner for access")
         case .readOnly: (.readOnly, reason, "choose a directory on a file system that can be written")
-        case .busy: (.busy, "a lock was not free in time", "try again; a process that holds it may be stopped")
+        case .busy:
+            (.busy, "a lock was not free in time", "try again; a process that holds it may be stopped")
         case .invalidArgument: (.invalidArgument, "it is too much", "store less of it")
         case .inputOutput: (.inputOutput, reason, "run `diskcache doctor` on the directory")
         }

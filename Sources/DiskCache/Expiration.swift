@@ -21,7 +21,9 @@ public enum Expiration: Sendable, Equatable {
     /// At once.
     case expired
 
-    /// The moment, nil for never. A span that reaches past the year 2262 is as good as never.
+    /// The moment, nil for never.
+    ///
+    /// A span that reaches past the year 2262 is as good as never.
     func moment(from now: Timestamp) throws(CacheError) -> Timestamp? {
         switch self {
         case .never: return nil
@@ -30,7 +32,7 @@ public enum Expiration: Sendable, Equatable {
         case .after(let duration): return try now + Self.positive(duration)
         case .days(let days):
             guard days >= 0 else { throw Self.negative("\(days) days") }
-            return now + .seconds(86_400) * Double(days)
+            return days < Int(Self.longest / 86_400) ? now + .seconds(86_400 * days) : .distantFuture
         case .seconds(let seconds):
             guard seconds >= 0 else { throw Self.negative("\(seconds) seconds") }
             return seconds < Self.longest ? now + .seconds(seconds) : .distantFuture
@@ -68,7 +70,9 @@ public enum AccessExtension: Sendable, Equatable {
         case .set(let duration):
             guard duration > .zero else {
                 throw CacheError(
-                    .invalidArgument, "extend by \(duration): an extension must be positive: use more than 0")
+                    .invalidArgument,
+                    "extend by \(duration): an extension must be positive: use more than 0"
+                )
             }
             return duration
         }

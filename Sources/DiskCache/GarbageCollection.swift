@@ -2,8 +2,10 @@
 
 import CacheStore
 
-/// What a collection is to do. With the defaults it removes only what is of no use: leftovers of killed
-/// processes, expired and broken entries, and bytes that no key names.
+/// What a collection is to do.
+///
+/// With the defaults it removes only what is of no use: leftovers of killed processes, expired and broken
+/// entries, and bytes that no key names.
 public struct GarbageCollection: Sendable {
     /// Bytes on disk that entries and objects may take; over that the least recently used go.
     public var maximumSize: ByteCount?
@@ -44,7 +46,9 @@ public struct GarbageCollection: Sendable {
     }
 }
 
-/// Why something was removed from the cache. Every removal has exactly one reason.
+/// Why something was removed from the cache.
+///
+/// Every removal has exactly one reason.
 public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRepresentable {
     /// A file in `tmp` whose process is gone.
     case staleTemporary
@@ -96,8 +100,9 @@ public struct Tally: Sendable, Equatable, Codable {
 
 /// What a collection did, or in a dry run would have done.
 public struct GCReport: Sendable, Equatable, Codable {
-    /// What was removed and why; reasons that removed nothing are left out. The bytes of an entry include
-    /// those of its value where no other key shares it.
+    /// What was removed and why; reasons that removed nothing are left out.
+    ///
+    /// The bytes of an entry include those of its value where no other key shares it.
     public let removed: [RemovalReason: Tally]
     /// Entries that are left, with the bytes of their own files.
     public let entries: Tally
@@ -115,7 +120,8 @@ public struct GCReport: Sendable, Equatable, Codable {
 
     init(_ report: SweepReport, isDryRun: Bool) {
         removed = Dictionary(
-            uniqueKeysWithValues: report.removed.map { (RemovalReason($0), Tally($1)) })
+            uniqueKeysWithValues: report.removed.map { (RemovalReason($0), Tally($1)) }
+        )
         entries = Tally(report.entries)
         objects = Tally(report.objects)
         spared = report.spared

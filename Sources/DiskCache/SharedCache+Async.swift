@@ -8,7 +8,8 @@ public import FoundationEssentials
 extension SharedCache {
     /// Opens the cache at `path`; see ``init(at:configuration:)``.
     public static func open(
-        at path: String, configuration: CacheConfiguration = CacheConfiguration()
+        at path: String,
+        configuration: CacheConfiguration = CacheConfiguration()
     ) async throws(CacheError) -> SharedCache {
         try await offload { () throws(CacheError) in
             try SharedCache(at: path, configuration: configuration)
@@ -22,7 +23,8 @@ extension SharedCache {
 
     /// What the cache knows of `key`, or nil for a miss.
     public func entry(
-        forKey key: String, allowingStale: Bool = false
+        forKey key: String,
+        allowingStale: Bool = false
     ) async throws(CacheError) -> CacheEntry? {
         try await offload { () throws(CacheError) in
             try self.entry(forKey: key, allowingStale: allowingStale)
@@ -41,7 +43,10 @@ extension SharedCache {
 
     /// Stores `data` under `key`.
     public func put(
-        _ data: Data, forKey key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        _ data: Data,
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
         attributes: EntryAttributes = EntryAttributes()
     ) async throws(CacheError) {
         try await offload { () throws(CacheError) in
@@ -51,7 +56,10 @@ extension SharedCache {
 
     /// Stores bytes under `key`.
     public func put(
-        _ bytes: [UInt8], forKey key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        _ bytes: [UInt8],
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
         attributes: EntryAttributes = EntryAttributes()
     ) async throws(CacheError) {
         try await put(Data(bytes), forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
@@ -59,34 +67,59 @@ extension SharedCache {
 
     /// Stores a string's UTF-8 bytes under `key`.
     public func put(
-        _ string: String, forKey key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        _ string: String,
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
         attributes: EntryAttributes = EntryAttributes()
     ) async throws(CacheError) {
         try await put(
-            Data(string.utf8), forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+            Data(string.utf8),
+            forKey: key,
+            expires: expires,
+            onAccess: onAccess,
+            attributes: attributes
+        )
     }
 
-    /// Stores `data` unless there is a value for `key` already. True: it was stored.
+    /// Stores `data` unless there is a value for `key` already.
+    ///
+    /// True: it was stored.
     public func putIfAbsent(
-        _ data: Data, forKey key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        _ data: Data,
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
         attributes: EntryAttributes = EntryAttributes()
     ) async throws(CacheError) -> Bool {
         try await offload { () throws(CacheError) in
             try self.putIfAbsent(
-                data, forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+                data,
+                forKey: key,
+                expires: expires,
+                onAccess: onAccess,
+                attributes: attributes
+            )
         }
     }
 
     /// Replaces the value of `key` by what `transform` makes of it, atomically across processes.
     @discardableResult
     public func update(
-        _ key: String, expires: Expiration? = nil, onAccess: AccessExtension? = nil,
+        _ key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
         attributes: EntryAttributes = EntryAttributes(),
         _ transform: @escaping @Sendable (Data?) throws -> Data?
     ) async throws -> Data? {
         try await offload {
             try self.update(
-                key, expires: expires, onAccess: onAccess, attributes: attributes, transform)
+                key,
+                expires: expires,
+                onAccess: onAccess,
+                attributes: attributes,
+                transform
+            )
         }
     }
 
@@ -99,33 +132,49 @@ extension SharedCache {
     /// Stores a file's bytes under `key`.
     @discardableResult
     public func put(
-        contentsOfFile path: String, forKey key: String, expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil, attributes: EntryAttributes = EntryAttributes()
+        contentsOfFile path: String,
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes()
     ) async throws(CacheError) -> CacheEntry {
         try await offload { () throws(CacheError) in
             try self.put(
-                contentsOfFile: path, forKey: key, expires: expires, onAccess: onAccess,
-                attributes: attributes)
+                contentsOfFile: path,
+                forKey: key,
+                expires: expires,
+                onAccess: onAccess,
+                attributes: attributes
+            )
         }
     }
 
     /// Stores what can be read from an open descriptor under `key`.
     @discardableResult
     public func put(
-        contentsOfDescriptor descriptor: Int32, forKey key: String, expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil, attributes: EntryAttributes = EntryAttributes()
+        contentsOfDescriptor descriptor: Int32,
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes()
     ) async throws(CacheError) -> CacheEntry {
         try await offload { () throws(CacheError) in
             try self.put(
-                contentsOfDescriptor: descriptor, forKey: key, expires: expires, onAccess: onAccess,
-                attributes: attributes)
+                contentsOfDescriptor: descriptor,
+                forKey: key,
+                expires: expires,
+                onAccess: onAccess,
+                attributes: attributes
+            )
         }
     }
 
     /// Copies the value of `key` to a file; nil for a miss.
     @discardableResult
     public func copyValue(
-        forKey key: String, toFile path: String, allowingStale: Bool = false
+        forKey key: String,
+        toFile path: String,
+        allowingStale: Bool = false
     ) async throws(CacheError) -> CacheEntry? {
         try await offload { () throws(CacheError) in
             try self.copyValue(forKey: key, toFile: path, allowingStale: allowingStale)
@@ -135,7 +184,9 @@ extension SharedCache {
     /// Writes the value of `key` to an open descriptor; nil for a miss.
     @discardableResult
     public func copyValue(
-        forKey key: String, toDescriptor descriptor: Int32, allowingStale: Bool = false
+        forKey key: String,
+        toDescriptor descriptor: Int32,
+        allowingStale: Bool = false
     ) async throws(CacheError) -> CacheEntry? {
         try await offload { () throws(CacheError) in
             try self.copyValue(forKey: key, toDescriptor: descriptor, allowingStale: allowingStale)
@@ -144,40 +195,58 @@ extension SharedCache {
 
     /// Stores a value as JSON.
     public func putValue(
-        _ value: some Encodable & Sendable, forKey key: String, expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil, attributes: EntryAttributes = EntryAttributes()
+        _ value: some Encodable & Sendable,
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes()
     ) async throws(CacheError) {
         try await offload { () throws(CacheError) in
             try self.putValue(
-                value, forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+                value,
+                forKey: key,
+                expires: expires,
+                onAccess: onAccess,
+                attributes: attributes
+            )
         }
     }
 
     /// The value of `key`, decoded from JSON; nil for a miss.
     public func value<Value: Decodable & Sendable>(
-        _ type: Value.Type, forKey key: String, allowingStale: Bool = false
+        _ type: Value.Type,
+        forKey key: String,
+        allowingStale: Bool = false
     ) async throws(CacheError) -> Value? {
         try await offload { () throws(CacheError) in
             try self.value(type, forKey: key, allowingStale: allowingStale)
         }
     }
 
-    /// Removes the value of `key`. False: there was none.
+    /// Removes the value of `key`.
+    ///
+    /// False: there was none.
     @discardableResult
     public func remove(_ key: String) async throws(CacheError) -> Bool {
         try await offload { () throws(CacheError) in try self.remove(key) }
     }
 
-    /// Counts as an access of `key` now. False: a get would miss.
+    /// Counts as an access of `key` now.
+    ///
+    /// False: a get would miss.
     @discardableResult
     public func touch(_ key: String) async throws(CacheError) -> Bool {
         try await offload { () throws(CacheError) in try self.touch(key) }
     }
 
-    /// Gives the value of `key` another expiration. False: a get would miss.
+    /// Gives the value of `key` another expiration.
+    ///
+    /// False: a get would miss.
     @discardableResult
     public func setExpiration(
-        of key: String, to expires: Expiration, onAccess: AccessExtension = .keep
+        of key: String,
+        to expires: Expiration,
+        onAccess: AccessExtension = .keep
     ) async throws(CacheError) -> Bool {
         try await offload { () throws(CacheError) in
             try self.setExpiration(of: key, to: expires, onAccess: onAccess)
@@ -222,7 +291,8 @@ extension SharedCache {
     /// Reads and hashes every value and holds all metadata against it.
     @discardableResult
     public func verify(
-        repair: Bool = false, progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
+        repair: Bool = false,
+        progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
     ) async throws(CacheError) -> VerifyReport {
         try await offload { () throws(CacheError) in try self.verify(repair: repair, progress: progress) }
     }

@@ -7,8 +7,11 @@ extension SharedCache {
     ///
     /// - Throws: ``CacheError``, with the code `encoding` where the value can't be encoded.
     public func putValue(
-        _ value: some Encodable, forKey key: String, expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil, attributes: EntryAttributes = EntryAttributes()
+        _ value: some Encodable,
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes()
     ) throws(CacheError) {
         let encoder = JSONEncoder()
         // In order, so that equal values make equal bytes and are stored once.
@@ -26,7 +29,9 @@ extension SharedCache {
     ///
     /// A value that does not decode as `type` is a miss: another version of the program stored it.
     public func value<Value: Decodable>(
-        _ type: Value.Type, forKey key: String, allowingStale: Bool = false
+        _ type: Value.Type,
+        forKey key: String,
+        allowingStale: Bool = false
     ) throws(CacheError) -> Value? {
         guard let hit = try get(key, allowingStale: allowingStale) else { return nil }
         do {

@@ -15,8 +15,11 @@ extension SharedCache {
     /// - Throws: ``CacheError``; also where the file can't be read.
     @discardableResult
     public func put(
-        contentsOfFile path: String, forKey key: String, expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil, attributes: EntryAttributes = EntryAttributes()
+        contentsOfFile path: String,
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes()
     ) throws(CacheError) -> CacheEntry {
         let digest = try digest(ofKey: key)
         let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
@@ -34,8 +37,11 @@ extension SharedCache {
     /// - Throws: ``CacheError``; also where it can't be read.
     @discardableResult
     public func put(
-        contentsOfDescriptor descriptor: Int32, forKey key: String, expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil, attributes: EntryAttributes = EntryAttributes()
+        contentsOfDescriptor descriptor: Int32,
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes()
     ) throws(CacheError) -> CacheEntry {
         let digest = try digest(ofKey: key)
         let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
@@ -46,13 +52,20 @@ extension SharedCache {
     }
 
     private func put(
-        copying source: borrowing FileDescriptor, named name: String, _ digest: Digest, _ key: String,
+        copying source: borrowing FileDescriptor,
+        named name: String,
+        _ digest: Digest,
+        _ key: String,
         _ terms: Terms
     ) throws(CacheError) -> CacheEntry {
         // Wrong terms are refused before anything is read, and a directory before it is half copied.
         let present = now
         let draft = try record(
-            of: Content(digest: digest, length: 0, checksum: 0), key: key, terms, now: present)
+            of: Content(digest: digest, length: 0, checksum: 0),
+            key: key,
+            terms,
+            now: present
+        )
         try describing("read", name) { () throws(Errno) in
             if try source.status().kind == .directory { throw .isDirectory }
         }
@@ -73,7 +86,9 @@ extension SharedCache {
     /// - Returns: nil for a miss; the file is then left alone.
     @discardableResult
     public func copyValue(
-        forKey key: String, toFile path: String, allowingStale: Bool = false
+        forKey key: String,
+        toFile path: String,
+        allowingStale: Bool = false
     ) throws(CacheError) -> CacheEntry? {
         try withFile(forKey: key, allowingStale: allowingStale) { file, entry throws(CacheError) in
             try describing("write", path) { () throws(Errno) in
@@ -90,7 +105,9 @@ extension SharedCache {
     /// - Returns: nil for a miss; nothing has been written then.
     @discardableResult
     public func copyValue(
-        forKey key: String, toDescriptor descriptor: Int32, allowingStale: Bool = false
+        forKey key: String,
+        toDescriptor descriptor: Int32,
+        allowingStale: Bool = false
     ) throws(CacheError) -> CacheEntry? {
         try withFile(forKey: key, allowingStale: allowingStale) { file, entry throws(CacheError) in
             try describing("write", "descriptor \(descriptor)") { () throws(Errno) in
@@ -108,7 +125,9 @@ extension SharedCache {
     /// - Returns: what `body` returns; nil for a miss.
     /// - Throws: ``CacheError``, and what `body` throws.
     public func withDescriptor<Value>(
-        forKey key: String, allowingStale: Bool = false, _ body: (Int32, CacheEntry) throws -> Value
+        forKey key: String,
+        allowingStale: Bool = false,
+        _ body: (Int32, CacheEntry) throws -> Value
     ) throws -> Value? {
         let digest = try digest(ofKey: key)
         guard let hit = try open(digest, allowingStale) else { return nil }
@@ -117,7 +136,8 @@ extension SharedCache {
     }
 
     private func withFile<Value>(
-        forKey key: String, allowingStale: Bool,
+        forKey key: String,
+        allowingStale: Bool,
         _ body: (borrowing FileDescriptor, CacheEntry) throws(CacheError) -> Value
     ) throws(CacheError) -> Value? {
         let digest = try digest(ofKey: key)
@@ -127,7 +147,8 @@ extension SharedCache {
     }
 
     private func open(
-        _ digest: Digest, _ allowingStale: Bool
+        _ digest: Digest,
+        _ allowingStale: Bool
     ) throws(CacheError) -> StoreHit<FileDescriptor>? {
         try withStore { (store, now) throws(StoreError) in
             try store.open(digest, now: now, allowingStale: allowingStale)
@@ -136,15 +157,20 @@ extension SharedCache {
 
     /// Says of a failed system call on a file of the user's what was being done to it.
     private func describing<Value: ~Copyable>(
-        _ operation: String, _ path: String, _ body: () throws(Errno) -> Value
+        _ operation: String,
+        _ path: String,
+        _ body: () throws(Errno) -> Value
     ) throws(CacheError) -> Value {
         do throws(Errno) {
             return try body()
         } catch {
-            let code = StoreError(error, operation, path: path).code
+            let code = StoreError(errno: error, operation, path: path).code
             throw CacheError(
-                CacheError.code(code), "\(operation) \(path): \(error): check the path and its permissions",
-                errno: error.rawValue, path: path)
+                CacheError.code(code),
+                "\(operation) \(path): \(error): check the path and its permissions",
+                errno: error.rawValue,
+                path: path
+            )
         }
     }
 }

@@ -53,8 +53,9 @@ extension SharedCache {
         return count
     }
 
-    /// Removes every value with this tag; values stored while this runs may stay. Their space is
-    /// reclaimed by the next collection.
+    /// Removes every value with this tag; values stored while this runs may stay.
+    ///
+    /// Their space is reclaimed by the next collection.
     ///
     /// - Returns: how many keys were removed.
     /// - Complexity: O(*n*) in all keys: tags are looked for in every entry.
@@ -83,11 +84,13 @@ extension SharedCache {
     /// - Complexity: O(*n*) in the bytes of all values.
     @discardableResult
     public func verify(
-        repair: Bool = false, progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
+        repair: Bool = false,
+        progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
     ) throws(CacheError) -> VerifyReport {
         try withStore { (store, _) throws(StoreError) in
             VerifyReport(
-                try Verification.run(on: store, isRepairing: repair) { progress(CacheProgress($0)) })
+                try Verification.run(on: store, isRepairing: repair) { progress(CacheProgress($0)) }
+            )
         }
     }
 
@@ -115,7 +118,9 @@ extension SharedCache {
         }
     }
 
-    /// What this process did with the cache. No system call.
+    /// What this process did with the cache.
+    ///
+    /// No system call.
     public var activity: CacheActivity {
         CacheActivity(counters)
     }

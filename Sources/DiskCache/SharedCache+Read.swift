@@ -20,13 +20,17 @@ extension SharedCache {
                 CacheHit(
                     data: hit.value,
                     entry: CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now),
-                    tier: .disk, isStale: hit.isStale)
+                    tier: .disk,
+                    isStale: hit.isStale
+                )
             }
         }
     }
 
     /// What the cache knows of `key`, without reading the value or counting as an access; nil where a get
-    /// would miss. Two system calls.
+    /// would miss.
+    ///
+    /// Two system calls.
     public func entry(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheEntry? {
         let digest = try digest(ofKey: key)
         return try withStore { (store, now) throws(StoreError) in
@@ -34,12 +38,18 @@ extension SharedCache {
                 let status = try store.entries.status(of: digest)
             else { return nil }
             return CacheEntry(
-                live.record, keyDigest: digest, key: key, accessed: status.accessed, now: now)
+                live.record,
+                keyDigest: digest,
+                key: key,
+                accessed: status.accessed,
+                now: now
+            )
         }
     }
 
-    /// Whether there is an entry for `key` that has not expired. One system call. The value itself is not
-    /// looked at, so a get may still miss.
+    /// Whether there is an entry for `key` that has not expired.
+    ///
+    /// One system call. The value itself is not looked at, so a get may still miss.
     public func contains(_ key: String) throws(CacheError) -> Bool {
         let digest = try digest(ofKey: key)
         return try withStore { (store, now) throws(StoreError) in
@@ -47,7 +57,9 @@ extension SharedCache {
         }
     }
 
-    /// The content with this digest, checked against it, or nil. Not an access of any key.
+    /// The content with this digest, checked against it, or nil.
+    ///
+    /// Not an access of any key.
     public func data(for digest: ContentDigest) throws(CacheError) -> Data? {
         try withStore { (store, _) throws(StoreError) in try store.data(for: digest.digest) }
     }

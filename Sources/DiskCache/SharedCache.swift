@@ -34,7 +34,8 @@ public final class SharedCache: Sendable {
     ///
     /// - Throws: ``CacheError`` with the code `notACache` for a directory that holds other files,
     ///   `newerFormat`, `notADirectory`, `permissionDenied`, `readOnly`, `noSpace` or `inputOutput`.
-    public init(at path: String, configuration: CacheConfiguration = CacheConfiguration()) throws(CacheError) {
+    public init(at path: String, configuration: CacheConfiguration = CacheConfiguration()) throws(CacheError)
+    {
         guard !path.isEmpty, !path.utf8.contains(0) else {
             throw CacheError(.invalidArgument, "open \"\(path)\": it is no path: name a directory")
         }
@@ -47,7 +48,9 @@ public final class SharedCache: Sendable {
         }
     }
 
-    /// Ends the use of this cache: later calls throw `closed`. Calls under way end as usual.
+    /// Ends the use of this cache: later calls throw `closed`.
+    ///
+    /// Calls under way end as usual.
     public func close() {
         isClosed.store(true, ordering: .relaxed)
     }
@@ -101,7 +104,10 @@ public final class SharedCache: Sendable {
 
     /// The record of a value that is stored at `now`.
     func record(
-        of content: Content, key: String?, _ terms: Terms, now: Timestamp
+        of content: Content,
+        key: String?,
+        _ terms: Terms,
+        now: Timestamp
     ) throws(CacheError) -> Record {
         var record = Record(content: content, created: now)
         try apply(terms.expires, terms.onAccess, staleFor: terms.attributes.staleFor, to: &record, now: now)
@@ -118,7 +124,10 @@ public final class SharedCache: Sendable {
     }
 
     func apply(
-        _ expires: Expiration?, _ onAccess: AccessExtension?, staleFor: Duration?, to record: inout Record,
+        _ expires: Expiration?,
+        _ onAccess: AccessExtension?,
+        staleFor: Duration?,
+        to record: inout Record,
         now: Timestamp
     ) throws(CacheError) {
         record.expires = try (expires ?? configuration.defaultExpiration).moment(from: now)

@@ -6,8 +6,10 @@ import Glibc
 package struct Backoff: Sendable {
     /// The first pause: about what a put holds a stripe for.
     package static let shortest: Duration = .microseconds(50)
-    /// The longest pause. LLVM's lock files once slept in lockstep for seconds; capping the pause and
-    /// adding jitter made builds 1.8 times faster (swiftlang/llvm-project#1129).
+    /// The longest pause.
+    ///
+    /// LLVM's lock files once slept in lockstep for seconds; capping the pause and adding jitter made builds
+    /// 1.8 times faster (swiftlang/llvm-project#1129).
     package static let longest: Duration = .milliseconds(10)
 
     private var pause = Backoff.shortest
@@ -22,7 +24,9 @@ package struct Backoff: Sendable {
     }
 }
 
-/// Sleeps on the calling thread. The corresponding C function is `nanosleep`.
+/// Sleeps on the calling thread.
+///
+/// The corresponding C function is `nanosleep`.
 package func sleepThread(for duration: Duration) {
     let nanoseconds = max(0, duration.saturatingNanoseconds)
     var pause = timespec(tv_sec: Int(nanoseconds / 1_000_000_000), tv_nsec: Int(nanoseconds % 1_000_000_000))

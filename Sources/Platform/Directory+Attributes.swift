@@ -17,7 +17,12 @@ extension Directory {
             try unsafe readAttribute { (buffer) throws(Errno) in
                 try valueOrErrno {
                     unsafe cplatform_getxattrat(
-                        descriptor.rawValue, path, name.cString, buffer.baseAddress, buffer.count)
+                        descriptor.rawValue,
+                        path,
+                        name.cString,
+                        buffer.baseAddress,
+                        buffer.count
+                    )
                 }
             }
         }
@@ -26,7 +31,9 @@ extension Directory {
     /// Creates or replaces a file's extended attribute in one step.
     ///
     /// One system call, `setxattrat` (Linux 6.13); on older kernels three: `openat`, `fsetxattr`, `close`.
-    package func setAttribute(_ name: StaticString, of path: RelativePath, to value: Span<UInt8>) throws(Errno) {
+    package func setAttribute(_ name: StaticString, of path: RelativePath, to value: Span<UInt8>)
+        throws(Errno)
+    {
         guard KernelSupport.attributeCallsAt else {
             return try open(path, .writeOnly).setAttribute(name, to: value)
         }
@@ -34,7 +41,12 @@ extension Directory {
             try unsafe value.withUnsafeBytes { (buffer) throws(Errno) in
                 try nothingOrErrno {
                     unsafe cplatform_setxattrat(
-                        descriptor.rawValue, path, name.cString, buffer.baseAddress, buffer.count)
+                        descriptor.rawValue,
+                        path,
+                        name.cString,
+                        buffer.baseAddress,
+                        buffer.count
+                    )
                 }
             }
         }

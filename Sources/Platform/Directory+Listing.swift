@@ -3,7 +3,9 @@
 import Glibc
 
 extension Directory {
-    /// The names in this directory but "." and "..", in no order. C: `fdopendir`, `readdir`.
+    /// The names in this directory but "." and "..", in no order.
+    ///
+    /// C: `fdopendir`, `readdir`.
     ///
     /// All names are read before any is used: deleting while listing may make a directory skip some.
     ///

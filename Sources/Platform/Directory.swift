@@ -15,37 +15,53 @@ package struct Directory: ~Copyable, Sendable {
         self.descriptor = descriptor
     }
 
-    /// Opens a directory of the user's, following symbolic links. C: `open`.
+    /// Opens a directory of the user's, following symbolic links.
+    ///
+    /// C: `open`.
     package init(opening path: String) throws(Errno) {
         self.init(owning: try FileDescriptor(opening: path, [.readOnly, .directory]))
     }
 
-    /// Opens a directory below this one. C: `openat2`.
+    /// Opens a directory below this one.
+    ///
+    /// C: `openat2`.
     package func openDirectory(_ path: RelativePath) throws(Errno) -> Directory {
         Directory(owning: try open(path, [.readOnly, .directory]))
     }
 
-    /// Opens or creates a file below this one. C: `openat2`.
+    /// Opens or creates a file below this one.
+    ///
+    /// C: `openat2`.
     package func open(
-        _ path: RelativePath, _ flags: OpenFlags, mode: UInt32 = 0
+        _ path: RelativePath,
+        _ flags: OpenFlags,
+        mode: UInt32 = 0
     ) throws(Errno) -> FileDescriptor {
         let number = try unsafe path.withCString { (path) throws(Errno) in
             try valueOrErrno {
                 unsafe cplatform_openat_nofollow(
-                    descriptor.rawValue, path, flags.rawValue | O_CLOEXEC, mode)
+                    descriptor.rawValue,
+                    path,
+                    flags.rawValue | O_CLOEXEC,
+                    mode
+                )
             }
         }
         return FileDescriptor(owning: number)
     }
 
-    /// Creates a directory. C: `mkdirat`.
+    /// Creates a directory.
+    ///
+    /// C: `mkdirat`.
     package func makeDirectory(_ path: RelativePath, mode: UInt32) throws(Errno) {
         try unsafe path.withCString { (path) throws(Errno) in
             try nothingOrErrno { unsafe mkdirat(descriptor.rawValue, path, mode) }
         }
     }
 
-    /// Creates a directory, unless there is one. C: `mkdirat`.
+    /// Creates a directory, unless there is one.
+    ///
+    /// C: `mkdirat`.
     package func makeDirectoryIfMissing(_ path: RelativePath, mode: UInt32) throws(Errno) {
         do throws(Errno) {
             try makeDirectory(path, mode: mode)
@@ -54,7 +70,9 @@ package struct Directory: ~Copyable, Sendable {
         }
     }
 
-    /// Creates a directory at a path of the user's. C: `mkdir`.
+    /// Creates a directory at a path of the user's.
+    ///
+    /// C: `mkdir`.
     package static func make(_ path: String, mode: UInt32) throws(Errno) {
         try nothingOrErrno { unsafe mkdir(path, mode) }
     }
@@ -65,7 +83,9 @@ package struct Directory: ~Copyable, Sendable {
         return unsafe access("/proc/self/fd", F_OK) == 0
     }()
 
-    /// Gives the unnamed file `file` (O_TMPFILE) its name. C: `linkat`.
+    /// Gives the unnamed file `file` (O_TMPFILE) its name.
+    ///
+    /// C: `linkat`.
     ///
     /// By descriptor (AT_EMPTY_PATH) since Linux 6.10, which lets who opened the file do that; before, and
     /// where that is refused, from /proc/self/fd, as open(2) shows.
@@ -85,14 +105,23 @@ package struct Directory: ~Copyable, Sendable {
             }
             try nothingOrErrno {
                 unsafe linkat(
-                    AT_FDCWD, "/proc/self/fd/\(number)", descriptor.rawValue, path, AT_SYMLINK_FOLLOW)
+                    AT_FDCWD,
+                    "/proc/self/fd/\(number)",
+                    descriptor.rawValue,
+                    path,
+                    AT_SYMLINK_FOLLOW
+                )
             }
         }
     }
 
-    /// Moves a file, replacing what has the new name, in one step. C: `renameat`.
+    /// Moves a file, replacing what has the new name, in one step.
+    ///
+    /// C: `renameat`.
     package func rename(
-        _ path: RelativePath, to target: borrowing Directory, _ newPath: RelativePath
+        _ path: RelativePath,
+        to target: borrowing Directory,
+        _ newPath: RelativePath
     ) throws(Errno) {
         let number = target.descriptor.rawValue
         try unsafe path.withCString { (path) throws(Errno) in
@@ -102,21 +131,27 @@ package struct Directory: ~Copyable, Sendable {
         }
     }
 
-    /// Removes a file's name. C: `unlinkat`.
+    /// Removes a file's name.
+    ///
+    /// C: `unlinkat`.
     package func unlink(_ path: RelativePath) throws(Errno) {
         try unsafe path.withCString { (path) throws(Errno) in
             try nothingOrErrno { unsafe unlinkat(descriptor.rawValue, path, 0) }
         }
     }
 
-    /// Removes an empty directory. C: `unlinkat(AT_REMOVEDIR)`.
+    /// Removes an empty directory.
+    ///
+    /// C: `unlinkat(AT_REMOVEDIR)`.
     package func removeDirectory(_ path: RelativePath) throws(Errno) {
         try unsafe path.withCString { (path) throws(Errno) in
             try nothingOrErrno { unsafe unlinkat(descriptor.rawValue, path, AT_REMOVEDIR) }
         }
     }
 
-    /// What stat tells of a file, of the link itself where it is one. C: `fstatat`.
+    /// What stat tells of a file, of the link itself where it is one.
+    ///
+    /// C: `fstatat`.
     package func status(of path: RelativePath) throws(Errno) -> FileStatus {
         var status = stat()
         try unsafe path.withCString { (path) throws(Errno) in
@@ -125,12 +160,16 @@ package struct Directory: ~Copyable, Sendable {
         return FileStatus(status)
     }
 
-    /// Sets a file's time of last access; modification stays. Only its owner may. C: `utimensat`.
+    /// Sets a file's time of last access; modification stays.
+    ///
+    /// Only its owner may. C: `utimensat`.
     package func setAccessTime(of path: RelativePath, to time: Timestamp) throws(Errno) {
         try setTimes(of: path, .access(time))
     }
 
-    /// Sets both times of a file to the kernel's present. Who may write it may. C: `utimensat`.
+    /// Sets both times of a file to the kernel's present.
+    ///
+    /// Who may write it may. C: `utimensat`.
     package func touch(_ path: RelativePath) throws(Errno) {
         try setTimes(of: path, .now)
     }
@@ -145,7 +184,9 @@ package struct Directory: ~Copyable, Sendable {
         }
     }
 
-    /// Puts the directory's names on the medium. C: `fsync`.
+    /// Puts the directory's names on the medium.
+    ///
+    /// C: `fsync`.
     package func synchronize() throws(Errno) {
         try descriptor.synchronizeAll()
     }

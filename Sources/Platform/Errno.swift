@@ -12,7 +12,9 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
         self.rawValue = rawValue
     }
 
-    /// The error of the calling thread's last failed call. Read it before anything else runs.
+    /// The error of the calling thread's last failed call.
+    ///
+    /// Read it before anything else runs.
     static var current: Errno { Errno(rawValue: errno) }
 
     package static let noEntry = Errno(rawValue: ENOENT)

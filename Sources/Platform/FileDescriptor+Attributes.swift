@@ -3,7 +3,9 @@
 import CPlatform
 
 extension FileDescriptor {
-    /// The extended attribute's value, or nil where there is none (ENODATA). C: `fgetxattr`.
+    /// The extended attribute's value, or nil where there is none (ENODATA).
+    ///
+    /// C: `fgetxattr`.
     ///
     /// - Throws: ``Errno/notSupported`` where the file system has no such attributes.
     package func attribute(_ name: StaticString) throws(Errno) -> [UInt8]? {
@@ -14,7 +16,9 @@ extension FileDescriptor {
         }
     }
 
-    /// Creates or replaces an extended attribute in one step. C: `fsetxattr`.
+    /// Creates or replaces an extended attribute in one step.
+    ///
+    /// C: `fsetxattr`.
     package func setAttribute(_ name: StaticString, to value: Span<UInt8>) throws(Errno) {
         try unsafe value.withUnsafeBytes { (buffer) throws(Errno) in
             try nothingOrErrno {

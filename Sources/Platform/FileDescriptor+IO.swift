@@ -5,7 +5,9 @@ package import FoundationEssentials
 import Glibc
 
 extension FileDescriptor {
-    /// Reads until `buffer` is full or the file ends; the number of bytes read. C: `read`.
+    /// Reads until `buffer` is full or the file ends; the number of bytes read.
+    ///
+    /// C: `read`.
     @unsafe
     package func read(into buffer: UnsafeMutableRawBufferPointer) throws(Errno) -> Int {
         var filled = 0
@@ -18,7 +20,9 @@ extension FileDescriptor {
         return filled
     }
 
-    /// The whole file as `Data`, or nil where it does not hold exactly `count` bytes. C: `read`.
+    /// The whole file as `Data`, or nil where it does not hold exactly `count` bytes.
+    ///
+    /// C: `read`.
     ///
     /// One `read` for a file of the right size: it asks for a byte more than expected, so that a file
     /// that is too long is noticed without a further call. The bytes are not copied again.
@@ -44,7 +48,9 @@ extension FileDescriptor {
         return nil
     }
 
-    /// The file from here to its end, or nil where it is longer than `limit` bytes. C: `read`.
+    /// The file from here to its end, or nil where it is longer than `limit` bytes.
+    ///
+    /// C: `read`.
     package func readToEnd(limit: Int) throws(Errno) -> [UInt8]? {
         var bytes: [UInt8] = []
         var failure: Errno?
@@ -66,7 +72,9 @@ extension FileDescriptor {
         return bytes.count <= limit ? bytes : nil
     }
 
-    /// The file from here to its end, however long; also of a pipe. C: `read`.
+    /// The file from here to its end, however long; also of a pipe.
+    ///
+    /// C: `read`.
     package func readToEnd() throws(Errno) -> Data {
         var data = Data()
         try forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in
@@ -75,9 +83,12 @@ extension FileDescriptor {
         return data
     }
 
-    /// Hands the file's bytes from here to its end to `body`, a chunk at a time. C: `read`.
+    /// Hands the file's bytes from here to its end to `body`, a chunk at a time.
+    ///
+    /// C: `read`.
     package func forEachChunk<Failure: Error>(
-        orThrow failure: (Errno) -> Failure, _ body: (Span<UInt8>) throws(Failure) -> Void
+        orThrow failure: (Errno) -> Failure,
+        _ body: (Span<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
         let buffer = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: Self.chunkSize)
         defer { unsafe buffer.deallocate() }
@@ -98,7 +109,9 @@ extension FileDescriptor {
     /// the copying (256 KiB take about 20 µs), small enough for the processor's second-level cache.
     package static let chunkSize = 256 * 1024
 
-    /// Writes all of `bytes`. C: `write`.
+    /// Writes all of `bytes`.
+    ///
+    /// C: `write`.
     package func writeAll(_ bytes: Span<UInt8>) throws(Errno) {
         try unsafe bytes.withUnsafeBytes { (buffer) throws(Errno) in
             var written = 0
@@ -109,7 +122,9 @@ extension FileDescriptor {
         }
     }
 
-    /// Moves the offset back to the start. C: `lseek`.
+    /// Moves the offset back to the start.
+    ///
+    /// C: `lseek`.
     package func rewind() throws(Errno) {
         _ = try valueOrErrno { lseek(rawValue, 0, SEEK_SET) }
     }
@@ -151,17 +166,23 @@ extension FileDescriptor {
         }
     }
 
-    /// Puts the file's bytes on the medium. C: `fdatasync`.
+    /// Puts the file's bytes on the medium.
+    ///
+    /// C: `fdatasync`.
     package func synchronize() throws(Errno) {
         try nothingOrErrno { fdatasync(rawValue) }
     }
 
-    /// Puts the file and its attributes on the medium. C: `fsync`.
+    /// Puts the file and its attributes on the medium.
+    ///
+    /// C: `fsync`.
     package func synchronizeAll() throws(Errno) {
         try nothingOrErrno { fsync(rawValue) }
     }
 
-    /// Sets the permission bits whatever the umask is. C: `fchmod`.
+    /// Sets the permission bits whatever the umask is.
+    ///
+    /// C: `fchmod`.
     package func setMode(_ mode: UInt32) throws(Errno) {
         try nothingOrErrno { fchmod(rawValue, mode) }
     }

@@ -19,7 +19,9 @@ package struct FileDescriptor: ~Copyable, Sendable {
         Self.close(rawValue)
     }
 
-    /// Closes it now. The corresponding C function is `close`.
+    /// Closes it now.
+    ///
+    /// The corresponding C function is `close`.
     ///
     /// Never called again after EINTR: Linux has let go of the number then, close(2).
     package consuming func close() {
@@ -28,14 +30,18 @@ package struct FileDescriptor: ~Copyable, Sendable {
         Self.close(number)
     }
 
-    /// A double close would hit somebody else's file, so EBADF traps. The other errors report lost
-    /// writes, which matter only to who asked for durability, and fsync has told those.
+    /// A double close would hit somebody else's file, so EBADF traps.
+    ///
+    /// The other errors report lost writes, which matter only to who asked for durability, and fsync has told
+    /// those.
     private static func close(_ number: CInt) {
         let failed = Glibc.close(number) == -1
         precondition(!failed || Errno.current != .badDescriptor, "descriptor \(number) closed twice")
     }
 
-    /// Opens a path of the user's, following symbolic links. The corresponding C function is `open`.
+    /// Opens a path of the user's, following symbolic links.
+    ///
+    /// The corresponding C function is `open`.
     package init(opening path: String, _ flags: OpenFlags, mode: UInt32 = 0o600) throws(Errno) {
         let descriptor = try valueOrErrno {
             unsafe open(path, flags.rawValue | O_CLOEXEC, mode)
@@ -43,13 +49,17 @@ package struct FileDescriptor: ~Copyable, Sendable {
         self.init(owning: descriptor)
     }
 
-    /// A second descriptor for the same open file. The corresponding C function is `fcntl(F_DUPFD_CLOEXEC)`.
+    /// A second descriptor for the same open file.
+    ///
+    /// The corresponding C function is `fcntl(F_DUPFD_CLOEXEC)`.
     package static func duplicate(_ rawValue: CInt) throws(Errno) -> FileDescriptor {
         FileDescriptor(owning: try valueOrErrno { fcntl(rawValue, F_DUPFD_CLOEXEC, 0) })
     }
 }
 
-/// How a file is opened, open(2). O_CLOEXEC is always added.
+/// How a file is opened, open(2).
+///
+/// O_CLOEXEC is always added.
 package struct OpenFlags: OptionSet, Sendable {
     package let rawValue: CInt
 
@@ -66,5 +76,6 @@ package struct OpenFlags: OptionSet, Sendable {
     package static let directory = OpenFlags(rawValue: O_DIRECTORY)
     package static let noFollow = OpenFlags(rawValue: O_NOFOLLOW)
     package static let nonBlocking = OpenFlags(rawValue: O_NONBLOCK)
+    package static let noAccessTime = OpenFlags(rawValue: cplatform_O_NOATIME)
     package static let temporary = OpenFlags(rawValue: cplatform_O_TMPFILE)
 }

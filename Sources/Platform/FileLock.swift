@@ -20,9 +20,10 @@ package enum LockMode: Sendable {
 ///
 /// Two `FileLock`s on one file exclude each other, also within a process.
 package final class FileLock: Sendable {
-    /// Sharers that may join one stay of the kernel's lock before newcomers wait for it to be given
-    /// back: without a bound, threads that overlap would keep another process's exclusive holder out
-    /// for ever. 64 makes the kernel's share of the cost vanish (0.7 µs in 64 uses).
+    /// Sharers that may join one stay of the kernel's lock before newcomers wait for it to be given back:
+    /// without a bound, threads that overlap would keep another process's exclusive holder out for ever.
+    ///
+    /// 64 makes the kernel's share of the cost vanish (0.7 µs in 64 uses).
     static let sharersPerStay = 64
 
     private struct State {
@@ -46,7 +47,9 @@ package final class FileLock: Sendable {
         self.descriptor = descriptor
     }
 
-    /// Waits until the lock is held in `mode`. Every call needs its ``unlock(_:)``.
+    /// Waits until the lock is held in `mode`.
+    ///
+    /// Every call needs its ``unlock(_:)``.
     ///
     /// Uncontended, one `flock` for the first sharer of a stay and none for those who join.
     ///
@@ -119,7 +122,9 @@ package final class FileLock: Sendable {
 }
 
 extension FileDescriptor {
-    /// One attempt; false where another open file description holds it. C: `flock(LOCK_NB)`.
+    /// One attempt; false where another open file description holds it.
+    ///
+    /// C: `flock(LOCK_NB)`.
     package func tryLock(_ mode: LockMode) throws(Errno) -> Bool {
         do throws(Errno) {
             try nothingOrErrno { flock(rawValue, (mode == .shared ? LOCK_SH : LOCK_EX) | LOCK_NB) }
@@ -130,7 +135,9 @@ extension FileDescriptor {
         }
     }
 
-    /// Attempts with pauses in between until `deadline`. flock(2) itself knows no time limit.
+    /// Attempts with pauses in between until `deadline`.
+    ///
+    /// flock(2) itself knows no time limit.
     ///
     /// - Throws: ``Errno/timedOut``.
     package func lock(_ mode: LockMode, until deadline: ContinuousClock.Instant) throws(Errno) {
@@ -144,7 +151,9 @@ extension FileDescriptor {
         throw .timedOut
     }
 
-    /// Gives the lock back. C: `flock(LOCK_UN)`, which can't fail on an open descriptor.
+    /// Gives the lock back.
+    ///
+    /// C: `flock(LOCK_UN)`, which can't fail on an open descriptor.
     package func unlock() {
         let failed = flock(rawValue, LOCK_UN) == -1
         precondition(!failed || Errno.current != .badDescriptor, "unlocked a closed descriptor")

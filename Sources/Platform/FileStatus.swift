@@ -55,7 +55,9 @@ extension FileDescriptor {
         return FileStatus(status)
     }
 
-    /// Sets the time of last access and leaves that of modification alone. C: `futimens`.
+    /// Sets the time of last access and leaves that of modification alone.
+    ///
+    /// C: `futimens`.
     package func setAccessTime(_ time: Timestamp) throws(Errno) {
         try unsafe FileTimes.access(time).withTimes { (times) throws(Errno) in
             try nothingOrErrno { unsafe futimens(rawValue, times) }
@@ -64,7 +66,9 @@ extension FileDescriptor {
 }
 
 extension FileDescriptor {
-    /// Sets the file's times to the kernel's present and says what that is. C: `futimens`, `fstat`.
+    /// Sets the file's times to the kernel's present and says what that is.
+    ///
+    /// C: `futimens`, `fstat`.
     package func touched() throws(Errno) -> Timestamp {
         try nothingOrErrno { futimens(rawValue, nil) }
         return try status().changed
@@ -100,7 +104,8 @@ extension FileDescriptor {
         return FileSystemSpace(
             totalBytes: Int64(clamping: UInt64(space.f_blocks).multipliedSaturating(UInt64(space.f_frsize))),
             availableBytes: Int64(
-                clamping: UInt64(space.f_bavail).multipliedSaturating(UInt64(space.f_frsize))),
+                clamping: UInt64(space.f_bavail).multipliedSaturating(UInt64(space.f_frsize))
+            ),
             totalInodes: UInt64(space.f_files),
             availableInodes: UInt64(space.f_favail),
             isReadOnly: space.f_flag & UInt(ST_RDONLY) != 0

@@ -57,7 +57,9 @@ package struct FileSystemKind: Sendable, Equatable {
 }
 
 extension FileDescriptor {
-    /// The kind of file system that the file is on. C: `fstatfs`.
+    /// The kind of file system that the file is on.
+    ///
+    /// C: `fstatfs`.
     package func fileSystemKind() throws(Errno) -> FileSystemKind {
         FileSystemKind(magic: try valueOrErrno { cplatform_filesystem_magic(rawValue) })
     }

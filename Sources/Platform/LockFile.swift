@@ -15,7 +15,9 @@ package struct LockFile: ~Copyable, Sendable {
     ///
     /// - Returns: nil where it was not to be had within `patience` (zero: one attempt).
     package static func acquire(
-        _ path: RelativePath, in directory: borrowing Directory, patience: Duration
+        _ path: RelativePath,
+        in directory: borrowing Directory,
+        patience: Duration
     ) throws(Errno) -> LockFile? {
         let deadline = ContinuousClock.now + patience
         while true {

@@ -21,7 +21,9 @@ package struct Locked<Value>: ~Copyable, Sendable {
         unsafe token.deallocate()
     }
 
-    /// Runs `body` with the value, alone. Decide inside, act outside: no system call belongs in here.
+    /// Runs `body` with the value, alone.
+    ///
+    /// Decide inside, act outside: no system call belongs in here.
     package func withLock<Result, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {

@@ -58,17 +58,22 @@ package enum OptionScanner {
     /// - Parameter stopsAtOperand: whether the first operand ends the options, as where the rest is
     ///   another command line.
     package static func scan(
-        _ arguments: [String], _ specifications: [OptionSpecification], stopsAtOperand: Bool
+        _ arguments: [String],
+        _ specifications: [OptionSpecification],
+        stopsAtOperand: Bool
     ) throws(OptionError) -> ScannedOptions {
         var vector = unsafe (["diskcache"] + arguments).map { unsafe strdup($0) }
         let names = unsafe specifications.map { unsafe strdup($0.name) }
         unsafe vector.append(nil)
         defer {
-            for unsafe pointer in unsafe vector + names { unsafe free(pointer) }
+            unsafe (vector + names).forEach { unsafe free($0) }
         }
         var table = unsafe specifications.enumerated().map { index, option in
             unsafe cplatform_option(
-                name: names[index], argument: option.argument.rawValue, value: firstValue + CInt(index))
+                name: names[index],
+                argument: option.argument.rawValue,
+                value: firstValue + CInt(index)
+            )
         }
         unsafe table.append(cplatform_option(name: nil, argument: 0, value: 0))
         return try unsafe scan(vector, table, specifications, stopsAtOperand)
@@ -79,8 +84,10 @@ package enum OptionScanner {
 
     @unsafe
     private static func scan(
-        _ vector: [UnsafeMutablePointer<CChar>?], _ table: [cplatform_option],
-        _ specifications: [OptionSpecification], _ stopsAtOperand: Bool
+        _ vector: [UnsafeMutablePointer<CChar>?],
+        _ table: [cplatform_option],
+        _ specifications: [OptionSpecification],
+        _ stopsAtOperand: Bool
     ) throws(OptionError) -> ScannedOptions {
         // getopt reorders the vector, so that the operands come last.
         var vector = unsafe vector
@@ -109,7 +116,8 @@ package enum OptionScanner {
 
     /// "+" ends the options at the first operand, ":" tells a missing value from an unknown option.
     private static func letters(
-        _ specifications: [OptionSpecification], _ stopsAtOperand: Bool
+        _ specifications: [OptionSpecification],
+        _ stopsAtOperand: Bool
     ) -> String {
         specifications.reduce(into: stopsAtOperand ? "+:" : ":") { letters, option in
             guard let letter = option.letter else { return }
@@ -125,11 +133,14 @@ package enum OptionScanner {
     }
 
     private static func error(
-        for value: CInt, _ word: String, _ specifications: [OptionSpecification]
+        for value: CInt,
+        _ word: String,
+        _ specifications: [OptionSpecification]
     ) -> OptionError {
         let offender = cplatform_getopt_offender()
         // With an unknown letter getopt may still be inside a bundle and name no word of its own.
-        let letter = offender > 0 && offender < firstValue ? "-\(Character(UnicodeScalar(UInt8(offender))))" : nil
+        let letter =
+            offender > 0 && offender < firstValue ? "-\(Character(UnicodeScalar(UInt8(offender))))" : nil
         let name =
             letter ?? Self.index(of: offender, specifications).map { "--\(specifications[$0].name)" } ?? word
         if value == CInt(UInt8(ascii: ":")) { return .missingValue(name) }

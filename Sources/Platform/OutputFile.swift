@@ -4,10 +4,12 @@ import Glibc
 
 /// A file of the user's that is written whole or not at all.
 package enum OutputFile {
-    /// Writes `path` by way of a new file beside it, which takes its place when `body` has returned. What is
-    /// no regular file (a device, a pipe) is written to directly.
+    /// Writes `path` by way of a new file beside it, which takes its place when `body` has returned.
+    ///
+    /// What is no regular file (a device, a pipe) is written to directly.
     package static func write(
-        _ path: String, _ body: (borrowing FileDescriptor) throws(Errno) -> Void
+        _ path: String,
+        _ body: (borrowing FileDescriptor) throws(Errno) -> Void
     ) throws(Errno) {
         if let special = try openSpecial(path) { return try body(special) }
         var generator = SystemRandomNumberGenerator()

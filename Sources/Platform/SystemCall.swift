@@ -7,7 +7,8 @@ import Glibc
 /// The one place where errno is read: nothing may run between the call and it.
 @inline(__always)
 func valueOrErrno<Value: FixedWidthInteger & SignedInteger>(
-    retryOnInterrupt: Bool = true, _ call: () -> Value
+    retryOnInterrupt: Bool = true,
+    _ call: () -> Value
 ) throws(Errno) -> Value {
     while true {
         let value = call()

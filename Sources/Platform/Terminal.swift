@@ -8,12 +8,16 @@ package enum Terminal {
     package static let standardOutput = STDOUT_FILENO
     package static let standardError = STDERR_FILENO
 
-    /// Whether a person looks at it. C: `isatty`.
+    /// Whether a person looks at it.
+    ///
+    /// C: `isatty`.
     package static func isInteractive(_ descriptor: Int32) -> Bool {
         isatty(descriptor) == 1
     }
 
-    /// Writes text to a descriptor as it is, whole. C: `write`.
+    /// Writes text to a descriptor as it is, whole.
+    ///
+    /// C: `write`.
     package static func write(_ text: String, to descriptor: Int32) throws(Errno) {
         try FileDescriptor.duplicate(descriptor).writeAll(text.utf8Span.span)
     }
@@ -21,7 +25,9 @@ package enum Terminal {
 
 /// Facts about this process.
 package enum CurrentProcess {
-    /// The value of an environment variable, or nil. C: `getenv`.
+    /// The value of an environment variable, or nil.
+    ///
+    /// C: `getenv`.
     package static func environment(_ name: String) -> String? {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }
@@ -35,7 +41,7 @@ package enum CurrentProcess {
     }
 
     /// Opens what is missing of the three standard descriptors, so that no file of the cache can get
-    /// their numbers and be taken for the output. C: `open`.
+    /// their numbers and be taken for the output.
     ///
     /// Each is opened the wrong way round, so that using it still fails (EBADF), as if it were closed.
     package static func occupyStandardDescriptors() {
@@ -46,7 +52,9 @@ package enum CurrentProcess {
         }
     }
 
-    /// Ends the process. C: `exit`.
+    /// Ends the process.
+    ///
+    /// C: `exit`.
     package static func exit(_ status: Int32) -> Never {
         Glibc.exit(status)
     }
@@ -58,7 +66,9 @@ package enum CurrentProcess {
 }
 
 extension FileDescriptor {
-    /// Whether it is open for reading. C: `fcntl(F_GETFL)`.
+    /// Whether it is open for reading.
+    ///
+    /// C: `fcntl(F_GETFL)`.
     package func isReadable() throws(Errno) -> Bool {
         try valueOrErrno { fcntl(rawValue, F_GETFL) } & O_ACCMODE != O_WRONLY
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
 /// The vectors of RFC 3720 appendix B.4, the catalogues' check value, and the two kernels against each other.
@@ -49,7 +50,7 @@ struct CRC32CTests {
     /// Long enough for every path: long strides, short strides, words and bytes.
     @Test(arguments: HashKernel.allCases)
     func `long input agrees with the definition, one bit at a time`(kernel: HashKernel) {
-        let bytes = SplitMix64.bytes(2 * 3072 + 2 * 768 + 3 * 8 + 5, seed: 1)
+        let bytes = SeededGenerator.bytes(2 * 3072 + 2 * 768 + 3 * 8 + 5, seed: 1)
         var remainder = ~UInt32(0)
         for byte in bytes {
             remainder ^= UInt32(byte)
@@ -77,8 +78,8 @@ struct CRC32CTests {
         arguments: [0, UInt64.random(in: .min ... .max)]
     )
     func `the instructions agree with portable code at any size, alignment and cut`(seed: UInt64) throws {
-        var generator = SplitMix64(seed: seed)
-        let bytes = SplitMix64.bytes(70_001, seed: seed)
+        var generator = SeededGenerator(seed: seed)
+        let bytes = SeededGenerator.bytes(70_001, seed: seed)
         for _ in 0..<200 {
             // A suffix: its start has any alignment, and a read past its end is one past the array's.
             let size = Int.random(in: 0...bytes.count, using: &generator)

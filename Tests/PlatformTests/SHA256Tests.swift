@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
 /// Examples of FIPS 180-4 (as published by NIST with the standard) and the two kernels against each other.
@@ -58,7 +59,7 @@ struct SHA256Tests {
     }
 
     @Test func `a message that comes byte by byte has the same digest`() throws {
-        let message = SplitMix64.bytes(200, seed: 1)
+        let message = SeededGenerator.bytes(200, seed: 1)
         for size in 0...message.count {
             var hash = SHA256()
             for byte in message.prefix(size) { hash.update([byte].span.bytes) }
@@ -82,8 +83,8 @@ struct SHA256Tests {
         arguments: [0, UInt64.random(in: .min ... .max)]
     )
     func `the instructions agree with portable code at any size, alignment and cut`(seed: UInt64) throws {
-        var generator = SplitMix64(seed: seed)
-        let bytes = SplitMix64.bytes(70_001, seed: seed)
+        var generator = SeededGenerator(seed: seed)
+        let bytes = SeededGenerator.bytes(70_001, seed: seed)
         for _ in 0..<100 {
             // A suffix: its start has any alignment, and a read past its end is one past the array's.
             let size = Int.random(in: 0...bytes.count, using: &generator)
@@ -109,27 +110,5 @@ struct SHA256Tests {
             let digits = String(digest[index], radix: 16)
             return digits.count == 1 ? "0" + digits : digits
         }.joined()
-    }
-}
-
-/// Random numbers that a seed repeats: SplitMix64, Steele, Lea and Flood, 2014.
-struct SplitMix64: RandomNumberGenerator {
-    private var state: UInt64
-
-    init(seed: UInt64) {
-        state = seed
-    }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9e37_79b9_7f4a_7c15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xbf58_476d_1ce4_e5b9
-        mixed = (mixed ^ mixed >> 27) &* 0x94d0_49bb_1331_11eb
-        return mixed ^ mixed >> 31
-    }
-
-    static func bytes(_ count: Int, seed: UInt64) -> [UInt8] {
-        var generator = SplitMix64(seed: seed)
-        return (0..<count).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
     }
 }

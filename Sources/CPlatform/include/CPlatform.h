@@ -9,13 +9,15 @@
 
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
-#include <sys/types.h>
+
+// Nothing of the system is included here: its types would seem to be defined by this module.
 
 #include "CPlatformHash.h"
 
 /// O_TMPFILE: an unnamed file in a directory, open(2).
 extern const int cplatform_O_TMPFILE;
+/// O_NOATIME: reading leaves the access time alone, open(2).
+extern const int cplatform_O_NOATIME;
 /// AT_EMPTY_PATH for linkat(2).
 extern const int cplatform_AT_EMPTY_PATH;
 /// UTIME_NOW and UTIME_OMIT for utimensat(2).
@@ -24,22 +26,22 @@ extern const long cplatform_UTIME_OMIT;
 
 /// openat2(2) with RESOLVE_NO_SYMLINKS: no component of the path may be a symbolic link. Where the
 /// kernel lacks it (before 5.6, or a sandbox that forbids it): openat(2) with O_NOFOLLOW.
-int cplatform_openat_nofollow(int directory, const char *path, int flags, mode_t mode);
+int cplatform_openat_nofollow(int directory, const char *path, int flags, unsigned int mode);
 
 /// getxattrat(2), Linux 6.13, not following a symbolic link at the end. ENOSYS on older kernels.
-ssize_t cplatform_getxattrat(int directory, const char *path, const char *name, void *value, size_t size);
+long cplatform_getxattrat(int directory, const char *path, const char *name, void *value, size_t size);
 /// setxattrat(2), Linux 6.13, not following a symbolic link at the end. ENOSYS on older kernels.
 int cplatform_setxattrat(int directory, const char *path, const char *name, const void *value, size_t size);
 
 /// fgetxattr(2).
-ssize_t cplatform_fgetxattr(int descriptor, const char *name, void *value, size_t size);
+long cplatform_fgetxattr(int descriptor, const char *name, void *value, size_t size);
 /// fsetxattr(2), creating or replacing.
 int cplatform_fsetxattr(int descriptor, const char *name, const void *value, size_t size);
 
 /// ioctl FICLONE: shares the extents of `source`, ioctl_ficlone(2).
 int cplatform_clone(int source, int destination);
 /// copy_file_range(2) at both descriptors' own offsets.
-ssize_t cplatform_copy_file_range(int source, int destination, size_t count);
+long cplatform_copy_file_range(int source, int destination, size_t count);
 
 /// The magic number of the file system behind `descriptor`, statfs(2); -1 on failure.
 int64_t cplatform_filesystem_magic(int descriptor);

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// Repeats one operation on a cache, for a tracer to count its system calls:
+// SystemCallProbe DIRECTORY get|miss|overwrite|remove-put TIMES
+
+import DiskCache
+import FoundationEssentials
+
+let words = CommandLine.arguments
+guard words.count == 4, let times = Int(words[3]) else {
+    fatalError("usage: SystemCallProbe DIRECTORY OPERATION TIMES")
+}
+var configuration = CacheConfiguration()
+if ProcessInfo.processInfo.environment["DISKCACHE_METADATA"] == "sidecar" {
+    configuration.metadataForm = .sidecar
+}
+let cache = try SharedCache(at: words[1], configuration: configuration)
+let value = Data(repeating: 7, count: 4096)
+// What happens once a process (opening locks, looking at the access time) comes before the count.
+try cache.put(value, forKey: "key")
+guard try cache.get("key")?.data == value, try cache.get("absent") == nil else {
+    fatalError("the cache does not work")
+}
+for round in 0..<times {
+    switch words[2] {
+    case "get": _ = try cache.get("key")
+    case "miss": _ = try cache.get("absent")
+    case "overwrite": try cache.put(value, forKey: "key")
+    case "touch": _ = try cache.touch("key")
+    case "contains": _ = try cache.contains("key")
+    case "new": try cache.put(Data("value \(round)".utf8), forKey: "new \(round)")
+    default: fatalError("no operation \(words[2])")
+    }
+}

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+private enum Tracer {
+    static let works = (try? trace(["true"])) != nil
+
+    /// All calls that a command makes.
+    static func trace(_ command: [String], environment: [String: String] = [:]) throws -> [String: Int] {
+        let directory = try TemporaryDirectory()
+        let log = directory.path + "/calls"
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = ["strace", "-f", "-qq", "-o", log] + command
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        process.standardError = FileHandle.nullDevice
+        try process.run()
+        process.waitUntilExit()
+        guard process.terminationStatus == 0 else { throw CocoaError(.executableNotLoadable) }
+        var counts: [String: Int] = [:]
+        for line in try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n") {
+            // "1234 openat2(5, …) = 7"; older versions of strace write unknown calls as "syscall_0x1d0(".
+            let call = line.drop { $0.isNumber || $0 == " " }.prefix { $0 != "(" }
+            counts[String(call), default: 0] += 1
+        }
+        return counts
+    }
+}
+
+/// The numbers that stand in the documentation of the calls, counted by strace(1).
+@Suite(.enabled(if: Tracer.works, "strace is not installed, or tracing is not allowed"))
+struct SystemCallTests {
+    /// What one repetition of an operation calls: the difference of 250 and 50 of them, divided.
+    private func calls(_ operation: String, sidecar: Bool = false) throws -> [String: Int] {
+        let directory = try TemporaryDirectory()
+        let probe =
+            Bundle.main.executableURL?.deletingLastPathComponent()
+            .appendingPathComponent("SystemCallProbe").path ?? ""
+        let environment = sidecar ? ["DISKCACHE_METADATA": "sidecar"] : [:]
+        func run(_ times: Int) throws -> [String: Int] {
+            let path = directory.path + "/cache-\(times)"
+            return try Tracer.trace([probe, path, operation, "\(times)"], environment: environment)
+        }
+        let few = try run(50)
+        let many = try run(250)
+        // Memory that the allocator asks for now and then belongs to no operation.
+        let incidental: Set<String> = ["mmap", "munmap", "brk", "madvise", "mprotect", "mkdirat"]
+        return many.reduce(into: [:]) { result, count in
+            let difference = count.value - (few[count.key] ?? 0)
+            let perOperation = Int((Double(difference) / 200).rounded())
+            if perOperation > 0, !incidental.contains(count.key) { result[count.key] = perOperation }
+        }
+    }
+
+    private func total(_ calls: [String: Int]) -> Int {
+        calls.values.reduce(0, +)
+    }
+
+    @Test func `a hit takes four: attribute, open, read, close`() throws {
+        let calls = try calls("get")
+        #expect(total(calls) == 4, "\(calls)")
+    }
+
+    @Test func `a miss takes one`() throws {
+        let calls = try calls("miss")
+        #expect(total(calls) == 1, "\(calls)")
+    }
+
+    @Test func `whether a key is there takes one`() throws {
+        let calls = try calls("contains")
+        #expect(total(calls) == 1, "\(calls)")
+    }
+
+    @Test func `overwriting with equal content takes seven`() throws {
+        let calls = try calls("overwrite")
+        #expect(total(calls) == 7, "\(calls)")
+    }
+
+    @Test func `new bytes under a new key take sixteen, and a few more in a new shard`() throws {
+        let calls = try calls("new")
+        #expect((16...19).contains(total(calls)), "\(calls)")
+    }
+
+    @Test func `a touch takes four`() throws {
+        let calls = try calls("touch")
+        #expect(total(calls) == 4, "\(calls)")
+    }
+
+    @Test func `in sidecar form a hit takes nine and a miss one`() throws {
+        let hit = try calls("get", sidecar: true)
+        #expect(total(hit) == 9, "\(hit)")
+        let miss = try calls("miss", sidecar: true)
+        #expect(total(miss) == 1, "\(miss)")
+    }
+}

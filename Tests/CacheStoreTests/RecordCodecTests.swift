@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+@Suite struct RecordCodecTests {
+    let entry = Digest(ofKey: "user:00000001/th")
+    let content = Content(of: Array("value".utf8).span)
+    let created = Timestamp(nanoseconds: 1_790_000_000_123_000_000)
+
+    private func fullRecord() -> Record {
+        var record = Record(content: content, created: created)
+        record.expires = created + .seconds(3600)
+        record.idleLifetime = .milliseconds(1500)
+        record.staleUntil = created + .seconds(7200)
+        record.cost = .milliseconds(200)
+        record.key = "user:00000001/th"
+        record.details.entityTag = "\"abc\""
+        record.details.lastModified = "Sat, 21 Nov 2026 00:00:00 GMT"
+        record.details.contentType = "image/webp"
+        record.details.tags = ["a", "", "ü"]
+        record.details.metadata = ["k": "v", "": "empty", "empty": ""]
+        return record
+    }
+
+    private func roundTrip(_ record: Record) -> Record? {
+        RecordCodec.decode(RecordCodec.encode(record, for: entry), for: entry)
+    }
+
+    @Test func `a record with everything comes back as it was, its cost to 7 per cent`() throws {
+        let record = fullRecord()
+        var read = try #require(roundTrip(record))
+        let cost = try #require(read.cost)
+        #expect(abs(cost / .milliseconds(200) - 1) < 0.07)
+        read.cost = record.cost
+        #expect(read == record)
+    }
+
+    @Test func `each field alone comes back`() {
+        let plain = Record(content: content, created: created)
+        #expect(roundTrip(plain) == plain)
+        var record = plain
+        record.expires = created + .seconds(86_400)
+        #expect(roundTrip(record) == record)
+        record.idleLifetime = .seconds(86_400)
+        #expect(roundTrip(record) == record)
+        record = plain
+        record.key = ""
+        #expect(roundTrip(record) == record)
+        record.details.tags = ["only"]
+        #expect(roundTrip(record) == record)
+    }
+
+    @Test func `with a key of 16 bytes, a lifetime of a week and a cost it fits ext4's inode`() {
+        var record = Record(
+            content: Content(digest: content.digest, length: (256 << 20) - 1, checksum: .max),
+            created: created
+        )
+        record.key = "user:00000001/th"
+        record.expires = created + .seconds(7 * 86_400)
+        record.idleLifetime = .seconds(7 * 86_400)
+        record.cost = .seconds(3)
+        #expect(RecordCodec.encode(record, for: entry).count <= 68)
+    }
+
+    @Test func `times are kept to the millisecond and never rounded up`() throws {
+        var record = Record(content: content, created: Timestamp(nanoseconds: 1_790_000_000_123_999_999))
+        record.expires = Timestamp(nanoseconds: 1_790_000_001_123_999_998)
+        let read = try #require(roundTrip(record))
+        #expect(read.created == Timestamp(nanoseconds: 1_790_000_000_123_000_000))
+        #expect(read.expires == Timestamp(nanoseconds: 1_790_000_001_123_000_000))
+    }
+
+    @Test func `an expiration before the creation is kept as one that has passed`() throws {
+        var record = Record(content: content, created: created)
+        record.expires = created - .seconds(10)
+        let read = try #require(roundTrip(record))
+        #expect(read.freshness(at: created, accessed: created) == .expired)
+    }
+
+    @Test func `a moment out of reach saturates`() throws {
+        var record = Record(content: content, created: created)
+        record.expires = .distantFuture
+        let read = try #require(roundTrip(record))
+        let expires = try #require(read.expires)
+        #expect(expires > created + .seconds(200 * 365 * 86_400))
+    }
+
+    @Test func `under another key, or with any bit changed, the checksum is another or nothing is read`() {
+        let bytes = RecordCodec.encode(fullRecord(), for: entry)
+        #expect(RecordCodec.decode(bytes, for: Digest(ofKey: "other"))?.content != content)
+        for bit in 0..<bytes.count * 8 {
+            var damaged = bytes
+            damaged[bit / 8] ^= 1 << (bit % 8)
+            #expect(RecordCodec.decode(damaged, for: entry)?.content != content, "bit \(bit)")
+        }
+    }
+
+    @Test func `every beginning of a record is read without a trap, and none passes for the whole`() {
+        let bytes = RecordCodec.encode(fullRecord(), for: entry)
+        for count in 0..<bytes.count {
+            #expect(RecordCodec.decode(Array(bytes.prefix(count)), for: entry)?.content != content)
+        }
+    }
+
+    @Test(arguments: [0, UInt64.random(in: 1...UInt64.max)])
+    func `arbitrary bytes never trap`(seed: UInt64) {
+        var generator = SeededGenerator(seed: seed)
+        let bytes = RecordCodec.encode(fullRecord(), for: entry)
+        for _ in 0..<20_000 {
+            var candidate =
+                Bool.random(using: &generator)
+                ? bytes
+                : (0..<Int.random(in: 0...200, using: &generator)).map { _ in
+                    UInt8.random(in: 0...255, using: &generator)
+                }
+            for _ in 0..<Int.random(in: 0...6, using: &generator) where !candidate.isEmpty {
+                candidate[Int.random(in: 0..<candidate.count, using: &generator)] =
+                    UInt8.random(in: 0...255, using: &generator)
+            }
+            // A version and flags that lead further into the decoder than chance would.
+            if candidate.count > 1 { candidate[0] = 1 }
+            if candidate.count > 1, Bool.random(using: &generator) { candidate[1] &= 0x7f }
+            if let record = RecordCodec.decode(candidate, for: entry) {
+                _ = record.freshness(at: created, accessed: created)
+                _ = RecordCodec.encode(record, for: entry)
+            }
+        }
+    }
+
+    @Test func `a record of a later version or with unknown flags is none`() {
+        var bytes = RecordCodec.encode(Record(content: content, created: created), for: entry)
+        bytes[1] = 0x80
+        #expect(RecordCodec.decode(bytes, for: entry) == nil)
+        bytes[1] = 0
+        bytes[0] = 2
+        #expect(RecordCodec.decode(bytes, for: entry) == nil)
+    }
+
+    @Test(arguments: [0, 1, 7, 8, 9, 100, 5000, 123_456, 10_000_000])
+    func `a cost comes back to 7 per cent`(milliseconds: Int) {
+        let cost = Duration.milliseconds(milliseconds)
+        let read = CostCode.decode(CostCode.encode(cost))
+        #expect(abs((read - cost) / .milliseconds(1)) <= max(0.065, 0.07 * Double(milliseconds)))
+    }
+
+    @Test func `costs out of range are cut to the ends of the range`() {
+        #expect(CostCode.decode(CostCode.encode(.seconds(-1))) == .zero)
+        #expect(CostCode.encode(.seconds(Int64.max)) == 255)
+    }
+}

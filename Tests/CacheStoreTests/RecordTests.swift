@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import Testing
+
+@testable import CacheStore
+
+@Suite struct RecordTests {
+    let start = Timestamp(nanoseconds: 1_700_000_000_000_000_000)
+
+    private func record(
+        lives lifetime: Duration?,
+        idle: Duration? = nil,
+        stale: Duration? = nil
+    ) -> Record {
+        var record = Record(content: Content(of: [UInt8]().span), created: start)
+        record.expires = lifetime.map { start + $0 }
+        record.idleLifetime = idle
+        if let lifetime, let stale { record.staleUntil = start + lifetime + stale }
+        return record
+    }
+
+    @Test func `a value is fresh up to the moment of its expiry, and not at it`() {
+        let record = record(lives: .seconds(10))
+        let last = start + .nanoseconds(9_999_999_999)
+        #expect(record.freshness(at: last, accessed: start) == .fresh)
+        #expect(record.freshness(at: start + .seconds(10), accessed: start) == .expired)
+    }
+
+    @Test func `without an expiration it is fresh for ever`() {
+        #expect(record(lives: nil).freshness(at: .distantFuture, accessed: start) == .fresh)
+    }
+
+    @Test func `an access prolongs a sliding expiration and no other`() {
+        let accessed = start + .seconds(8)
+        let now = start + .seconds(12)
+        #expect(record(lives: .seconds(10)).freshness(at: now, accessed: accessed) == .expired)
+        let sliding = record(lives: .seconds(10), idle: .seconds(10))
+        #expect(sliding.freshness(at: now, accessed: accessed) == .fresh)
+        #expect(sliding.freshness(at: start + .seconds(18), accessed: accessed) == .expired)
+    }
+
+    @Test func `a short extension never shortens a life`() {
+        let record = record(lives: .seconds(100), idle: .seconds(1))
+        #expect(record.freshness(at: start + .seconds(50), accessed: start + .seconds(2)) == .fresh)
+    }
+
+    @Test func `an access before the value was written, or in the future, prolongs nothing`() {
+        let record = record(lives: .seconds(10), idle: .seconds(10))
+        let now = start + .seconds(11)
+        #expect(record.freshness(at: now, accessed: start - .seconds(1)) == .expired)
+        #expect(record.freshness(at: now, accessed: start + .seconds(12)) == .expired)
+    }
+
+    @Test func `the stale period follows the expiry`() {
+        let record = record(lives: .seconds(10), idle: .seconds(10), stale: .seconds(5))
+        #expect(record.freshness(at: start + .seconds(14), accessed: start) == .stale)
+        #expect(record.freshness(at: start + .seconds(15), accessed: start) == .expired)
+        #expect(record.freshness(at: start + .seconds(22), accessed: start + .seconds(8)) == .stale)
+        #expect(record.freshness(at: start + .seconds(23), accessed: start + .seconds(8)) == .expired)
+    }
+
+    @Test func `the last use is the later of writing and access`() {
+        let record = record(lives: nil)
+        let now = start + .seconds(100)
+        #expect(record.lastUse(accessed: start - .seconds(5), now: now) == start)
+        #expect(record.lastUse(accessed: start + .seconds(5), now: now) == start + .seconds(5))
+        #expect(record.lastUse(accessed: now + .seconds(5), now: now) == start)
+    }
+}
+
+@Suite struct DigestTests {
+    @Test func `a key's digest is that of its UTF-8 bytes, not of what they mean`() {
+        #expect(
+            Digest(ofKey: "abc").description
+                == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+        )
+        // U+00E9 and "e" with U+0301 are equal strings in Swift.
+        #expect("\u{e9}" == "e\u{301}")
+        #expect(Digest(ofKey: "\u{e9}") != Digest(ofKey: "e\u{301}"))
+    }
+
+    @Test func `hexadecimal digits come back, and nothing but 64 lowercase ones is taken`() {
+        let digest = Digest(ofKey: "x")
+        #expect(Digest(hexadecimal: digest.description) == digest)
+        #expect(Digest(hexadecimal: digest.description.uppercased()) == nil)
+        #expect(Digest(hexadecimal: String(digest.description.dropLast())) == nil)
+        #expect(Digest(hexadecimal: digest.description + "0") == nil)
+        #expect(Digest(hexadecimal: String(repeating: "g", count: 64)) == nil)
+    }
+
+    @Test func `the path begins with the first two digits`() {
+        let digest = Digest(ofKey: "abc")
+        #expect(StoreLayout.path(of: digest).description == "ba/\(digest)")
+        #expect(StoreLayout.shards.map(\.description).first == "00")
+        #expect(StoreLayout.shards.map(\.description).last == "ff")
+    }
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// A store in a fresh directory, and short words for what the tests do with it.
+final class StoreFixture: Sendable {
+    let directory: TemporaryDirectory
+    let store: Store
+    let path: String
+
+    init(_ form: RecordForm = .attribute, granularity: Duration = .zero) throws {
+        directory = try TemporaryDirectory()
+        path = directory.path + "/cache"
+        store = try Self.open(path, form, granularity)
+    }
+
+    static func open(
+        _ path: String,
+        _ form: RecordForm = .attribute,
+        _ granularity: Duration = .zero
+    ) throws -> Store {
+        var options = StoreOptions()
+        options.recordForm = form
+        options.accessGranularity = granularity
+        return try Store(at: path, options: options)
+    }
+
+    func record(_ value: String, created: Timestamp = .now) -> Record {
+        Record(content: Content(of: Array(value.utf8).span), created: created)
+    }
+
+    func put(_ value: String, _ key: String, expires: Timestamp? = nil) throws {
+        var record = record(value)
+        record.expires = expires
+        record.key = key
+        try store.put(Array(value.utf8).span, for: Digest(ofKey: key), record)
+    }
+
+    func get(_ key: String, now: Timestamp = .now) throws -> String? {
+        try store.get(Digest(ofKey: key), now: now, allowingStale: false)
+            .map { String(decoding: $0.value, as: UTF8.self) }
+    }
+
+    @discardableResult
+    func sweep(now: Timestamp = .now, _ change: (inout SweepRequest) -> Void = { _ in }) throws -> SweepReport
+    {
+        var request = SweepRequest()
+        change(&request)
+        return try Sweep.run(request, on: store, now: now)
+    }
+
+    func objectPath(_ value: String) -> String {
+        path + "/objects/" + StoreLayout.path(of: Digest(of: Array(value.utf8).span)).description
+    }
+
+    func entryPath(_ key: String) -> String {
+        path + "/entries/" + StoreLayout.path(of: Digest(ofKey: key)).description
+    }
+
+    /// Overwrites a file in place, as a failing disk would.
+    func damage(_ path: String, _ bytes: [UInt8]) throws {
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        let handle = try #require(FileHandle(forWritingAtPath: path))
+        try handle.write(contentsOf: bytes)
+        try handle.close()
+    }
+
+    /// Changes the bytes of a record in place, in whichever form it is.
+    func changeRecord(of key: String, _ change: (inout [UInt8]) -> Void) throws {
+        var bytes = try #require(try store.entries.read(Digest(ofKey: key))?.bytes)
+        change(&bytes)
+        guard store.directory.capabilities.attributes else {
+            return try Data(bytes).write(to: URL(fileURLWithPath: entryPath(key)))
+        }
+        let path = StoreLayout.path(of: Digest(ofKey: key))
+        try store.directory.entries.setAttribute("user.dc", of: path, to: bytes.span)
+    }
+
+    var objects: [String] { directory.files(below: "cache/objects") }
+    var entries: [String] { directory.files(below: "cache/entries") }
+    var temporaries: [String] { directory.files(below: "cache/tmp") }
+}
+
+extension RecordForm {
+    static let both: [RecordForm] = [.attribute, .sidecar]
+}

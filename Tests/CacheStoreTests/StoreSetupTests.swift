@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+@Suite struct StoreSetupTests {
+    let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func write(_ text: String, to name: String) throws {
+        try Data(text.utf8).write(to: URL(fileURLWithPath: directory.path + "/" + name))
+    }
+
+    private func code(opening path: String) -> StoreError.Code? {
+        do throws(StoreError) {
+            _ = try Store(at: path)
+            return nil
+        } catch {
+            return error.code
+        }
+    }
+
+    @Test func `a new directory gets the layout, for its owner only`() throws {
+        let path = directory.path + "/above/cache"
+        _ = try Store(at: path)
+        #expect(
+            directory.files() == [
+                "above/cache/CACHEDIR.TAG", "above/cache/README", "above/cache/format",
+                "above/cache/locks/format",
+            ]
+        )
+        #expect(try String(contentsOfFile: path + "/format", encoding: .utf8) == "diskcache 1\n")
+        let tag = try String(contentsOfFile: path + "/CACHEDIR.TAG", encoding: .utf8)
+        #expect(tag.hasPrefix("Signature: 8a477f597d28d172789f06886806bc55\n"))
+        for name in ["", "/objects", "/entries", "/locks", "/tmp"] {
+            let mode = try FileManager.default.attributesOfItem(atPath: path + name)[.posixPermissions]
+            #expect(mode as? Int == 0o700)
+        }
+    }
+
+    @Test func `an existing cache is opened as it is`() throws {
+        _ = try Store(at: directory.path + "/cache")
+        let before = directory.files()
+        _ = try Store(at: directory.path + "/cache")
+        #expect(directory.files() == before)
+    }
+
+    @Test func `an empty directory is taken, and so is a relative path`() throws {
+        #expect(code(opening: directory.path) == nil)
+        #expect(directory.files().contains("format"))
+    }
+
+    @Test func `a directory with anything else in it is refused and left alone`() throws {
+        try write("mine", to: "thesis.tex")
+        #expect(code(opening: directory.path) == .notACache)
+        #expect(directory.files() == ["thesis.tex"])
+    }
+
+    @Test(arguments: ["README", "format-notes", "locks"])
+    func `also when it has names like ours`(name: String) throws {
+        try write("mine", to: name)
+        #expect(code(opening: directory.path) != nil)
+        #expect(directory.files() == [name])
+    }
+
+    @Test func `a newer format is refused, an unreadable one too`() throws {
+        try write("diskcache 2\n", to: "format")
+        #expect(code(opening: directory.path) == .newerFormat)
+        for text in ["", "diskcache", "diskcache one", "diskcache -1", "something 1", "diskcache 1 1"] {
+            try write(text, to: "format")
+            #expect(code(opening: directory.path) == .notACache, "\(text)")
+        }
+        #expect(directory.files() == ["format"])
+    }
+
+    @Test func `a set-up that was killed after any of its steps is finished by the next`() throws {
+        // The steps of a set-up, in order; each prefix is what a kill may leave.
+        let steps: [(String) throws -> Void] = [
+            { try FileManager.default.createDirectory(atPath: $0, withIntermediateDirectories: true) },
+            {
+                try FileManager.default.createDirectory(
+                    atPath: $0 + "/locks",
+                    withIntermediateDirectories: true
+                )
+            },
+            { makeFile($0 + "/locks/format") },
+            {
+                try FileManager.default.createDirectory(
+                    atPath: $0 + "/objects",
+                    withIntermediateDirectories: true
+                )
+            },
+            {
+                try FileManager.default.createDirectory(
+                    atPath: $0 + "/entries",
+                    withIntermediateDirectories: true
+                )
+            },
+            {
+                try FileManager.default.createDirectory(
+                    atPath: $0 + "/tmp",
+                    withIntermediateDirectories: true
+                )
+            },
+            { makeFile($0 + "/tmp/setup-README", "half") },
+            { makeFile($0 + "/README") },
+            { makeFile($0 + "/CACHEDIR.TAG") },
+        ]
+        for count in 0...steps.count {
+            let path = directory.path + "/\(count)"
+            for step in steps.prefix(count) { try step(path) }
+            #expect(code(opening: path) == nil, "killed after step \(count)")
+            #expect(directory.files(below: "\(count)").contains("format"))
+        }
+    }
+
+    @Test func `many at once set up one directory`() throws {
+        let path = directory.path + "/cache"
+        let failures = FailureCount()
+        onThreads(8) { _ in
+            do throws(StoreError) {
+                _ = try Store(at: path)
+            } catch {
+                failures.add("\(error)")
+            }
+        }
+        #expect(failures.all == [])
+    }
+
+    @Test func `a file in the place of the directory is an error that says so`() throws {
+        try write("x", to: "file")
+        #expect(code(opening: directory.path + "/file") == .notADirectory)
+        #expect(code(opening: directory.path + "/file/below") == .notADirectory)
+    }
+
+    @Test func `a part of the cache that is a symbolic link is not followed`() throws {
+        let path = directory.path + "/cache"
+        _ = try Store(at: path)
+        try FileManager.default.removeItem(atPath: path + "/objects")
+        try FileManager.default.createDirectory(
+            atPath: directory.path + "/elsewhere",
+            withIntermediateDirectories: true
+        )
+        try FileManager.default.createSymbolicLink(
+            atPath: path + "/objects",
+            withDestinationPath: directory.path + "/elsewhere"
+        )
+        #expect(code(opening: path) == .notADirectory)
+        #expect(directory.files(below: "elsewhere").isEmpty)
+    }
+}
+
+/// Failures from several threads.
+final class FailureCount: Sendable {
+    private let failures = Locked<[String]>([])
+
+    func add(_ failure: String) {
+        failures.withLock { $0.append(failure) }
+    }
+
+    var all: [String] { failures.withLock { $0 } }
+}

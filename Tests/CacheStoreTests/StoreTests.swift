@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+@Suite struct StoreTests {
+    @Test(arguments: RecordForm.both)
+    func `what was put is got, byte for byte, until it is replaced or removed`(form: RecordForm) throws {
+        let fixture = try StoreFixture(form)
+        #expect(try fixture.get("key") == nil)
+        try fixture.put("one", "key")
+        #expect(try fixture.get("key") == "one")
+        try fixture.put("two", "key")
+        #expect(try fixture.get("key") == "two")
+        #expect(try fixture.store.remove(Digest(ofKey: "key")))
+        #expect(try fixture.get("key") == nil)
+        #expect(try !fixture.store.remove(Digest(ofKey: "key")))
+    }
+
+    @Test func `an object is named by its bytes, an entry by its key, and equal bytes are stored once`()
+        throws
+    {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "a")
+        try fixture.put("value", "b")
+        #expect(fixture.objects.count == 1)
+        #expect(FileManager.default.contents(atPath: fixture.objectPath("value")) == Data("value".utf8))
+        let mode = try FileManager.default.attributesOfItem(atPath: fixture.objectPath("value"))
+        #expect(mode[.posixPermissions] as? Int == 0o400)
+        #expect(FileManager.default.fileExists(atPath: fixture.entryPath("a")))
+        #expect(fixture.entries.count == 2)
+        #expect(fixture.temporaries.isEmpty)
+    }
+
+    @Test func `each form is read whatever form is written, and the later record counts`() throws {
+        let fixture = try StoreFixture(.attribute)
+        let sidecars = try StoreFixture.open(fixture.path, .sidecar)
+        let key = Digest(ofKey: "key")
+        func putSidecar(_ value: String) throws {
+            try sidecars.put(Array(value.utf8).span, for: key, fixture.record(value))
+        }
+        try fixture.put("1 attribute", "key")
+        try putSidecar("2 sidecar")
+        #expect(try fixture.get("key") == "2 sidecar")
+        // Now the inode has both forms.
+        try fixture.put("3 attribute", "key")
+        #expect(try fixture.get("key") == "3 attribute")
+        let hit = try sidecars.get(key, now: .now, allowingStale: false)
+        #expect(hit?.value == Data("3 attribute".utf8))
+        try putSidecar("4 sidecar")
+        #expect(try fixture.get("key") == "4 sidecar")
+    }
+
+    @Test func `a record too large for an attribute goes to a sidecar and back`() throws {
+        let fixture = try StoreFixture()
+        let key = Digest(ofKey: "key")
+        var record = fixture.record("value")
+        record.details.metadata = ["long": String(repeating: "x", count: 60_000)]
+        try fixture.store.put(Array("value".utf8).span, for: key, record)
+        let read = try fixture.store.get(key, now: .now, allowingStale: false)
+        #expect(read?.record.details == record.details)
+        try fixture.put("small", "key")
+        #expect(try fixture.get("key") == "small")
+    }
+
+    @Test func `a record beyond 64 KiB is refused and the old value stays`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("old", "key")
+        var record = fixture.record("new")
+        record.details.metadata = ["long": String(repeating: "x", count: 66_000)]
+        #expect { try fixture.store.put(Array("new".utf8).span, for: Digest(ofKey: "key"), record) } throws: {
+            ($0 as? StoreError)?.code == .invalidArgument
+        }
+        #expect(try fixture.get("key") == "old")
+    }
+
+    @Test(arguments: RecordForm.both)
+    func `from the instant of expiry on it is a miss`(form: RecordForm) throws {
+        let fixture = try StoreFixture(form)
+        let expiry = Timestamp(nanoseconds: Timestamp.now.nanoseconds / 1_000_000 * 1_000_000) + .seconds(5)
+        try fixture.put("value", "key", expires: expiry)
+        #expect(try fixture.get("key", now: expiry - .nanoseconds(1)) == "value")
+        #expect(try fixture.get("key", now: expiry) == nil)
+    }
+
+    @Test func `an access prolongs a sliding expiration`() throws {
+        let fixture = try StoreFixture(granularity: .seconds(3600))
+        let start = Timestamp.now
+        var record = fixture.record("value", created: start)
+        record.expires = start + .seconds(16)
+        record.idleLifetime = .seconds(16)
+        let key = Digest(ofKey: "key")
+        try fixture.store.put(Array("value".utf8).span, for: key, record)
+        // Each access within a sixteenth of its length before the last one's renewal is enough.
+        for second in stride(from: 10, through: 100, by: 10) {
+            #expect(try fixture.get("key", now: start + .seconds(second)) == "value", "at \(second)")
+        }
+        #expect(try fixture.get("key", now: start + .seconds(117)) == nil)
+    }
+
+    @Test func `a damaged object is a miss, is counted, and is gone afterwards`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        try fixture.damage(fixture.objectPath("value"), Array("valuE".utf8))
+        #expect(try fixture.get("key") == nil)
+        #expect(fixture.store.counters[.corruptObject] == 1)
+        #expect(fixture.objects.isEmpty)
+        #expect(fixture.entries.isEmpty)
+        try fixture.put("value", "key")
+        #expect(try fixture.get("key") == "value")
+    }
+
+    @Test func `an object of the wrong length is a miss, and the next put replaces it`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        try fixture.damage(fixture.objectPath("value"), Array("longer than that".utf8))
+        try fixture.put("value", "other")
+        #expect(try fixture.get("other") == "value")
+        #expect(try fixture.get("key") == "value")
+        #expect(fixture.temporaries.isEmpty)
+    }
+
+    @Test func `a damaged record does not take the sound object of other keys with it`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        try fixture.put("value", "other")
+        try fixture.changeRecord(of: "key") { $0[35] ^= 1 }
+        #expect(try fixture.get("key") == nil)
+        #expect(!FileManager.default.fileExists(atPath: fixture.entryPath("key")))
+        #expect(try fixture.get("other") == "value")
+    }
+
+    @Test func `an entry copied to another key's place is a miss`() throws {
+        let fixture = try StoreFixture(.sidecar)
+        try fixture.put("value", "key")
+        try fixture.put("secret", "other")
+        try FileManager.default.removeItem(atPath: fixture.entryPath("key"))
+        try FileManager.default.copyItem(atPath: fixture.entryPath("other"), toPath: fixture.entryPath("key"))
+        #expect(try fixture.get("key") == nil)
+        #expect(try fixture.get("other") == "secret")
+    }
+
+    @Test func `an entry whose object is gone is a miss and counted as dangling`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        try FileManager.default.removeItem(atPath: fixture.objectPath("value"))
+        #expect(try fixture.get("key") == nil)
+        #expect(fixture.store.counters[.dangling] == 1)
+    }
+
+    @Test func `what is no record is a miss`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        try FileManager.default.removeItem(atPath: fixture.entryPath("key"))
+        for make in [
+            { makeFile(fixture.entryPath("key")) },
+            { makeFile(fixture.entryPath("key"), "abc") },
+            {
+                try FileManager.default.createSymbolicLink(
+                    atPath: fixture.entryPath("key"),
+                    withDestinationPath: "/etc/hostname"
+                )
+            },
+            {
+                try FileManager.default.createDirectory(
+                    atPath: fixture.entryPath("key"),
+                    withIntermediateDirectories: false
+                )
+            },
+        ] as [() throws -> Void] {
+            try make()
+            #expect(try fixture.get("key") == nil)
+            try FileManager.default.removeItem(atPath: fixture.entryPath("key"))
+        }
+    }
+
+    @Test func `a conditional put succeeds only on the record that was seen`() throws {
+        let fixture = try StoreFixture()
+        let key = Digest(ofKey: "key")
+        let bytes = Array("new".utf8)
+        #expect(try fixture.store.put(bytes.span, for: key, fixture.record("new"), ifStill: nil))
+        #expect(try !fixture.store.put(bytes.span, for: key, fixture.record("new"), ifStill: nil))
+        let seen = try fixture.store.observe(key, now: .now)
+        #expect(seen.value == Data(bytes))
+        try fixture.put("other", "key")
+        #expect(try !fixture.store.put(bytes.span, for: key, fixture.record("new"), ifStill: seen.stored))
+        #expect(try fixture.get("key") == "other")
+    }
+
+    @Test func `a rewrite keeps the value and fails where its object is gone`() throws {
+        let fixture = try StoreFixture()
+        let key = Digest(ofKey: "key")
+        try fixture.put("value", "key")
+        let live = try #require(try fixture.store.liveEntry(key, now: .now, allowingStale: false))
+        var record = live.record
+        record.expires = .now + .seconds(100)
+        #expect(try fixture.store.rewrite(record, for: key, ifStill: live.stored, now: .now) == .published)
+        #expect(try fixture.store.rewrite(record, for: key, ifStill: live.stored, now: .now) == .conflict)
+        #expect(try fixture.get("key") == "value")
+        try FileManager.default.removeItem(atPath: fixture.objectPath("value"))
+        let again = try #require(try fixture.store.liveEntry(key, now: .now, allowingStale: false))
+        #expect(
+            try fixture.store.rewrite(record, for: key, ifStill: again.stored, now: .now) == .objectMissing
+        )
+    }
+
+    @Test func `an access is noted once in a granularity`() throws {
+        let fixture = try StoreFixture(granularity: .seconds(100))
+        let start = Timestamp.now
+        let key = Digest(ofKey: "key")
+        try fixture.store.put(Array("v".utf8).span, for: key, fixture.record("v", created: start))
+        func accessed() throws -> Timestamp? { try fixture.store.entries.status(of: key)?.accessed }
+        let created = try accessed()
+        #expect(created == start)
+        #expect(try fixture.get("key", now: start + .seconds(99)) == "v")
+        #expect(try accessed() == created)
+        #expect(try fixture.get("key", now: start + .seconds(101)) == "v")
+        #expect(try accessed() == start + .seconds(101))
+    }
+
+    @Test(arguments: RecordForm.both)
+    func `looking at an entry is no access`(form: RecordForm) throws {
+        let fixture = try StoreFixture(form)
+        let key = Digest(ofKey: "key")
+        let created = Timestamp.now - .seconds(10 * 86_400)
+        try fixture.store.put(Array("v".utf8).span, for: key, fixture.record("v", created: created))
+        _ = try fixture.store.entries.read(key)
+        try fixture.sweep()
+        _ = try Verification.run(on: fixture.store, isRepairing: false)
+        #expect(try fixture.store.entries.status(of: key)?.accessed == created)
+    }
+
+    @Test func `a value is read back as a file that was checked before`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        let key = Digest(ofKey: "key")
+        guard let hit = try fixture.store.open(key, now: .now, allowingStale: false) else {
+            Issue.record("a miss")
+            return
+        }
+        // A sweep or an overwrite takes nothing away from who has it open.
+        try fixture.put("other", "key")
+        try fixture.sweep()
+        let bytes = try hit.value.readExactly(5)
+        #expect(bytes == Data("value".utf8))
+        try fixture.damage(fixture.objectPath("other"), Array("oTher".utf8))
+        let isFound = try fixture.store.open(key, now: .now, allowingStale: false) != nil
+        #expect(!isFound)
+    }
+
+    @Test func `threads that put, get and sweep at once see only whole values`() throws {
+        let fixture = try StoreFixture()
+        let failures = FailureCount()
+        onThreads(6) { thread in
+            do {
+                for round in 0..<60 {
+                    let value =
+                        "key-\(round % 5) " + String(repeating: "\(thread)", count: 1000 * (thread + 1))
+                    switch thread {
+                    case 0: try fixture.sweep()
+                    case 1...3: try fixture.put(value, "key-\(round % 5)")
+                    default:
+                        guard let read = try fixture.get("key-\(round % 5)") else { continue }
+                        let body = read.dropFirst(6)
+                        if !read.hasPrefix("key-\(round % 5) ") || Set(body).count != 1 {
+                            failures.add("wrong bytes")
+                        }
+                    }
+                }
+            } catch {
+                failures.add("\(error)")
+            }
+        }
+        #expect(failures.all == [])
+        try fixture.sweep()
+        #expect(try Verification.run(on: fixture.store, isRepairing: false).isClean)
+        #expect(fixture.store.counters[.dangling] == 0)
+    }
+}

@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+@Suite struct SweepTests {
+    @Test(arguments: RecordForm.both)
+    func `what is in use stays, and what no entry names goes at once`(form: RecordForm) throws {
+        let fixture = try StoreFixture(form)
+        try fixture.put("old", "key")
+        try fixture.put("new", "key")
+        try fixture.put("shared", "a")
+        try fixture.put("shared", "b")
+        let report = try fixture.sweep()
+        #expect(report.removed.keys.sorted { $0.rawValue < $1.rawValue } == [.orphan])
+        #expect(report.removed[.orphan]?.count == 1)
+        #expect(fixture.objects.count == 2)
+        #expect(report.entries.count == 3)
+        #expect(report.objects.count == 2)
+        #expect(try fixture.get("key") == "new")
+        #expect(try fixture.get("b") == "shared")
+    }
+
+    @Test func `an expired entry goes with its object, counted once with the bytes of both`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key", expires: .now + .seconds(1))
+        let report = try fixture.sweep(now: .now + .seconds(2))
+        #expect(report.removed.count == 1)
+        #expect(report.removed[.expired]?.count == 1)
+        #expect(report.removed[.expired]?.bytes == 4096 || report.removed[.expired]?.bytes == 8192)
+        #expect(fixture.objects.isEmpty && fixture.entries.isEmpty)
+        #expect(report.objects.count == 0 && report.objects.bytes == 0)
+        #expect(report.entries.count == 0 && report.entries.bytes == 0)
+    }
+
+    @Test func `a stale value stays until its stale time has passed`() throws {
+        let fixture = try StoreFixture()
+        let start = Timestamp.now
+        var record = fixture.record("value", created: start)
+        record.expires = start + .seconds(10)
+        record.staleUntil = start + .seconds(20)
+        try fixture.store.put(Array("value".utf8).span, for: Digest(ofKey: "key"), record)
+        #expect(try fixture.sweep(now: start + .seconds(19)).removed.isEmpty)
+        #expect(try fixture.sweep(now: start + .seconds(20)).removed[.expired]?.count == 1)
+    }
+
+    @Test func `a dry run reports what the run after it does, and deletes nothing`() throws {
+        let fixture = try StoreFixture()
+        for index in 0..<20 {
+            try fixture.put("value \(index / 2)", "key \(index)", expires: index < 5 ? .now : nil)
+        }
+        try fixture.put("new", "key 19")
+        let limits = { (request: inout SweepRequest) in request.limits.maximumEntries = 7 }
+        let before = fixture.directory.files()
+        let rehearsal = try fixture.sweep {
+            limits(&$0)
+            $0.isDryRun = true
+        }
+        #expect(
+            fixture.directory.files().filter { !$0.contains("/locks/") }
+                == before.filter { !$0.contains("/locks/") }
+        )
+        let report = try fixture.sweep(limits)
+        #expect(report.removed == rehearsal.removed)
+        #expect(report.entries == rehearsal.entries)
+        #expect(report.objects == rehearsal.objects)
+        #expect(report.removed[.expired]?.count == 5)
+        #expect(report.entries.count == 7)
+    }
+
+    @Test func `expired-only leaves orphans and whatever is over a limit`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("old", "key")
+        try fixture.put("new", "key")
+        try fixture.put("gone", "expired", expires: .now)
+        let report = try fixture.sweep {
+            $0.expiredOnly = true
+            $0.limits.maximumEntries = 0
+        }
+        #expect(Set(report.removed.keys) == [.expired])
+        #expect(fixture.objects.count == 2)
+        #expect(try fixture.get("key") == "new")
+    }
+
+    @Test func `trimming takes the least recently used and keeps what was just read`() throws {
+        let fixture = try StoreFixture()
+        let start = Timestamp.now
+        for index in 0..<10 {
+            let key = Digest(ofKey: "key \(index)")
+            try fixture.store.put(
+                Array("v\(index)".utf8).span,
+                for: key,
+                fixture.record("v\(index)", created: start + .seconds(index))
+            )
+        }
+        #expect(try fixture.get("key 0", now: start + .seconds(100)) == "v0")
+        try fixture.sweep(now: start + .seconds(101)) { $0.limits.maximumEntries = 3 }
+        let left = try (0..<10).filter { try fixture.get("key \($0)", now: start + .seconds(102)) != nil }
+        #expect(left == [0, 8, 9])
+    }
+
+    @Test func `leftovers of killed writers go, files of live ones stay`() throws {
+        let fixture = try StoreFixture()
+        let entry = fixture.entryPath("half")
+        try fixture.put("x", "half")
+        try FileManager.default.removeItem(atPath: entry)
+        makeFile(entry)
+        makeFile(fixture.path + "/tmp/put-dead", "dead")
+        let live = try TemporaryFile(in: fixture.store.directory, mode: 0o600)
+        let report = try fixture.sweep()
+        #expect(report.removed[.staleTemporary]?.count == 1)
+        #expect(report.removed[.corrupt]?.count == 1)
+        #expect(report.removed[.orphan]?.count == 1)
+        #expect(fixture.temporaries.count == 1)
+        let isThere = try live.file.status().linkCount
+        #expect(isThere == 1)
+    }
+
+    @Test func `files that are not ours are reported and never touched`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        let object = Digest(of: Array("value".utf8).span).description
+        let shard = String(object.prefix(2))
+        let wrongShard = shard == "00" ? "01" : "00"
+        let names = [
+            "objects/\(shard)/notes.txt", "objects/\(shard)/\(object.uppercased())", "tmp/notes.txt",
+            "entries/\(wrongShard)/\(object)",
+        ]
+        try FileManager.default.createDirectory(
+            atPath: fixture.path + "/entries/\(wrongShard)",
+            withIntermediateDirectories: true
+        )
+        for name in names {
+            makeFile(fixture.path + "/" + name)
+        }
+        let report = try fixture.sweep { $0.limits.maximumEntries = 0 }
+        #expect(report.unrecognised.map(\.path).sorted() == names.sorted())
+        for name in names { #expect(FileManager.default.fileExists(atPath: fixture.path + "/" + name)) }
+    }
+
+    @Test func `an object that a put has touched since the stamp is spared`() throws {
+        // The sweep is stopped between its scan and its deletions, and a put comes in between.
+        let fixture = try StoreFixture()
+        try fixture.put("value", "old")
+        _ = try fixture.store.remove(Digest(ofKey: "old"))
+        let isPut = FailureCount()
+        var request = SweepRequest()
+        request.patience = .zero
+        _ = try Sweep.run(request, on: fixture.store, now: .now) { progress in
+            guard progress.phase == .deleting, isPut.all.isEmpty else { return }
+            isPut.add("yes")
+            try? fixture.put("value", "new")
+        }
+        #expect(isPut.all == ["yes"])
+        #expect(try fixture.get("new") == "value")
+    }
+
+    @Test func `an entry that was overwritten or read since the scan is spared`() throws {
+        let fixture = try StoreFixture()
+        for key in ["overwritten", "read", "idle"] { try fixture.put("value of \(key)", key) }
+        let isDone = FailureCount()
+        var request = SweepRequest()
+        request.limits.maximumEntries = 0
+        let report = try Sweep.run(request, on: fixture.store, now: .now) { progress in
+            guard progress.phase == .deleting, isDone.all.isEmpty else { return }
+            isDone.add("yes")
+            try? fixture.put("new value", "overwritten")
+            _ = try? fixture.get("read", now: .now + .seconds(1))
+        }
+        #expect(try fixture.get("overwritten") == "new value")
+        #expect(try fixture.get("read") == "value of read")
+        #expect(try fixture.get("idle") == nil)
+        #expect(report.spared >= 2)
+    }
+
+    @Test func `only one sweeps at a time, and the other says that it can't`() throws {
+        let fixture = try StoreFixture()
+        let lock = try LockFile.acquire(
+            StoreLayout.janitorLock,
+            in: fixture.store.directory.locks,
+            patience: .zero
+        )
+        #expect { try fixture.sweep { $0.patience = .milliseconds(5) } } throws: {
+            ($0 as? StoreError)?.code == .busy
+        }
+        lock?.release()
+        try fixture.sweep()
+    }
+
+    @Test func `a stripe whose holder is stopped is skipped and named, and what it guards stays`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        _ = try fixture.store.remove(Digest(ofKey: "key"))
+        let digest = Digest(of: Array("value".utf8).span)
+        let other = try StoreFixture.open(fixture.path)
+        try other.objectStripes.withLock(.shared, of: digest) { () throws(StoreError) in
+            let report = try Sweep.run(SweepRequest(), on: fixture.store, now: .now)
+            #expect(report.skippedStripes == ["object-" + String(digest.stripe, radix: 16)])
+            #expect(report.removed.isEmpty)
+        }
+        #expect(fixture.objects.count == 1)
+        #expect(try fixture.sweep().removed[.orphan]?.count == 1)
+    }
+}
+
+@Suite struct VerificationTests {
+    @Test func `a sound store is clean, and orphans are no fault`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("one", "a")
+        try fixture.put("two", "a")
+        let report = try Verification.run(on: fixture.store, isRepairing: false)
+        #expect(report.isClean)
+        #expect(report.objects == 2 && report.entries == 1 && report.orphans == 1 && report.objectBytes == 6)
+    }
+
+    @Test func `each kind of damage is found, and repaired on request`() throws {
+        let fixture = try StoreFixture()
+        for name in ["sound", "flipped", "gone", "record", "empty"] { try fixture.put("v " + name, name) }
+        try fixture.damage(fixture.objectPath("v flipped"), Array("w flipped".utf8))
+        try FileManager.default.removeItem(atPath: fixture.objectPath("v gone"))
+        try fixture.changeRecord(of: "record") { $0[40] ^= 4 }
+        try fixture.changeRecord(of: "empty") { $0 = [] }
+
+        let report = try Verification.run(on: fixture.store, isRepairing: false)
+        #expect(report.corruptObjects == [Digest(of: Array("v flipped".utf8).span)])
+        #expect(Set(report.corruptEntries) == [Digest(ofKey: "record"), Digest(ofKey: "empty")])
+        #expect(Set(report.danglingEntries).contains(Digest(ofKey: "gone")))
+        #expect(!report.isClean && report.repaired == 0)
+
+        let repair = try Verification.run(on: fixture.store, isRepairing: true)
+        #expect(repair.repaired == 5)
+        #expect(try Verification.run(on: fixture.store, isRepairing: false).isClean)
+        #expect(try fixture.get("sound") == "v sound")
+        #expect(fixture.entries.count == 1)
+    }
+}

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import DiskCache
+
+@Suite struct ExpirationTests {
+    @Test(arguments: [
+        (Expiration.seconds(60), 60.0), (.seconds(0.5), 0.5), (.days(2), 172_800),
+        (.after(.milliseconds(250)), 0.25),
+    ])
+    func `a value lives as long as it was given, and not a moment longer`(
+        expiration: Expiration,
+        life: Double
+    ) throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("value", forKey: "key", expires: expiration)
+        fixture.clock.advance(by: life - 0.002)
+        #expect(try fixture.text("key") == "value")
+        fixture.clock.advance(by: 0.002)
+        #expect(try fixture.text("key") == nil)
+    }
+
+    @Test func `at a moment, at once, and never`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("a", forKey: "at", expires: .at(fixture.clock.now + 10))
+        try fixture.cache.put("b", forKey: "past", expires: .at(fixture.clock.now - 10))
+        try fixture.cache.put("c", forKey: "expired", expires: .expired)
+        try fixture.cache.put("d", forKey: "zero", expires: .seconds(0))
+        try fixture.cache.put("e", forKey: "never", expires: .never)
+        for key in ["past", "expired", "zero"] { #expect(try fixture.text(key) == nil, "\(key)") }
+        #expect(try fixture.text("at") == "a")
+        fixture.clock.advance(by: 10)
+        #expect(try fixture.text("at") == nil)
+        fixture.clock.advance(by: 1e9)
+        #expect(try fixture.text("never") == "e")
+    }
+
+    @Test(arguments: [
+        Expiration.seconds(-1), .days(-1), .after(.seconds(-1)), .seconds(-.infinity), .seconds(.nan),
+    ])
+    func `a negative lifetime is refused`(expiration: Expiration) throws {
+        let fixture = try CacheFixture()
+        #expect(code { try fixture.cache.put("x", forKey: "key", expires: expiration) } == .invalidArgument)
+        #expect(try fixture.text("key") == nil)
+    }
+
+    @Test(arguments: [
+        Expiration.seconds(1e300), .seconds(.infinity), .days(.max), .after(.seconds(Int64.max)),
+        .at(.distantFuture),
+    ])
+    func `a lifetime beyond all bounds is as good as never`(expiration: Expiration) throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("x", forKey: "key", expires: expiration)
+        fixture.clock.advance(by: 3e9)
+        #expect(try fixture.text("key") == "x")
+    }
+
+    @Test func `the configuration's default is used where nothing is said`() throws {
+        let fixture = try CacheFixture { $0.defaultExpiration = .seconds(5) }
+        try fixture.cache.put("x", forKey: "default")
+        try fixture.cache.put("y", forKey: "own", expires: .seconds(50))
+        fixture.clock.advance(by: 6)
+        #expect(try fixture.text("default") == nil)
+        #expect(try fixture.text("own") == "y")
+    }
+
+    @Test func `a stale value is given to who asks for it, as such, for its time`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put(
+            "x",
+            forKey: "key",
+            expires: .seconds(10),
+            attributes: EntryAttributes(staleFor: .seconds(5))
+        )
+        fixture.clock.advance(by: 12)
+        #expect(try fixture.text("key") == nil)
+        #expect(try fixture.cache.get("key", allowingStale: true)?.isStale == true)
+        try fixture.cache.collectGarbage()
+        #expect(try fixture.text("key", allowingStale: true) == "x")
+        fixture.clock.advance(by: 3)
+        #expect(try fixture.text("key", allowingStale: true) == nil)
+    }
+
+    @Test func `renew starts the lifetime again with each access`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("x", forKey: "key", expires: .seconds(10), onAccess: .renew)
+        try fixture.cache.put("y", forKey: "kept", expires: .seconds(10), onAccess: .keep)
+        for _ in 0..<5 {
+            fixture.clock.advance(by: 8)
+            #expect(try fixture.text("key") == "x")
+        }
+        #expect(try fixture.text("kept") == nil)
+        fixture.clock.advance(by: 10)
+        #expect(try fixture.text("key") == nil)
+    }
+
+    @Test func `set gives a life of its own after an access`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("x", forKey: "key", expires: .seconds(10), onAccess: .set(.seconds(100)))
+        fixture.clock.advance(by: 9)
+        #expect(try fixture.text("key") == "x")
+        fixture.clock.advance(by: 99)
+        #expect(try fixture.text("key") == "x")
+        #expect(
+            code { try fixture.cache.put("x", forKey: "key", expires: .days(1), onAccess: .set(.zero)) }
+                == .invalidArgument
+        )
+    }
+
+    @Test func `an expiration can be changed, and only of what is there`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put(
+            "x",
+            forKey: "key",
+            expires: .seconds(10),
+            onAccess: .renew,
+            attributes: EntryAttributes(tags: ["t"], metadata: ["m": "n"])
+        )
+        let created = fixture.clock.now
+        fixture.clock.advance(by: 5)
+        #expect(try fixture.cache.setExpiration(of: "key", to: .seconds(100)))
+        fixture.clock.advance(by: 99)
+        let entry = try #require(try fixture.cache.entry(forKey: "key"))
+        #expect(entry.created == created)
+        #expect(entry.attributes.tags == ["t"] && entry.attributes.metadata == ["m": "n"])
+        #expect(entry.extendsOnAccess == nil)
+        fixture.clock.advance(by: 1)
+        #expect(try fixture.text("key") == nil)
+        #expect(try !fixture.cache.setExpiration(of: "key", to: .never))
+        #expect(try !fixture.cache.setExpiration(of: "absent", to: .never))
+    }
+
+    @Test func `a shortened expiration counts at once`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("x", forKey: "key", expires: .days(1), onAccess: .renew)
+        fixture.clock.advance(by: 1)
+        _ = try fixture.cache.get("key")
+        #expect(try fixture.cache.setExpiration(of: "key", to: .seconds(1)))
+        #expect(try fixture.text("key") == "x")
+        fixture.clock.advance(by: 1)
+        #expect(try fixture.text("key") == nil)
+    }
+
+    @Test func `byte counts saturate and never go below none`() {
+        #expect(ByteCount.gibibytes(2).bytes == 2 << 30)
+        #expect(ByteCount.gibibytes(.max).bytes == .max)
+        #expect(ByteCount.kibibytes(-1).bytes == 0)
+        #expect(ByteCount.mebibytes(1) > .kibibytes(1023))
+    }
+}

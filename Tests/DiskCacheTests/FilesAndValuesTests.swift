@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import DiskCache
+
+@Suite struct SharedCacheFilesTests {
+    let fixture: CacheFixture
+    let bytes = SeededGenerator.bytes(700_001, seed: 7)
+
+    init() throws {
+        fixture = try CacheFixture()
+    }
+
+    private func file(_ name: String, _ bytes: [UInt8]) throws -> String {
+        let path = fixture.directory.path + "/" + name
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        return path
+    }
+
+    @Test func `a file goes in by path and comes out by path`() throws {
+        let source = try file("in", bytes)
+        let entry = try fixture.cache.put(contentsOfFile: source, forKey: "key")
+        #expect(entry.size == bytes.count)
+        #expect(entry.digest == ContentDigest(of: Data(bytes)))
+        #expect(try fixture.cache.get("key")?.data == Data(bytes))
+        let target = fixture.directory.path + "/out"
+        #expect(try fixture.cache.copyValue(forKey: "key", toFile: target)?.size == bytes.count)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: target)) == Data(bytes))
+        #expect(FileManager.default.contents(atPath: source) == Data(bytes))
+    }
+
+    @Test func `a file goes in from a descriptor's offset, and out to one's`() throws {
+        let source = try #require(FileHandle(forReadingAtPath: try file("in", bytes)))
+        try source.seek(toOffset: 100)
+        try fixture.cache.put(contentsOfDescriptor: source.fileDescriptor, forKey: "key")
+        #expect(try fixture.cache.get("key")?.data == Data(bytes[100...]))
+        let path = try file("out", Array("head".utf8))
+        let target = try #require(FileHandle(forWritingAtPath: path))
+        try target.seekToEnd()
+        try fixture.cache.copyValue(forKey: "key", toDescriptor: target.fileDescriptor)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: path)) == Data("head".utf8) + Data(bytes[100...]))
+    }
+
+    @Test func `a pipe goes in and out`() throws {
+        let input = Pipe()
+        let small = Array(bytes.prefix(50_000))
+        try input.fileHandleForWriting.write(contentsOf: small)
+        try input.fileHandleForWriting.close()
+        try fixture.cache.put(contentsOfDescriptor: input.fileHandleForReading.fileDescriptor, forKey: "key")
+        let output = Pipe()
+        try fixture.cache.copyValue(forKey: "key", toDescriptor: output.fileHandleForWriting.fileDescriptor)
+        try output.fileHandleForWriting.close()
+        #expect(try output.fileHandleForReading.readToEnd() == Data(small))
+    }
+
+    @Test func `a miss leaves the target alone`() throws {
+        let target = try file("out", [1, 2, 3])
+        #expect(try fixture.cache.copyValue(forKey: "absent", toFile: target) == nil)
+        #expect(FileManager.default.contents(atPath: target) == Data([1, 2, 3]))
+    }
+
+    @Test func `a damaged value reaches no file`() throws {
+        try fixture.cache.put(Data(bytes), forKey: "key")
+        let object = try #require(fixture.directory.files(below: "cache/objects").first)
+        let path = fixture.cache.path + "/objects/" + object
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        let handle = try #require(FileHandle(forWritingAtPath: path))
+        try handle.seek(toOffset: 650_000)
+        try handle.write(contentsOf: [bytes[650_000] ^ 1])
+        try handle.close()
+        let target = fixture.directory.path + "/out"
+        #expect(try fixture.cache.copyValue(forKey: "key", toFile: target) == nil)
+        #expect(!FileManager.default.fileExists(atPath: target))
+        #expect(fixture.cache.activity.corruptions == 1)
+    }
+
+    @Test func `what can't be read or written is an error that names it`() throws {
+        let absent = fixture.directory.path + "/absent"
+        #expect(code { try fixture.cache.put(contentsOfFile: absent, forKey: "key") } == .inputOutput)
+        #expect(
+            code { try fixture.cache.put(contentsOfFile: fixture.directory.path, forKey: "key") }
+                == .inputOutput
+        )
+        try fixture.cache.put("x", forKey: "key")
+        let nowhere = fixture.directory.path + "/no/where"
+        #expect(code { try fixture.cache.copyValue(forKey: "key", toFile: nowhere) } == .inputOutput)
+        #expect(try fixture.text("key") == "x")
+    }
+
+    @Test func `a value stays readable by its descriptor when it is gone from the cache`() throws {
+        try fixture.cache.put(Data(bytes), forKey: "key")
+        let read = try fixture.cache.withDescriptor(forKey: "key") { descriptor, entry in
+            try fixture.cache.removeAll()
+            #expect(entry.size == bytes.count)
+            return try FileHandle(fileDescriptor: descriptor, closeOnDealloc: false).readToEnd()
+        }
+        #expect(read == Data(bytes))
+        #expect(try fixture.cache.withDescriptor(forKey: "key") { _, _ in true } == nil)
+    }
+}
+
+@Suite struct SharedCacheCodableTests {
+    private struct Point: Codable, Equatable, Sendable {
+        var x: Double
+        var name: String
+    }
+
+    @Test func `a value is encoded and decoded`() throws {
+        let fixture = try CacheFixture()
+        let point = Point(x: 0.1, name: "ö")
+        try fixture.cache.putValue(point, forKey: "key")
+        #expect(try fixture.cache.value(Point.self, forKey: "key") == point)
+        #expect(try fixture.cache.value(Point.self, forKey: "absent") == nil)
+    }
+
+    @Test func `what does not decode is a miss`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("no JSON", forKey: "key")
+        #expect(try fixture.cache.value(Point.self, forKey: "key") == nil)
+    }
+
+    @Test func `what can't be encoded is an error`() throws {
+        let fixture = try CacheFixture()
+        let point = Point(x: .infinity, name: "")
+        #expect(code { try fixture.cache.putValue(point, forKey: "key") } == .encoding)
+    }
+
+    @Test func `equal values are stored once`() throws {
+        let fixture = try CacheFixture()
+        let value = Dictionary(uniqueKeysWithValues: (0..<50).map { ("k\($0)", $0) })
+        try fixture.cache.putValue(value, forKey: "a")
+        try fixture.cache.putValue(
+            Dictionary(uniqueKeysWithValues: value.reversed().map { ($0, $1) }),
+            forKey: "b"
+        )
+        #expect(try fixture.cache.statistics().objects == 1)
+    }
+}
+
+@Suite struct SharedCacheAsyncTests {
+    @Test func `the calls work in tasks, many at once`() async throws {
+        let fixture = try CacheFixture()
+        let cache = try await SharedCache.open(at: fixture.cache.path)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for index in 0..<50 {
+                group.addTask {
+                    try await cache.put("value \(index)", forKey: "key \(index)")
+                    let hit = try await cache.get("key \(index)")
+                    #expect(hit?.data == Data("value \(index)".utf8))
+                }
+            }
+            try await group.waitForAll()
+        }
+        #expect(try await cache.statistics().entries == 50)
+        #expect(try await cache.removeAll() == 50)
+        #expect(try await cache.contains("key 1") == false)
+    }
+
+    @Test func `errors are the same`() async throws {
+        let fixture = try CacheFixture()
+        await #expect(throws: CacheError.self) { try await fixture.cache.put("x", forKey: "") }
+        try await fixture.cache.update("key") { _ in Data("1".utf8) }
+        #expect(try await fixture.cache.putIfAbsent(Data(), forKey: "key") == false)
+    }
+}

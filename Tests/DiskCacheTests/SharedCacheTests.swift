@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import DiskCache
+
+/// A cache in a fresh directory whose clock only the test moves.
+final class CacheFixture: Sendable {
+    let directory: TemporaryDirectory
+    let clock = ManualClock()
+    let cache: SharedCache
+
+    init(_ change: (inout CacheConfiguration) -> Void = { _ in }) throws {
+        directory = try TemporaryDirectory()
+        var configuration = CacheConfiguration()
+        configuration.accessGranularity = .zero
+        let clock = clock
+        configuration.now = { clock.now }
+        change(&configuration)
+        cache = try SharedCache(at: directory.path + "/cache", configuration: configuration)
+    }
+
+    func text(_ key: String, allowingStale: Bool = false) throws -> String? {
+        try cache.get(key, allowingStale: allowingStale).map { String(decoding: $0.data, as: UTF8.self) }
+    }
+}
+
+/// The code of the error that `body` throws.
+func code(_ body: () throws -> Void) -> CacheError.Code? {
+    do {
+        try body()
+        return nil
+    } catch {
+        return (error as? CacheError)?.code
+    }
+}
+
+@Suite struct SharedCacheTests {
+    @Test func `data, bytes and strings come back as the same bytes`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put(Data([0, 1, 255]), forKey: "data")
+        try fixture.cache.put([UInt8]([4, 5]), forKey: "bytes")
+        try fixture.cache.put("grüße", forKey: "string")
+        try fixture.cache.put(Data(), forKey: "nothing")
+        #expect(try fixture.cache.get("data")?.data == Data([0, 1, 255]))
+        #expect(try fixture.cache.get("bytes")?.data == Data([4, 5]))
+        #expect(try fixture.text("string") == "grüße")
+        #expect(try fixture.cache.get("nothing")?.data == Data())
+        #expect(try fixture.cache.get("absent") == nil)
+    }
+
+    @Test(arguments: [
+        "a\nb", "nul\0inside", "/etc/passwd", "../../x", "\u{e9}", "e\u{301}", " ",
+        String(repeating: "k", count: 1 << 20),
+    ])
+    func `any key but the empty one will do`(key: String) throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("value", forKey: key)
+        #expect(try fixture.text(key) == "value")
+        #expect(try fixture.text(key + "x") == nil)
+        let listed = try fixture.cache.entries().map { try $0.get().key }
+        #expect(listed == [key.utf8.count > 1024 ? nil : key])
+        #expect(try fixture.cache.remove(key))
+        #expect(try fixture.text(key) == nil)
+    }
+
+    @Test func `an empty key is an error that says so`() throws {
+        let fixture = try CacheFixture()
+        #expect(code { try fixture.cache.put("x", forKey: "") } == .invalidArgument)
+        #expect(code { _ = try fixture.cache.get("") } == .invalidArgument)
+    }
+
+    @Test func `two values of a key, two keys of a value`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("one", forKey: "a")
+        try fixture.cache.put("one", forKey: "b")
+        #expect(try fixture.cache.statistics().objects == 1)
+        try fixture.cache.put("two", forKey: "a")
+        #expect(try fixture.text("a") == "two")
+        #expect(try fixture.text("b") == "one")
+    }
+
+    @Test func `a hit tells what is known of the value`() throws {
+        let fixture = try CacheFixture()
+        let attributes = EntryAttributes(
+            staleFor: .seconds(30),
+            cost: .seconds(1),
+            entityTag: "\"t\"",
+            lastModified: "yesterday",
+            contentType: "text/plain",
+            tags: ["x", "y"],
+            metadata: ["k": "v"]
+        )
+        try fixture.cache.put("value", forKey: "key", expires: .seconds(60), attributes: attributes)
+        let entry = try #require(try fixture.cache.get("key")).entry
+        #expect(entry.key == "key")
+        #expect(entry.size == 5)
+        #expect(entry.digest == ContentDigest(of: Data("value".utf8)))
+        #expect(entry.created == fixture.clock.now)
+        #expect(entry.expires == fixture.clock.now + 60)
+        #expect(entry.staleUntil == fixture.clock.now + 90)
+        #expect(entry.attributes.tags == ["x", "y"])
+        #expect(entry.attributes.metadata == ["k": "v"])
+        #expect(entry.attributes.entityTag == "\"t\"")
+        #expect(entry.attributes.staleFor == .seconds(30))
+    }
+
+    @Test func `contains, entry and touch tell of what a get would find`() throws {
+        let fixture = try CacheFixture()
+        #expect(try !fixture.cache.contains("key"))
+        #expect(try fixture.cache.entry(forKey: "key") == nil)
+        #expect(try !fixture.cache.touch("key"))
+        try fixture.cache.put("value", forKey: "key", expires: .seconds(10))
+        #expect(try fixture.cache.contains("key"))
+        fixture.clock.advance(by: 5)
+        #expect(try fixture.cache.touch("key"))
+        #expect(try fixture.cache.entry(forKey: "key")?.lastAccess == fixture.clock.now)
+        fixture.clock.advance(by: 5)
+        #expect(try !fixture.cache.contains("key"))
+        #expect(try fixture.cache.entry(forKey: "key") == nil)
+        #expect(try !fixture.cache.touch("key"))
+    }
+
+    @Test func `content can be stored and had by its digest alone`() throws {
+        let fixture = try CacheFixture()
+        let digest = try fixture.cache.store(Data("content".utf8), expires: .seconds(10))
+        #expect(digest.description == ContentDigest(of: Data("content".utf8)).description)
+        #expect(try fixture.cache.data(for: digest) == Data("content".utf8))
+        #expect(try fixture.cache.data(for: ContentDigest(of: Data("other".utf8))) == nil)
+        fixture.clock.advance(by: 11)
+        try fixture.cache.removeExpired()
+        #expect(try fixture.cache.data(for: digest) == nil)
+    }
+
+    @Test func `hashed-only keeps no key`() throws {
+        let fixture = try CacheFixture { $0.keyNames = .hashedOnly }
+        try fixture.cache.put("value", forKey: "secret")
+        #expect(try fixture.text("secret") == "value")
+        #expect(try fixture.cache.entries().map { try $0.get().key } == [nil])
+    }
+
+    @Test func `put-if-absent stores once, and again when the value has expired`() throws {
+        let fixture = try CacheFixture()
+        #expect(try fixture.cache.putIfAbsent(Data("a".utf8), forKey: "key", expires: .seconds(10)))
+        #expect(try !fixture.cache.putIfAbsent(Data("b".utf8), forKey: "key"))
+        #expect(try fixture.text("key") == "a")
+        fixture.clock.advance(by: 10)
+        #expect(try fixture.cache.putIfAbsent(Data("c".utf8), forKey: "key"))
+        #expect(try fixture.text("key") == "c")
+    }
+
+    @Test func `of many threads that put if absent one wins`() throws {
+        let fixture = try CacheFixture()
+        let wins = Wins()
+        onThreads(8) { index in
+            let isStored = try? fixture.cache.putIfAbsent(Data("\(index)".utf8), forKey: "key")
+            if isStored == true { wins.add(index) }
+        }
+        #expect(wins.all.count == 1)
+        #expect(try fixture.text("key") == wins.all.first.map { "\($0)" })
+    }
+
+    @Test func `update sees the old value, stores the new one, and removes for nil`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.update("key") { old in
+            #expect(old == nil)
+            return Data("1".utf8)
+        }
+        try fixture.cache.update("key") { old in Data((old ?? Data()) + Data("2".utf8)) }
+        #expect(try fixture.text("key") == "12")
+        try fixture.cache.update("key") { _ in nil }
+        #expect(try fixture.text("key") == nil)
+        struct Own: Error {}
+        #expect(throws: Own.self) { try fixture.cache.update("key") { _ in throw Own() } }
+    }
+
+    @Test func `no update of many threads is lost`() throws {
+        let fixture = try CacheFixture()
+        onThreads(4) { _ in
+            for _ in 0..<25 {
+                _ = try? fixture.cache.update("count") { old in
+                    let count = old.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
+                    return Data("\(count + 1)".utf8)
+                }
+            }
+        }
+        #expect(try fixture.text("count") == "100")
+    }
+
+    @Test func `values are removed by key, by tag, and all at once`() throws {
+        let fixture = try CacheFixture()
+        for index in 0..<6 {
+            let tags = index % 2 == 0 ? ["even"] : ["odd", "uneven"]
+            try fixture.cache.put("v\(index)", forKey: "k\(index)", attributes: EntryAttributes(tags: tags))
+        }
+        #expect(try fixture.cache.removeAll(taggedWith: "uneven") == 3)
+        #expect(try fixture.text("k1") == nil)
+        #expect(try fixture.text("k2") == "v2")
+        #expect(try fixture.cache.removeAll(taggedWith: "even ") == 0)
+        #expect(try fixture.cache.removeAll() == 3)
+        #expect(fixture.directory.files(below: "cache/objects").isEmpty)
+        #expect(fixture.directory.files(below: "cache/entries").isEmpty)
+    }
+
+    @Test func `statistics count what is there and what was done`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("same", forKey: "a")
+        try fixture.cache.put("same", forKey: "b", expires: .seconds(1))
+        _ = try fixture.cache.get("a")
+        _ = try fixture.cache.get("nope")
+        fixture.clock.advance(by: 2)
+        let statistics = try fixture.cache.statistics()
+        #expect(statistics.entries == 2)
+        #expect(statistics.expiredEntries == 1)
+        #expect(statistics.objects == 1)
+        #expect(statistics.logicalBytes == 8)
+        #expect(statistics.activity.hits == 1)
+        #expect(statistics.activity.misses == 1)
+        #expect(statistics.activity.puts == 2)
+        #expect(fixture.cache.activity == statistics.activity)
+    }
+
+    @Test func `after close every call says that it was closed`() throws {
+        let fixture = try CacheFixture()
+        fixture.cache.close()
+        #expect(code { _ = try fixture.cache.get("key") } == .closed)
+        #expect(code { try fixture.cache.put("x", forKey: "key") } == .closed)
+    }
+
+    @Test func `a directory deleted while open: a get misses, a put says what happened`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("value", forKey: "key")
+        try FileManager.default.removeItem(atPath: fixture.cache.path)
+        #expect(try fixture.cache.get("key") == nil)
+        #expect(code { try fixture.cache.put("new", forKey: "key") } == .directoryVanished)
+        #expect(!FileManager.default.fileExists(atPath: fixture.cache.path))
+    }
+
+    @Test func `trimming keeps what was used last`() throws {
+        let fixture = try CacheFixture()
+        for index in 0..<10 {
+            try fixture.cache.put(
+                Data(repeating: UInt8(index), count: 4096),
+                forKey: "k\(index)"
+            )
+            fixture.clock.advance(by: 1)
+        }
+        _ = try fixture.cache.get("k0")
+        let statistics = try fixture.cache.statistics()
+        let report = try fixture.cache.trim(
+            to: ByteCount((statistics.objectBytes + statistics.entryBytes) * 3 / 10)
+        )
+        #expect(report.removed[.size]?.count == 7)
+        #expect(try fixture.cache.contains("k0"))
+        #expect(try fixture.cache.contains("k9"))
+        #expect(try !fixture.cache.contains("k1"))
+    }
+
+    @Test func `limits that can't be are refused`() throws {
+        let fixture = try CacheFixture()
+        var options = GarbageCollection()
+        options.maximumAge = .seconds(-1)
+        #expect(code { try fixture.cache.collectGarbage(options) } == .invalidArgument)
+        options = GarbageCollection()
+        options.maximumEntries = -1
+        #expect(code { try fixture.cache.collectGarbage(options) } == .invalidArgument)
+    }
+
+    @Test func `a report survives JSON with its reasons as names`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("value", forKey: "key", expires: .expired)
+        let report = try fixture.cache.collectGarbage()
+        let json = try JSONEncoder().encode(report)
+        #expect(String(decoding: json, as: UTF8.self).contains("\"removed\":{\"expired\":{"))
+        #expect(try JSONDecoder().decode(GCReport.self, from: json) == report)
+    }
+}
+
+/// Who won, from several threads.
+private final class Wins: @unchecked Sendable {
+    private let lock = NSLock()
+    private var indices: [Int] = []
+
+    func add(_ index: Int) {
+        lock.withLock { indices.append(index) }
+    }
+
+    var all: [Int] { lock.withLock { indices } }
+}

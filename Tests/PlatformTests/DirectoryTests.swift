@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Platform
+
+@Suite final class DirectoryTests {
+    let directory: TemporaryDirectory
+    let handle: Directory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        handle = try Directory(opening: directory.path)
+    }
+
+    private func write(_ text: String, to name: RelativePath) throws {
+        try handle.open(name, [.writeOnly, .create, .truncate], mode: 0o600).writeAll(Array(text.utf8).span)
+    }
+
+    @Test func `an unnamed file appears whole when it is linked, and only once`() throws {
+        let file = try handle.open(".", [.readWrite, .temporary], mode: 0o400)
+        try file.writeAll(Array("hello".utf8).span)
+        #expect(try handle.names().isEmpty)
+        try handle.link(file, as: "name")
+        #expect(try handle.names() == ["name"])
+        #expect(throws: Errno.exists) { try handle.link(file, as: "name") }
+        #expect(try handle.status(of: "name").permissions == 0o400)
+    }
+
+    @Test func `no symbolic link is followed, at the end of a path or inside it`() throws {
+        try handle.makeDirectory("real", mode: 0o700)
+        try write("x", to: "real/file")
+        try FileManager.default.createSymbolicLink(
+            atPath: directory.path + "/link",
+            withDestinationPath: "real"
+        )
+        try FileManager.default.createSymbolicLink(
+            atPath: directory.path + "/end",
+            withDestinationPath: "real/file"
+        )
+        #expect(throws: Errno.tooManyLinks) { _ = try handle.open("link/file", .readOnly).rawValue }
+        #expect(throws: Errno.tooManyLinks) { _ = try handle.open("end", .readOnly).rawValue }
+        #expect(try handle.status(of: "end").kind == .symbolicLink)
+        #expect(try handle.open("real/file", .readOnly).status().size == 1)
+    }
+
+    @Test func `attributes are set, replaced, read, and absent where there are none`() throws {
+        try write("", to: "file")
+        #expect(try handle.attribute("user.dc", of: "file") == nil)
+        let long = [UInt8](repeating: 7, count: 1000)
+        try handle.setAttribute("user.dc", of: "file", to: [UInt8]([1, 2, 3]).span)
+        #expect(try handle.attribute("user.dc", of: "file") == [1, 2, 3])
+        try handle.setAttribute("user.dc", of: "file", to: long.span)
+        #expect(try handle.attribute("user.dc", of: "file") == long)
+        #expect(throws: Errno.noEntry) { try handle.attribute("user.dc", of: "absent") }
+        #expect(try handle.open("file", .readOnly).attribute("user.dc") == long)
+    }
+
+    @Test func `the access time is set to the nanosecond and leaves the modification time`() throws {
+        try write("", to: "file")
+        let before = try handle.status(of: "file")
+        let time = Timestamp(nanoseconds: 1_234_567_890_123_456_789)
+        try handle.setAccessTime(of: "file", to: time)
+        #expect(try handle.status(of: "file").accessed == time)
+        #expect(try handle.status(of: "file").size == before.size)
+        let early = Timestamp(nanoseconds: -1_500_000_000)
+        try handle.setAccessTime(of: "file", to: early)
+        #expect(try handle.status(of: "file").accessed == early)
+    }
+
+    @Test func `names lists everything once, also many`() throws {
+        for index in 0..<500 { try write("", to: RelativePath("file-\(index)")) }
+        #expect(Set(try handle.names()).count == 500)
+        #expect(try handle.names().count == 500)
+    }
+
+    @Test func `rename replaces and unlink of nothing says so`() throws {
+        try write("new", to: "a")
+        try write("old", to: "b")
+        try handle.rename("a", to: handle, "b")
+        #expect(try handle.names() == ["b"])
+        #expect(try handle.open("b", .readOnly).readExactly(3) == Data("new".utf8))
+        #expect(throws: Errno.noEntry) { try handle.unlink("a") }
+    }
+}
+
+@Suite struct FileDescriptorTests {
+    let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func file(holding bytes: [UInt8]) throws -> String {
+        let path = directory.path + "/" + UUID().uuidString
+        try Data(bytes).write(to: URL(fileURLWithPath: path))
+        return path
+    }
+
+    @Test(arguments: [0, 1, 13, 14, 15, 4096, 300_000])
+    func `readExactly gives the bytes of a file of that length and nil for any other`(count: Int) throws {
+        let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31) }
+        let path = try file(holding: bytes)
+        #expect(try FileDescriptor(opening: path, .readOnly).readExactly(count) == Data(bytes))
+        #expect(try FileDescriptor(opening: path, .readOnly).readExactly(count + 1) == nil)
+        if count > 0 {
+            #expect(try FileDescriptor(opening: path, .readOnly).readExactly(count - 1) == nil)
+        }
+    }
+
+    @Test func `readToEnd refuses what is longer than its limit`() throws {
+        let path = try file(holding: [UInt8](repeating: 1, count: 70_000))
+        #expect(try FileDescriptor(opening: path, .readOnly).readToEnd(limit: 70_000)?.count == 70_000)
+        #expect(try FileDescriptor(opening: path, .readOnly).readToEnd(limit: 69_999) == nil)
+    }
+
+    @Test func `a copy starts at the source's offset and ends up at the target's`() throws {
+        let source = try FileDescriptor(opening: try file(holding: Array("0123456789".utf8)), .readOnly)
+        let path = try file(holding: Array("abc".utf8))
+        let target = try FileDescriptor(opening: path, .readWrite)
+        #expect(try target.readToEnd(limit: 3)?.count == 3)
+        _ = lseek(source.rawValue, 4, SEEK_SET)
+        try target.copyAll(from: source)
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == "abc456789")
+    }
+
+    @Test func `what the kernel can't copy by itself is copied all the same`() throws {
+        let source = try FileDescriptor(opening: "/proc/self/status", .readOnly)
+        let path = try file(holding: [])
+        try FileDescriptor(opening: path, .writeOnly).copyAll(from: source)
+        #expect(try String(contentsOfFile: path, encoding: .utf8).hasPrefix("Name:"))
+    }
+
+    @Test func `a failed call names its error`() throws {
+        #expect(throws: Errno.noEntry) {
+            _ = try FileDescriptor(opening: directory.path + "/absent", .readOnly).rawValue
+        }
+        #expect(Errno.noEntry.description == "No such file or directory (ENOENT)")
+    }
+
+    @Test func `an output file is replaced whole, and left alone when writing fails`() throws {
+        let path = try file(holding: Array("old".utf8))
+        #expect(throws: Errno.inputOutput) {
+            try OutputFile.write(path) { (output) throws(Errno) in
+                try output.writeAll(Array("half".utf8).span)
+                throw .inputOutput
+            }
+        }
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == "old")
+        try OutputFile.write(path) { (output) throws(Errno) in
+            try output.writeAll(Array("new".utf8).span)
+        }
+        #expect(try String(contentsOfFile: path, encoding: .utf8) == "new")
+        #expect(directory.files().count == 1)
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Platform
+
+@Suite struct FileLockTests {
+    let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func makeLock() throws -> FileLock {
+        let file = try FileDescriptor(opening: directory.path + "/lock", [.readWrite, .create])
+        return FileLock(owning: file)
+    }
+
+    @Test func `sharers in one process and in two descriptors hold it together`() throws {
+        let first = try makeLock()
+        let second = try makeLock()
+        try first.lock(.shared, patience: .zero)
+        try first.lock(.shared, patience: .zero)
+        try second.lock(.shared, patience: .zero)
+        first.unlock(.shared)
+        first.unlock(.shared)
+        second.unlock(.shared)
+    }
+
+    @Test func `an exclusive holder keeps another descriptor out until it unlocks`() throws {
+        let first = try makeLock()
+        let second = try makeLock()
+        try first.lock(.exclusive, patience: .zero)
+        #expect(throws: Errno.timedOut) { try second.lock(.exclusive, patience: .zero) }
+        #expect(throws: Errno.timedOut) { try second.lock(.shared, patience: .milliseconds(5)) }
+        let wait = expectBlocks { try? second.lock(.shared, patience: .seconds(10)) }
+        first.unlock(.exclusive)
+        wait()
+        #expect(throws: Errno.timedOut) { try first.lock(.exclusive, patience: .zero) }
+        second.unlock(.shared)
+        try first.lock(.exclusive, patience: .zero)
+    }
+
+    @Test func `threads of one process exclude each other on the same descriptor`() throws {
+        let lock = try makeLock()
+        try lock.lock(.shared, patience: .zero)
+        #expect(throws: Errno.timedOut) { try lock.lock(.exclusive, patience: .milliseconds(5)) }
+        let wait = expectBlocks { try? lock.lock(.exclusive, patience: .seconds(10)) }
+        lock.unlock(.shared)
+        wait()
+        #expect(throws: Errno.timedOut) { try lock.lock(.shared, patience: .milliseconds(5)) }
+        lock.unlock(.exclusive)
+        try lock.lock(.shared, patience: .zero)
+    }
+
+    @Test func `the first sharer gone does not give the lock away under the second`() throws {
+        let first = try makeLock()
+        let second = try makeLock()
+        try first.lock(.shared, patience: .zero)
+        try first.lock(.shared, patience: .zero)
+        first.unlock(.shared)
+        #expect(throws: Errno.timedOut) { try second.lock(.exclusive, patience: .zero) }
+        first.unlock(.shared)
+        try second.lock(.exclusive, patience: .zero)
+    }
+
+    @Test func `a failed exclusive attempt leaves the lock usable`() throws {
+        let first = try makeLock()
+        let second = try makeLock()
+        try first.lock(.shared, patience: .zero)
+        #expect(throws: Errno.timedOut) { try second.lock(.exclusive, patience: .milliseconds(5)) }
+        try second.lock(.shared, patience: .zero)
+        second.unlock(.shared)
+        #expect(throws: Errno.timedOut) { try first.lock(.exclusive, patience: .milliseconds(5)) }
+        try first.lock(.shared, patience: .zero)
+    }
+
+    @Test func `sharers that overlap without end do not keep an exclusive holder out`() throws {
+        let lock = try makeLock()
+        let other = try makeLock()
+        let isDone = Atomic<Bool>(false)
+        let box = Box(isDone)
+        Thread.detachNewThread {
+            // Each thread always holds it while the other lets go: never free unless newcomers wait.
+            onThreads(4) { _ in
+                while !box.flag.load(ordering: .relaxed) {
+                    guard (try? lock.lock(.shared, patience: .seconds(10))) != nil else { return }
+                    usleep(200)
+                    lock.unlock(.shared)
+                }
+            }
+        }
+        try other.lock(.exclusive, patience: .seconds(10))
+        other.unlock(.exclusive)
+        box.flag.store(true, ordering: .relaxed)
+    }
+
+    @Test func `exclusive sections of many threads and descriptors never overlap`() throws {
+        let locks = [try makeLock(), try makeLock()]
+        let inside = Box(Atomic<Bool>(false))
+        let overlaps = CountBox()
+        onThreads(4) { index in
+            for _ in 0..<200 {
+                let lock = locks[index % 2]
+                guard (try? lock.lock(.exclusive, patience: .seconds(10))) != nil else { continue }
+                if inside.flag.exchange(true, ordering: .acquiringAndReleasing) { overlaps.add() }
+                inside.flag.store(false, ordering: .releasing)
+                lock.unlock(.exclusive)
+            }
+        }
+        #expect(overlaps.count == 0)
+    }
+}
+
+private final class Box: Sendable {
+    let flag: Atomic<Bool>
+    init(_ flag: consuming Atomic<Bool>) { self.flag = flag }
+}
+
+private final class CountBox: Sendable {
+    private let value = Atomic<Int>(0)
+    func add() { value.add(1, ordering: .relaxed) }
+    var count: Int { value.load(ordering: .relaxed) }
+}

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Platform
+
+@Suite final class LockFileTests {
+    let directory: TemporaryDirectory
+    let handle: Directory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+        handle = try Directory(opening: directory.path)
+    }
+
+    @Test func `only one holds it, and the next gets it after release`() throws {
+        let first = try LockFile.acquire("lock", in: handle, patience: .zero)
+        let isHeldTwice = try LockFile.acquire("lock", in: handle, patience: .zero) != nil
+        #expect(!isHeldTwice)
+        first?.release()
+        let isFree = try LockFile.acquire("lock", in: handle, patience: .zero) != nil
+        #expect(isFree)
+    }
+
+    @Test func `a lock on a file that was unlinked meanwhile does not count`() throws {
+        let path = directory.path + "/lock"
+        let holder = try LockFile.acquire("lock", in: handle, patience: .zero)
+        let directoryPath = directory.path
+        let wait = expectBlocks {
+            guard let handle = try? Directory(opening: directoryPath),
+                let lock = try? LockFile.acquire("lock", in: handle, patience: .seconds(10))
+            else { return }
+            // The file that it holds is the one that the path names now.
+            let named = try? handle.status(of: "lock").identity
+            let held = try? lock.descriptor.status().identity
+            #expect(named != nil && named == held)
+            lock.release()
+        }
+        try FileManager.default.removeItem(atPath: path)
+        holder?.release()
+        wait()
+    }
+}

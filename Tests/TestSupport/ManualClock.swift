@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Synchronization
+
+/// A clock that stands still until a test moves it.
+public final class ManualClock: Sendable {
+    private let seconds = Mutex<Double>(1_700_000_000)
+
+    /// Starts on 2023-11-14.
+    public init() {}
+
+    /// The present.
+    public var now: Date {
+        Date(timeIntervalSince1970: seconds.withLock { $0 })
+    }
+
+    /// Lets time pass, or with a negative number puts the clock back.
+    public func advance(by span: Double) {
+        seconds.withLock { $0 += span }
+    }
+}

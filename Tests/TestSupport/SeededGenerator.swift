@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// SplitMix64 (Steele, Lea, Flood, 2014): random numbers that a seed repeats.
+public struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+
+    /// Starts with a seed, which a failing test prints.
+    public init(seed: UInt64) {
+        state = seed
+    }
+
+    /// The next number.
+    public mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        var value = state
+        value = (value ^ value >> 30) &* 0xbf58_476d_1ce4_e5b9
+        value = (value ^ value >> 27) &* 0x94d0_49bb_1331_11eb
+        return value ^ value >> 31
+    }
+
+    /// Bytes that look random.
+    public static func bytes(_ count: Int, seed: UInt64) -> [UInt8] {
+        var generator = SeededGenerator(seed: seed)
+        return (0..<count).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
+    }
+}
