@@ -34,7 +34,9 @@ struct CommandLineTests {
         #expect(tool.files("entries") == ["\(sum.prefix(2))/\(sum)"])
     }
 
-    @Test func `the record is the attribute user.dc, and takes no block for a key of 16 bytes on ext4`() throws {
+    @Test func `the record is the attribute user.dc, and takes no block for a key of 16 bytes on ext4`()
+        throws
+    {
         try put("0123456789abcdef", "x", "--ttl", "7d")
         let entry = "\(tool.directory)/entries/\(try #require(tool.files("entries").first))"
         let names = try tool.shell("python3 -c 'import os, sys; print(os.listxattr(sys.argv[1]))' '\(entry)'")
@@ -142,7 +144,16 @@ struct CommandLineTests {
     }
 
     @Test func `put reports what it stored`() throws {
-        let run = try tool.run("put", "k", "--json", "--etag", "\"e\"", "--meta", "a=b=c", input: Data("hello".utf8))
+        let run = try tool.run(
+            "put",
+            "k",
+            "--json",
+            "--etag",
+            "\"e\"",
+            "--meta",
+            "a=b=c",
+            input: Data("hello".utf8)
+        )
         let report = try json(run)
         #expect(report["key"] as? String == "k")
         #expect(report["size"] as? Int == 5)
@@ -190,5 +201,7 @@ func json(_ run: Tool.Run) throws -> [String: Any] {
 /// A time as the commands write it.
 func date(_ text: Any?) throws -> Date {
     try Date(
-        #require(text as? String), strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: true))
+        #require(text as? String),
+        strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+    )
 }

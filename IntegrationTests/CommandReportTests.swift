@@ -128,7 +128,9 @@ struct CommandReportTests {
     @Test func `gc that may not wait fails while another holds the lock`() throws {
         try cache.put("hello", forKey: "a")
         #expect(try tool.run("gc").status == 0)
-        let run = try tool.shell("exec 9<>\"$DISKCACHE_DIR/locks/janitor\"; flock 9; \"$TOOL\" gc --no-wait 9>&-")
+        let run = try tool.shell(
+            "exec 9<>\"$DISKCACHE_DIR/locks/janitor\"; flock 9; \"$TOOL\" gc --no-wait 9>&-"
+        )
         #expect(run.status == 75)
         #expect(run.error.hasPrefix("diskcache: ") && run.error.split(separator: "\n").count == 1)
     }
@@ -139,7 +141,10 @@ struct CommandReportTests {
         let digest = ContentDigest(of: Data("hello".utf8)).description
         let object = "$DISKCACHE_DIR/objects/\(digest.prefix(2))/\(digest)"
         #expect(try tool.run("verify").status == 0)
-        #expect(try tool.shell("chmod u+w \(object) && printf j | dd of=\(object) conv=notrunc status=none").status == 0)
+        #expect(
+            try tool.shell("chmod u+w \(object) && printf j | dd of=\(object) conv=notrunc status=none")
+                .status == 0
+        )
         let found = try tool.run("verify", "--json")
         #expect(found.status == 65)
         #expect(try json(found)["corruptObjects"] as? [String] == [digest])

@@ -24,8 +24,15 @@ package struct DirectoryFacts: Sendable, Equatable {
     package var clockSkew: Duration?
 
     package init(
-        isWritable: Bool, hasAttributes: Bool, hasUnnamedFiles: Bool, isCurrent: Bool,
-        fileSystem: FileSystemKind, space: FileSystemSpace, owner: UInt32, user: UInt32, permissions: UInt32,
+        isWritable: Bool,
+        hasAttributes: Bool,
+        hasUnnamedFiles: Bool,
+        isCurrent: Bool,
+        fileSystem: FileSystemKind,
+        space: FileSystemSpace,
+        owner: UInt32,
+        user: UInt32,
+        permissions: UInt32,
         clockSkew: Duration?
     ) {
         self.isWritable = isWritable
@@ -63,7 +70,9 @@ package struct Finding: Sendable, Equatable, Codable {
 }
 
 extension SharedCache {
-    /// What `diskcache doctor` reports on. About a dozen system calls; the contents are not looked at.
+    /// What `diskcache doctor` reports on.
+    ///
+    /// About a dozen system calls; the contents are not looked at.
     ///
     /// Dates one file of the cache anew (`locks/format`), to read the file system's clock.
     package func facts() throws(CacheError) -> DirectoryFacts {
@@ -77,12 +86,17 @@ extension SharedCache {
                     permissions |= try directory.root.status(of: part).permissions
                 }
                 return DirectoryFacts(
-                    isWritable: directory.isWritable, hasAttributes: directory.capabilities.attributes,
-                    hasUnnamedFiles: directory.capabilities.unnamedFiles, isCurrent: isCurrent,
+                    isWritable: directory.isWritable,
+                    hasAttributes: directory.capabilities.attributes,
+                    hasUnnamedFiles: directory.capabilities.unnamedFiles,
+                    isCurrent: isCurrent,
                     fileSystem: try directory.root.descriptor.fileSystemKind(),
-                    space: try directory.root.descriptor.fileSystemSpace(), owner: status.owner,
-                    user: CurrentProcess.effectiveUser, permissions: permissions,
-                    clockSkew: directory.isWritable ? Self.clockSkew(directory.root) : nil)
+                    space: try directory.root.descriptor.fileSystemSpace(),
+                    owner: status.owner,
+                    user: CurrentProcess.effectiveUser,
+                    permissions: permissions,
+                    clockSkew: directory.isWritable ? Self.clockSkew(directory.root) : nil
+                )
             } catch {
                 throw StoreError(.inputOutput, "examine", path: directory.path, errno: error)
             }
@@ -103,7 +117,9 @@ extension SharedCache {
 }
 
 extension DirectoryFacts {
-    /// What all that means. A pure function: the policy of `diskcache doctor`.
+    /// What all that means.
+    ///
+    /// A pure function: the policy of `diskcache doctor`.
     package var findings: [Finding] {
         [
             directoryFinding, ownerFinding, permissionsFinding, fileSystemFinding, attributesFinding,
@@ -124,13 +140,17 @@ extension DirectoryFacts {
         }
         if space.isReadOnly {
             return risk(
-                "directory", "the file system is mounted read-only",
-                "mount it for writing, or use another directory: only reading works here")
+                "directory",
+                "the file system is mounted read-only",
+                "mount it for writing, or use another directory: only reading works here"
+            )
         }
         if !isWritable {
             return risk(
-                "directory", "not writable by user \(user)",
-                "give this user write permission, or use a directory of its own: only reading works here")
+                "directory",
+                "not writable by user \(user)",
+                "give this user write permission, or use a directory of its own: only reading works here"
+            )
         }
         return fine("directory", "writable")
     }
@@ -138,16 +158,20 @@ extension DirectoryFacts {
     private var ownerFinding: Finding {
         guard owner != user else { return fine("owner", "user \(owner), as this process") }
         return risk(
-            "owner", "user \(owner), but this process is user \(user)",
-            "use one user for all processes of a cache: what one makes is private to it")
+            "owner",
+            "user \(owner), but this process is user \(user)",
+            "use one user for all processes of a cache: what one makes is private to it"
+        )
     }
 
     private var permissionsFinding: Finding {
         let mode = "0" + String(permissions & 0o777, radix: 8)
         if permissions & 0o022 != 0 {
             return risk(
-                "permissions", "\(mode): other users can replace what is in it",
-                "chmod go-rwx the directory: trust nothing that it held")
+                "permissions",
+                "\(mode): other users can replace what is in it",
+                "chmod go-rwx the directory: trust nothing that it held"
+            )
         }
         if permissions & 0o077 != 0 {
             return risk("permissions", "\(mode): other users can look into it", "chmod go-rwx the directory")
@@ -158,13 +182,18 @@ extension DirectoryFacts {
     private var fileSystemFinding: Finding {
         if fileSystem.isRemote {
             return risk(
-                "file system", "\(fileSystem.name): no local disk",
-                "use a local directory: locks and renames promise less on network file systems")
+                "file system",
+                "\(fileSystem.name): no local disk",
+                "use a local directory: locks and renames promise less on network file systems"
+            )
         }
         if fileSystem.isVolatile {
             return Finding(
-                subject: "file system", level: .fallback, state: "\(fileSystem.name): in memory",
-                advice: "the cache is gone when the machine restarts, and takes its memory until then")
+                subject: "file system",
+                level: .fallback,
+                state: "\(fileSystem.name): in memory",
+                advice: "the cache is gone when the machine restarts, and takes its memory until then"
+            )
         }
         return fine("file system", fileSystem.name)
     }
@@ -172,8 +201,11 @@ extension DirectoryFacts {
     private var attributesFinding: Finding {
         guard !hasAttributes else { return fine("metadata", "in extended attributes") }
         return Finding(
-            subject: "metadata", level: .fallback, state: "in files: no extended attributes here",
-            advice: "each key takes a block of its own, and each lookup three more system calls")
+            subject: "metadata",
+            level: .fallback,
+            state: "in files: no extended attributes here",
+            advice: "each key takes a block of its own, and each lookup three more system calls"
+        )
     }
 
     private var unnamedFilesFinding: Finding {
@@ -181,8 +213,11 @@ extension DirectoryFacts {
         // Nothing could be tried where nothing can be written; that has been said.
         if !isWritable { return fine("new files", "none: the directory can't be written") }
         return Finding(
-            subject: "new files", level: .fallback, state: "named in tmp/ first: no O_TMPFILE here",
-            advice: "what a killed process leaves there stays until the next `diskcache gc`")
+            subject: "new files",
+            level: .fallback,
+            state: "named in tmp/ first: no O_TMPFILE here",
+            advice: "what a killed process leaves there stays until the next `diskcache gc`"
+        )
     }
 
     private var spaceFinding: Finding {
@@ -195,7 +230,8 @@ extension DirectoryFacts {
 
     private var inodesFinding: Finding {
         guard space.totalInodes > 0 else { return fine("inodes", "not limited") }
-        let state = "\(percent(Int64(clamping: space.availableInodes), of: Int64(clamping: space.totalInodes))) free"
+        let state =
+            "\(percent(Int64(clamping: space.availableInodes), of: Int64(clamping: space.totalInodes))) free"
         guard isLow(Double(space.availableInodes), of: Double(space.totalInodes)) else {
             return fine("inodes", state)
         }
@@ -211,7 +247,8 @@ extension DirectoryFacts {
         return risk(
             "clock",
             "the file system's is \(abs(seconds)) s \(seconds < 0 ? "behind" : "ahead of") the system's",
-            "set the clocks: the order in which values are evicted depends on them")
+            "set the clocks: the order in which values are evicted depends on them"
+        )
     }
 
     private func isLow(_ available: Double, of total: Double) -> Bool {

@@ -86,7 +86,11 @@ package struct FileSystemSpace: Sendable, Equatable {
     package let isReadOnly: Bool
 
     package init(
-        totalBytes: Int64, availableBytes: Int64, totalInodes: UInt64, availableInodes: UInt64, isReadOnly: Bool
+        totalBytes: Int64,
+        availableBytes: Int64,
+        totalInodes: UInt64,
+        availableInodes: UInt64,
+        isReadOnly: Bool
     ) {
         self.totalBytes = totalBytes
         self.availableBytes = availableBytes

@@ -45,7 +45,9 @@ package enum CurrentProcess {
     ///
     /// Each is opened the wrong way round, so that using it still fails (EBADF), as if it were closed.
     package static func occupyStandardDescriptors() {
-        for (descriptor, flags) in [(STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY)]
+        for (descriptor, flags) in [
+            (STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY),
+        ]
         where fcntl(descriptor, F_GETFD) == -1 {
             // The lowest free number is this one. Where /dev/null can't be opened there is nothing to do.
             _ = unsafe open("/dev/null", flags)

@@ -13,7 +13,8 @@ struct Arguments {
     init(_ scanned: ScannedOptions, options: [Option], command: String, directory: String?) {
         operands = scanned.operands
         values = Dictionary(
-            grouping: scanned.options, by: { options[$0.index].specification.name }
+            grouping: scanned.options,
+            by: { options[$0.index].specification.name }
         ).mapValues { found in found.map { $0.value ?? "" } }
         self.command = command
         globalDirectory = directory
@@ -35,7 +36,8 @@ struct Arguments {
     }
 
     /// A value that `parse` understands; it says what is wrong with any other.
-    func value<Value>(_ option: String, as parse: (String) throws(Failure) -> Value) throws(Failure) -> Value? {
+    func value<Value>(_ option: String, as parse: (String) throws(Failure) -> Value) throws(Failure) -> Value?
+    {
         guard let text = value(option) else { return nil }
         do throws(Failure) {
             return try parse(text)
@@ -77,7 +79,9 @@ struct Arguments {
         case "sidecar": configuration.metadataForm = .sidecar
         case let other?:
             throw Failure(
-                .configuration, "DISKCACHE_METADATA is \(other): it can be automatic or sidecar: set or unset it")
+                .configuration,
+                "DISKCACHE_METADATA is \(other): it can be automatic or sidecar: set or unset it"
+            )
         }
         return configuration
     }
@@ -117,6 +121,8 @@ struct Arguments {
     func requireCache() throws -> SharedCache {
         if let cache = try openExistingCache() { return cache }
         throw Failure(
-            .configuration, "use the cache \(try directory()): there is none: `diskcache put` makes one")
+            .configuration,
+            "use the cache \(try directory()): there is none: `diskcache put` makes one"
+        )
     }
 }

@@ -47,7 +47,8 @@ enum CollectCommand: Command {
         }
         let seconds = (clock.now - start).inSeconds
         try Output.print(
-            arguments.has("json") ? JSON.line(Description(report: report, seconds: seconds)) : text(report))
+            arguments.has("json") ? JSON.line(Description(report: report, seconds: seconds)) : text(report)
+        )
         return .done
     }
 

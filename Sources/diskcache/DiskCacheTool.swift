@@ -90,7 +90,8 @@ struct DiskCacheTool {
 
     private static var overview: String {
         let lines = commands.filter { !$0.isHidden }.map { command in
-            "  \(command.name)" + String(repeating: " ", count: max(1, 10 - command.name.count)) + command.summary + "\n"
+            "  \(command.name)" + String(repeating: " ", count: max(1, 10 - command.name.count))
+                + command.summary + "\n"
         }
         return """
             Usage: diskcache [--dir DIR] COMMAND [OPTION]…

@@ -3,7 +3,9 @@
 import DiskCache
 import FoundationEssentials
 
-/// An entry as `put`, `info` and `ls` write it in JSON. What does not apply is left out.
+/// An entry as `put`, `info` and `ls` write it in JSON.
+///
+/// What does not apply is left out.
 struct EntryDescription: Encodable {
     let key: String?
     let keyDigest: String

@@ -76,6 +76,7 @@ enum InfoCommand: Command {
     }
 
     private static func future(_ moment: Date, _ now: Date) -> String {
-        moment < now ? past(moment, now) : "\(moment.formatted(.iso8601)) (in \(Quantity.text(from: now, to: moment)))"
+        moment < now
+            ? past(moment, now) : "\(moment.formatted(.iso8601)) (in \(Quantity.text(from: now, to: moment)))"
     }
 }

@@ -62,9 +62,13 @@ enum PutCommand: Command {
                 throw .usage("put: --stale is for values that expire: give --ttl or --expires-at with it")
             }
             attributes = EntryAttributes(
-                staleFor: stale, entityTag: arguments.value("etag"),
-                lastModified: arguments.value("last-modified"), contentType: arguments.value("content-type"),
-                tags: arguments.all("tag"), metadata: try PutCommand.metadata(arguments.all("meta")))
+                staleFor: stale,
+                entityTag: arguments.value("etag"),
+                lastModified: arguments.value("last-modified"),
+                contentType: arguments.value("content-type"),
+                tags: arguments.all("tag"),
+                metadata: try PutCommand.metadata(arguments.all("meta"))
+            )
             isOnlyIfAbsent = arguments.has("if-absent")
         }
     }
@@ -83,17 +87,28 @@ enum PutCommand: Command {
 
     /// nil where there was a value already.
     private static func store(
-        _ input: borrowing FileDescriptor, _ key: String, _ order: Order, in cache: SharedCache
+        _ input: borrowing FileDescriptor,
+        _ key: String,
+        _ order: Order,
+        in cache: SharedCache
     ) throws -> CacheEntry? {
         guard order.isOnlyIfAbsent else {
             return try cache.put(
-                contentsOfDescriptor: input.rawValue, forKey: key, expires: order.expires,
-                onAccess: order.onAccess, attributes: order.attributes)
+                contentsOfDescriptor: input.rawValue,
+                forKey: key,
+                expires: order.expires,
+                onAccess: order.onAccess,
+                attributes: order.attributes
+            )
         }
         let data = try InputFile.contents(input)
         let isStored = try cache.putIfAbsent(
-            data, forKey: key, expires: order.expires, onAccess: order.onAccess,
-            attributes: order.attributes)
+            data,
+            forKey: key,
+            expires: order.expires,
+            onAccess: order.onAccess,
+            attributes: order.attributes
+        )
         // Also where it has expired at once, or was removed meanwhile: it was stored.
         return isStored ? try cache.entry(forKey: key, allowingStale: true) : nil
     }
@@ -117,7 +132,8 @@ enum InputFile {
             let isForbidden = error == .accessDenied || error == .notPermitted
             throw Failure(
                 isForbidden ? .permission : .inputOutput,
-                "read \(isStandard ? "standard input" : path ?? ""): \(error): name a file that can be read")
+                "read \(isStandard ? "standard input" : path ?? ""): \(error): name a file that can be read"
+            )
         }
     }
 

@@ -25,7 +25,9 @@ struct Table {
         return rows.map { Self.line($0, columns, widths: widths) }.joined()
     }
 
-    /// One line. Cells that are wider than their column push the rest to the right.
+    /// One line.
+    ///
+    /// Cells that are wider than their column push the rest to the right.
     static func line(_ cells: [String], _ columns: [Alignment], widths: [Int]) -> String {
         var line = ""
         for (index, cell) in cells.enumerated() {

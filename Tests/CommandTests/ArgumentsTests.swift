@@ -14,13 +14,17 @@ struct ArgumentsTests {
 
     /// As if the scanner had found these.
     static func arguments(
-        _ found: [(String, String?)] = [], operands: [String] = [], directory: String? = nil
+        _ found: [(String, String?)] = [],
+        operands: [String] = [],
+        directory: String? = nil
     ) -> Arguments {
         var scanned = ScannedOptions()
         scanned.operands = operands
         scanned.options = found.map { name, value in
             ScannedOptions.Found(
-                index: options.firstIndex { $0.specification.name == name } ?? 0, value: value)
+                index: options.firstIndex { $0.specification.name == name } ?? 0,
+                value: value
+            )
         }
         return Arguments(scanned, options: options, command: "test", directory: directory)
     }
@@ -77,13 +81,16 @@ struct CollectCommandTests {
         var rest = words[...]
         while let word = rest.popFirst() {
             let index = try #require(
-                CollectCommand.options.firstIndex { "--" + $0.specification.name == word })
+                CollectCommand.options.firstIndex { "--" + $0.specification.name == word }
+            )
             let takesValue = CollectCommand.options[index].placeholder != nil
             scanned.options.append(
-                ScannedOptions.Found(index: index, value: takesValue ? rest.popFirst() : nil))
+                ScannedOptions.Found(index: index, value: takesValue ? rest.popFirst() : nil)
+            )
         }
         return try CollectCommand.request(
-            Arguments(scanned, options: CollectCommand.options, command: "gc", directory: nil))
+            Arguments(scanned, options: CollectCommand.options, command: "gc", directory: nil)
+        )
     }
 
     @Test(arguments: ["--max-size", "--max-entries", "--max-age", "--max-idle"])
@@ -95,8 +102,17 @@ struct CollectCommandTests {
 
     @Test func `every option becomes a part of the request`() throws {
         let request = try Self.request(
-            "--max-size", "2G", "--max-entries", "7", "--max-age", "1d", "--max-idle", "1h", "--dry-run",
-            "--no-wait")
+            "--max-size",
+            "2G",
+            "--max-entries",
+            "7",
+            "--max-age",
+            "1d",
+            "--max-idle",
+            "1h",
+            "--dry-run",
+            "--no-wait"
+        )
         #expect(request.maximumSize == .gibibytes(2))
         #expect(request.maximumEntries == 7)
         #expect(request.maximumAge == .seconds(86400))

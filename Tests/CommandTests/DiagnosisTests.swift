@@ -9,19 +9,34 @@ struct DiagnosisTests {
     /// A directory that nothing is wrong with, after `change`.
     static func findings(_ change: (inout DirectoryFacts) -> Void = { _ in }) -> [Finding] {
         var facts = DirectoryFacts(
-            isWritable: true, hasAttributes: true, hasUnnamedFiles: true, isCurrent: true,
-            fileSystem: FileSystemKind(magic: 0xEF53), space: space(), owner: 1000, user: 1000,
-            permissions: 0o700, clockSkew: .milliseconds(-10))
+            isWritable: true,
+            hasAttributes: true,
+            hasUnnamedFiles: true,
+            isCurrent: true,
+            fileSystem: FileSystemKind(magic: 0xEF53),
+            space: space(),
+            owner: 1000,
+            user: 1000,
+            permissions: 0o700,
+            clockSkew: .milliseconds(-10)
+        )
         change(&facts)
         return facts.findings
     }
 
     static func space(
-        bytes: Int64 = 50, inodes: UInt64 = 50, totalInodes: UInt64 = 100, isReadOnly: Bool = false
+        bytes: Int64 = 50,
+        inodes: UInt64 = 50,
+        totalInodes: UInt64 = 100,
+        isReadOnly: Bool = false
     ) -> FileSystemSpace {
         FileSystemSpace(
-            totalBytes: 100, availableBytes: bytes, totalInodes: totalInodes, availableInodes: inodes,
-            isReadOnly: isReadOnly)
+            totalBytes: 100,
+            availableBytes: bytes,
+            totalInodes: totalInodes,
+            availableInodes: inodes,
+            isReadOnly: isReadOnly
+        )
     }
 
     /// What is not fine: subjects and levels.
@@ -70,7 +85,9 @@ struct DiagnosisTests {
 
     @Test func `a file system that is not known is named by its number`() {
         let findings = Self.findings { $0.fileSystem = FileSystemKind(magic: 0xABC) }
-        #expect(findings.contains { $0.subject == "file system" && $0.level == .fine && $0.state == "type 0xabc" })
+        #expect(
+            findings.contains { $0.subject == "file system" && $0.level == .fine && $0.state == "type 0xabc" }
+        )
     }
 
     @Test func `another owner is a risk`() {

@@ -8,7 +8,8 @@ import Testing
 
 struct QuantityTests {
     @Test(arguments: [
-        ("0", 0), ("512", 512), ("512B", 512), ("64K", 65536), ("64k", 65536), ("64KB", 65536), ("64KiB", 65536),
+        ("0", 0), ("512", 512), ("512B", 512), ("64K", 65536), ("64k", 65536), ("64KB", 65536),
+        ("64KiB", 65536),
         ("1.5M", 1_572_864), ("2G", 2_147_483_648), ("1T", 1_099_511_627_776), ("1P", 1_125_899_906_842_624),
     ])
     func `sizes are powers of 1024`(text: String, bytes: Int64) throws {
@@ -26,13 +27,16 @@ struct QuantityTests {
 
     @Test(arguments: [
         ("0", Duration.zero), ("90", .seconds(90)), ("90s", .seconds(90)), ("500ms", .milliseconds(500)),
-        ("15m", .seconds(900)), ("1.5h", .seconds(5400)), ("7d", .seconds(604_800)), ("2w", .seconds(1_209_600)),
+        ("15m", .seconds(900)), ("1.5h", .seconds(5400)), ("7d", .seconds(604_800)),
+        ("2w", .seconds(1_209_600)),
     ])
     func `spans have units`(text: String, span: Duration) throws {
         #expect(try Quantity.duration(text) == span)
     }
 
-    @Test(arguments: ["", "d", "-5", "-5d", "5 d", "5y", "soon", "1e9", "99999999999999999999d", "inf", "nan"])
+    @Test(arguments: [
+        "", "d", "-5", "-5d", "5 d", "5y", "soon", "1e9", "99999999999999999999d", "inf", "nan",
+    ])
     func `what is no span is refused as usage`(text: String) {
         #expect { try Quantity.duration(text) } throws: { ($0 as? Failure)?.status == .usage }
     }
@@ -44,7 +48,8 @@ struct QuantityTests {
 
     @Test(arguments: [
         (Duration.zero, "0s"), (.milliseconds(999), "0s"), (.seconds(59), "59s"), (.seconds(60), "1m"),
-        (.seconds(61), "1m 1s"), (.seconds(3600), "1h"), (.seconds(3661), "1h 1m"), (.seconds(90000), "1d 1h"),
+        (.seconds(61), "1m 1s"), (.seconds(3600), "1h"), (.seconds(3661), "1h 1m"),
+        (.seconds(90000), "1d 1h"),
         (.seconds(86401), "1d"), (.seconds(-61), "-1m 1s"),
     ])
     func `spans are written in their two leading units`(span: Duration, text: String) {

@@ -24,7 +24,8 @@ struct OptionScannerTests {
 
     @Test(arguments: [
         (["-a"], ["all"]), (["--all"], ["all"]), (["-ab"], ["all", "brief"]), (["-o", "f"], ["output=f"]),
-        (["-of"], ["output=f"]), (["-abof"], ["all", "brief", "output=f"]), (["--output", "f"], ["output=f"]),
+        (["-of"], ["output=f"]), (["-abof"], ["all", "brief", "output=f"]),
+        (["--output", "f"], ["output=f"]),
         (["--output=f"], ["output=f"]), (["--output="], ["output="]), (["--out=f"], ["output=f"]),
         (["--older-than", "-1"], ["older-than=-1"]), (["-o", "--all"], ["output=--all"]),
         (["-o", "a", "-o", "b"], ["output=a", "output=b"]),
@@ -58,7 +59,8 @@ struct OptionScannerTests {
     }
 
     @Test(arguments: [
-        (["--nothing"], OptionError.unknown("--nothing")), (["-x"], .unknown("-x")), (["-ax"], .unknown("-x")),
+        (["--nothing"], OptionError.unknown("--nothing")), (["-x"], .unknown("-x")),
+        (["-ax"], .unknown("-x")),
         (["--o=f"], .unknown("--o=f")), (["-o"], .missingValue("-o")),
         (["--output"], .missingValue("--output")), (["-ao"], .missingValue("-o")),
         (["--all=1"], .unexpectedValue("--all")),

@@ -8,8 +8,9 @@ public struct Tool: Sendable {
     public struct Run: Sendable {
         /// The exit status; a signal that ended the process counts as 128 and its number, as in a shell.
         public let status: Int32
-        /// Standard output and standard error.
+        /// Standard output.
         public let outputData: Data
+        /// Standard error.
         public let errorData: Data
 
         /// Standard output as text.
@@ -45,7 +46,9 @@ public struct Tool: Sendable {
 
     /// Runs `diskcache` with `arguments` on the directory, which the environment names.
     public func run(
-        _ arguments: String..., input: Data = Data(), environment: [String: String] = [:]
+        _ arguments: String...,
+        input: Data = Data(),
+        environment: [String: String] = [:]
     ) throws -> Run {
         try execute(Self.path, arguments, input: input, environment: environment)
     }
@@ -66,7 +69,10 @@ public struct Tool: Sendable {
     }
 
     private func execute(
-        _ program: String, _ arguments: [String], input: Data, environment: [String: String]
+        _ program: String,
+        _ arguments: [String],
+        input: Data,
+        environment: [String: String]
     ) throws -> Run {
         let id = UUID().uuidString
         let files = ["in", "out", "err"].map { path("\(id).\($0)") }
@@ -87,7 +93,8 @@ public struct Tool: Sendable {
         return Run(
             status: process.terminationStatus + (isSignal ? 128 : 0),
             outputData: try Data(contentsOf: URL(fileURLWithPath: files[1])),
-            errorData: try Data(contentsOf: URL(fileURLWithPath: files[2])))
+            errorData: try Data(contentsOf: URL(fileURLWithPath: files[2]))
+        )
     }
 
     /// The tests' own, less what would lead the command elsewhere.
