@@ -166,6 +166,19 @@ struct CommandFailureTests {
         #expect(!FileManager.default.fileExists(atPath: tool.directory))
     }
 
+    @Test func `no file can get the number of closed output`() throws {
+        // Stopped at the opening of a pipe that nobody writes to; looked at until it is there.
+        let run = try tool.shell(
+            """
+            mkfifo "$HOME/pipe"; "$TOOL" put k "$HOME/pipe" >&- 2>&- & for ((try = 0; try < 1000; try++)); do
+                links="$(readlink /proc/$!/fd/1) $(readlink /proc/$!/fd/2)"
+                [ "$links" = "/dev/null /dev/null" ] && break; sleep 0.005
+            done; : > "$HOME/pipe"; wait; echo "$links"
+            """
+        )
+        #expect(run.output == "/dev/null /dev/null\n")
+    }
+
     @Test(arguments: ["get k", "ls", "ls --json", "info k", "gc", "stats", "--help"])
     func `output that can't be written is an error`(words: String) throws {
         #expect(try tool.run("put", "k", input: Data("x".utf8)).status == 0)

@@ -55,6 +55,12 @@ struct CommandReportTests {
         #expect(try tool.run("ls", "--sort", order, "--limit", "2").lines == Array(keys.prefix(2)))
     }
 
+    @Test func `a limit cuts the list, in whatever order it is`() throws {
+        for key in ["a", "b", "c"] { try cache.put("x", forKey: key) }
+        #expect(try tool.run("ls", "--limit", "2").lines.count == 2)
+        #expect(try tool.run("ls", "--limit", "0").outputData.isEmpty)
+    }
+
     @Test func `ls writes JSON an object a line`() throws {
         for key in ["a", "b\n"] { try cache.put("xyz", forKey: key, expires: .days(1)) }
         let objects = try tool.run("ls", "--json").lines.map {
@@ -149,9 +155,8 @@ struct CommandReportTests {
         #expect(found.status == 65)
         #expect(try json(found)["corruptObjects"] as? [String] == [digest])
         #expect(try tool.run("verify", "--repair").status == 65)
-        #expect(try tool.run("get", "k").status == 1)
-        #expect(try tool.run("verify", "--repair").status == 65 || tool.run("verify").status == 0)
         #expect(try tool.run("verify").status == 0)
+        #expect(try tool.run("get", "k").status == 1)
         #expect(try tool.run("get", "l").output == "fine")
     }
 
