@@ -58,7 +58,9 @@ struct Arguments {
     func directory() throws(Failure) -> String {
         if let given = value("dir") ?? globalDirectory ?? CurrentProcess.environment("DISKCACHE_DIR") {
             if given.isEmpty { throw Failure.usage("the cache directory is empty: give --dir DIR") }
-            return given
+            // Without slashes at the end, as paths below it are shown; the root keeps its own.
+            let trimmed = given.prefix(through: given.lastIndex { $0 != "/" } ?? given.startIndex)
+            return String(trimmed)
         }
         // The specification wants relative paths in XDG_CACHE_HOME ignored.
         if let base = CurrentProcess.environment("XDG_CACHE_HOME"), base.hasPrefix("/") {

@@ -92,8 +92,8 @@ enum CollectCommand: Command {
             \(Quantity.count(report.entries.count, "key")), \(Quantity.count(report.objects.count, "value")), \
             \(Quantity.text(bytes: report.entries.bytes + report.objects.bytes))
             """
-        return (report.removed.isEmpty ? "nothing to do: \(left)\n" : table(report) + "left: \(left)\n")
-            + notes(report)
+        if report.removed.isEmpty { return "nothing to do: \(left)\n" + notes(report) }
+        return table(report) + "\(report.isDryRun ? "would be left" : "left"): \(left)\n" + notes(report)
     }
 
     private static func table(_ report: GCReport) -> String {

@@ -27,6 +27,7 @@ enum GetCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         try arguments.expectOperands(1...1, "KEY")
         let key = try arguments.key()
+        if arguments.value("output") == "" { throw Failure.usage("get: --output names no file: give FILE") }
         guard let cache = try arguments.openExistingCache() else { return .miss }
         let isStaleWanted = arguments.has("stale")
         if let path = arguments.value("output"), path != "-" {

@@ -68,6 +68,11 @@ struct ArgumentsTests {
         #expect(try Self.arguments(directory: "/b").directory() == "/b")
     }
 
+    @Test(arguments: [("a/", "a"), ("/a/b//", "/a/b"), ("/", "/"), ("//", "/"), ("a", "a")])
+    func `slashes at the end of the directory are left out`(given: String, directory: String) throws {
+        #expect(try Self.arguments(directory: given).directory() == directory)
+    }
+
     @Test func `an empty directory is refused`() {
         #expect(throws: Failure.self) { try Self.arguments(directory: "").directory() }
     }
