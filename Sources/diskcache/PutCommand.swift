@@ -119,7 +119,7 @@ enum InputFile {
     /// Opens a file of the user's, standard input for none or "-".
     static func open(_ path: String?) throws(Failure) -> FileDescriptor {
         let isStandard = path == nil || path == "-"
-        if path == "" { throw .usage("put: the name of the file is empty: give FILE, or - for standard input") }
+        if path == "" { throw .usage("put: FILE has an empty name: give another, or - for standard input") }
         do throws(Errno) {
             let file =
                 isStandard
