@@ -64,7 +64,7 @@ package final class EntryStore: Sendable {
             if directory.capabilities.attributes, let value = try attribute(of: file) { return value }
             return try file.readToEnd(limit: RecordCodec.maximumSize) ?? []
         } catch {
-            if error == .isDirectory || error == .tooManyLinks { return [] }
+            if error.tellsOfNoFile { return [] }
             throw error
         }
     }

@@ -32,24 +32,33 @@ package final class ObjectStore: Sendable {
 
     /// Reads and checks an object: `openat2`, `read`, `close`; one call where it is missing.
     func read(_ content: Content) throws(StoreError) -> ReadResult {
-        let data = try describing("read an object", self.path(of: content.digest)) { () throws(Errno) in
-            try ifExists { () throws(Errno) in
-                try directory.objects.open(StoreLayout.path(of: content.digest), .readOnly)
-                    .readExactly(content.length)
-            }
+        do throws(Errno) {
+            let data = try openFile(content.digest).readExactly(content.length)
+            guard let data, CRC32C.checksum(data.span) == content.checksum else { return .corrupt }
+            return .valid(data)
+        } catch {
+            if error == .noEntry { return .missing }
+            if error.tellsOfNoFile { return .corrupt }
+            throw StoreError(errno: error, "read an object", path: path(of: content.digest))
         }
-        guard let data else { return .missing }
-        guard let data, CRC32C.checksum(data.span) == content.checksum else { return .corrupt }
-        return .valid(data)
     }
 
-    /// Opens an object without checking it; nil where it is missing.
+    /// Opens an object without checking it; nil where it is missing, or something other than a file has its
+    /// name.
     package func open(_ digest: Digest) throws(StoreError) -> FileDescriptor? {
-        try describing("open an object", self.path(of: digest)) { () throws(Errno) in
-            try ifExists { () throws(Errno) in
-                try directory.objects.open(StoreLayout.path(of: digest), .readOnly)
-            }
+        do throws(Errno) {
+            let file = try openFile(digest)
+            if try file.status().kind != .regular { return nil }
+            return file
+        } catch {
+            if error == .noEntry || error.tellsOfNoFile { return nil }
+            throw StoreError(errno: error, "open an object", path: path(of: digest))
         }
+    }
+
+    /// Never waits, not even for the other end of a pipe that somebody has put there.
+    private func openFile(_ digest: Digest) throws(Errno) -> FileDescriptor {
+        try directory.objects.open(StoreLayout.path(of: digest), [.readOnly, .nonBlocking])
     }
 
     func status(of digest: Digest) throws(StoreError) -> FileStatus? {
@@ -229,5 +238,12 @@ extension Directory {
             try makeDirectoryIfMissing(StoreLayout.shard(of: digest), mode: FileMode.directory)
             return try body()
         }
+    }
+}
+
+extension Errno {
+    /// What opening or reading says of a symbolic link, a directory or a socket.
+    var tellsOfNoFile: Bool {
+        self == .tooManyLinks || self == .isDirectory || self == .noDeviceOrAddress
     }
 }

@@ -58,13 +58,15 @@ extension Store {
         }
     }
 
-    private enum Outcome<Value: ~Copyable>: ~Copyable {
+    /// How a look at the object that a record names ended.
+    enum Outcome<Value: ~Copyable>: ~Copyable {
         case found(Value)
         case missing
         case corrupt
     }
 
-    private func find<Value: ~Copyable>(
+    /// Reads the record and then, by `read`, its object; where that is gone, the record once more.
+    func find<Value: ~Copyable>(
         _ key: Digest,
         _ now: Timestamp,
         _ allowingStale: Bool,
@@ -141,7 +143,7 @@ extension Store {
 
     /// Content by its digest, checked against it; nil where it is missing or damaged.
     ///
-    /// `openat2`, `fstat`, `read`, `close`.
+    /// `openat2`, `fstat` twice, `read`, `close`.
     package func data(for digest: Digest) throws(StoreError) -> Data? {
         guard let file = try objects.open(digest) else { return nil }
         let data = try describing("read an object", objects.path(of: digest)) { () throws(Errno) in

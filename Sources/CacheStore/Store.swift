@@ -12,6 +12,9 @@ package struct StoreOptions: Sendable {
     /// How old an access time on disk may be before a hit renews it.
     package var accessGranularity: Duration = Store.defaultAccessGranularity
 
+    /// What to take for what the file system can do, instead of finding out: for tests of what falls back.
+    package var assumedCapabilities: Capabilities?
+
     package init() {}
 }
 
@@ -45,7 +48,7 @@ package final class Store: Sendable {
 
     /// Opens the cache at `path`, creating it where there is nothing.
     package init(at path: String, options: StoreOptions = StoreOptions()) throws(StoreError) {
-        directory = try StoreDirectory(opening: path)
+        directory = try StoreDirectory(opening: path, assuming: options.assumedCapabilities)
         objects = ObjectStore(in: directory, isDurable: options.isDurable)
         entries = EntryStore(in: directory, form: options.recordForm, isDurable: options.isDurable)
         objectStripes = Stripes(.object, in: directory)

@@ -38,7 +38,7 @@ package final class StoreDirectory: Sendable {
     ///
     /// - Throws: ``StoreError/Code/notACache`` for a directory that holds anything else,
     ///   ``StoreError/Code/newerFormat``, and what the file system says.
-    package init(opening path: String) throws(StoreError) {
+    package init(opening path: String, assuming assumed: Capabilities? = nil) throws(StoreError) {
         self.path = path
         let setup = StoreSetup(path: path)
         root = try setup.openRoot()
@@ -46,7 +46,9 @@ package final class StoreDirectory: Sendable {
         objects = try setup.openPart(StoreLayout.objects, of: root)
         entries = try setup.openPart(StoreLayout.entries, of: root)
         locks = try setup.openPart(StoreLayout.locks, of: root)
-        (capabilities, isWritable) = try setup.probe(locks)
+        let found = try setup.probe(locks)
+        capabilities = assumed ?? found.capabilities
+        isWritable = found.isWritable
     }
 
     /// Whether the path still leads to this directory, and not to nothing or another one.

@@ -33,6 +33,20 @@ package enum StoreLayout {
     /// inodes of 256 bytes.
     static let recordAttribute: StaticString = "user.dc"
 
+    /// The names of all lock files that stay.
+    static var lockNames: [RelativePath] {
+        [janitorLock]
+            + Stripes.Kind.allCases.flatMap { kind in
+                (0..<stripeCount).map { lockName(kind, $0) }
+            }
+    }
+
+    /// The name of a stripe's lock file: `object-00` to `entry-3f`.
+    static func lockName(_ kind: Stripes.Kind, _ stripe: Int) -> RelativePath {
+        let digits = String(stripe, radix: 16)
+        return RelativePath("\(kind.rawValue)-\(digits.count < 2 ? "0" : "")\(digits)")
+    }
+
     /// Stripes of each kind; chosen by the leading 6 bits of a digest.
     package static let stripeCount = 64
 

@@ -95,7 +95,10 @@ struct StoreSetup {
     /// Refuses a directory that holds anything of somebody else's: nothing of theirs must be mixed with a
     /// cache, which deletes files for a living.
     private func checkOwnership(of root: borrowing Directory) throws(StoreError) {
-        let names = try describing("list", path) { () throws(Errno) in try root.names() }
+        // A fresh ext4 of its own has lost+found in its root, which is nobody's.
+        let names = try describing("list", path) { () throws(Errno) in
+            try root.names().filter { $0 != "lost+found" }
+        }
         if names.isEmpty { return }
         // What another process, alive or killed, has begun: it made `locks` first, and the rest only
         // after `locks/format`.
@@ -119,9 +122,20 @@ struct StoreSetup {
         try makePart(StoreLayout.objects, in: root)
         try makePart(StoreLayout.entries, in: root)
         try makePart(StoreLayout.temporaries, in: root)
+        try makeLocks(in: root)
         try write(StoreLayout.readmeText, to: StoreLayout.readme, in: root)
         try write(StoreLayout.cacheDirectoryTagText, to: StoreLayout.cacheDirectoryTag, in: root)
         try write("diskcache \(StoreLayout.formatVersion)\n", to: StoreLayout.format, in: root)
+    }
+
+    /// Makes all lock files at once: on a full file system, when a sweep is needed most, none could be made.
+    private func makeLocks(in root: borrowing Directory) throws(StoreError) {
+        try describing("create", "\(path)/\(StoreLayout.locks)") { () throws(Errno) in
+            let locks = try root.openDirectory(StoreLayout.locks)
+            for name in StoreLayout.lockNames {
+                try locks.open(name, [.readWrite, .create], mode: FileMode.file).close()
+            }
+        }
     }
 
     /// Writes one of the small files whole or not at all: under another name first.
@@ -144,7 +158,9 @@ struct StoreSetup {
     }
 
     /// Finds out on a file without a name what the file system can do, and whether it can be written.
-    func probe(_ locks: borrowing Directory) throws(StoreError) -> (Capabilities, isWritable: Bool) {
+    func probe(_ locks: borrowing Directory) throws(StoreError) -> (
+        capabilities: Capabilities, isWritable: Bool
+    ) {
         do throws(Errno) {
             let file = try locks.open(".", [.readWrite, .temporary], mode: FileMode.file)
             let attributes = try hasAttributes(file)
@@ -168,7 +184,7 @@ struct StoreSetup {
     /// The same where there are no such files, on the lock file of the set-up.
     private func probeNamed(
         _ locks: borrowing Directory
-    ) throws(StoreError) -> (Capabilities, isWritable: Bool) {
+    ) throws(StoreError) -> (capabilities: Capabilities, isWritable: Bool) {
         try describing("probe the file system", path) { () throws(Errno) in
             let file = try locks.open(StoreLayout.formatLock, [.readWrite, .create], mode: FileMode.file)
             return (Capabilities(attributes: try hasAttributes(file), unnamedFiles: false), true)

@@ -5,10 +5,10 @@ import Platform
 /// The 64 locks of one kind, `object-00…3f` or `entry-00…3f`, each for the digests that share 6 leading bits.
 ///
 /// Order between the kinds: object before entry; two stripes of one kind are never held together. Their
-/// files are created when first used and never unlinked: a lock file that is replaced has two holders.
+/// files are created with the cache and never unlinked: a lock file that is replaced has two holders.
 package final class Stripes: Sendable {
     /// What a stripe guards, and the beginning of its file's name.
-    package enum Kind: String, Sendable {
+    package enum Kind: String, CaseIterable, Sendable {
         case object, entry
     }
 
@@ -67,28 +67,24 @@ package final class Stripes: Sendable {
     }
 
     private func lock(of stripe: Int) throws(StoreError) -> FileLock {
-        try locks[stripe].value.withLock { (lock) throws(StoreError) in
-            if let lock { return lock }
-            let opened = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
-                FileLock(
-                    owning: try directory.locks.open(
-                        name(of: stripe),
-                        [.readWrite, .create],
-                        mode: FileMode.file
-                    )
+        if let lock = locks[stripe].value.withLock({ $0 }) { return lock }
+        let opened = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
+            FileLock(
+                owning: try directory.locks.open(
+                    StoreLayout.lockName(kind, stripe),
+                    [.readWrite, .create],
+                    mode: FileMode.file
                 )
-            }
-            lock = opened
-            return opened
+            )
+        }
+        // Two of one process would exclude each other: where another thread was first, its one counts.
+        return locks[stripe].value.withLock { lock in
+            if lock == nil { lock = opened }
+            return lock ?? opened
         }
     }
 
-    private func name(of stripe: Int) -> RelativePath {
-        let digits = String(stripe, radix: 16)
-        return RelativePath("\(kind.rawValue)-\(digits.count < 2 ? "0" : "")\(digits)")
-    }
-
     private func path(of stripe: Int) -> String {
-        "\(directory.path)/\(StoreLayout.locks)/\(name(of: stripe))"
+        "\(directory.path)/\(StoreLayout.locks)/\(StoreLayout.lockName(kind, stripe))"
     }
 }

@@ -2,65 +2,6 @@
 
 package import Platform
 
-/// What one sweep is to do.
-package struct SweepRequest: Sendable {
-    package var limits = SweepLimits()
-    /// Only entries past their expiration, with the objects that this sets free, and leftovers in `tmp`.
-    package var expiredOnly = false
-    /// Decide everything and delete nothing.
-    package var isDryRun = false
-    /// How long to wait while another process sweeps; zero: not at all.
-    package var patience: Duration = .seconds(60)
-
-    package init() {}
-}
-
-/// How many of a kind, and the bytes on disk that they take.
-package struct SweepTally: Sendable, Equatable {
-    package var count = 0
-    package var bytes: Int64 = 0
-
-    package init() {}
-
-    mutating func add(_ size: Int64) {
-        count += 1
-        bytes += size
-    }
-}
-
-/// What a sweep did, or in a dry run would have done.
-package struct SweepReport: Sendable {
-    /// Entries removed, and orphans and temporaries deleted, by reason.
-    ///
-    /// The bytes of an entry include its object's where no other entry shares that.
-    package var removed: [SweepReason: SweepTally] = [:]
-    /// What is left: entries with their own bytes, objects with theirs.
-    package var entries = SweepTally()
-    package var objects = SweepTally()
-    /// Entries and objects that somebody used or changed while they were about to go: they stay.
-    package var spared = 0
-    /// Stripes whose lock was not to be had, because a holder is stopped: what they guard was left alone.
-    package var skippedStripes: [String] = []
-    package var unrecognised: [UnrecognisedFile] = []
-
-    package init() {}
-}
-
-/// How far a sweep or a verification is.
-package struct SweepProgress: Sendable {
-    /// What is being done.
-    package enum Phase: String, Sendable {
-        case waiting = "waiting for other writers"
-        case scanning = "scanning"
-        case deleting = "deleting"
-        case verifying = "verifying"
-    }
-
-    package let phase: Phase
-    package let done: Int
-    package let total: Int
-}
-
 /// One sweep: mark by reading all entries, plan, delete.
 ///
 /// Safe beside any number of readers, writers and other sweeps; a kill at any instant leaves the rest to

@@ -24,6 +24,7 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
     package static let accessDenied = Errno(rawValue: EACCES)
     package static let notPermitted = Errno(rawValue: EPERM)
     package static let readOnlyFileSystem = Errno(rawValue: EROFS)
+    package static let noDeviceOrAddress = Errno(rawValue: ENXIO)
     package static let noSpace = Errno(rawValue: ENOSPC)
     package static let quotaExceeded = Errno(rawValue: EDQUOT)
     package static let fileTooLarge = Errno(rawValue: EFBIG)

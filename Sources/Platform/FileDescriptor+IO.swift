@@ -25,8 +25,11 @@ extension FileDescriptor {
     /// C: `read`.
     ///
     /// One `read` for a file of the right size: it asks for a byte more than expected, so that a file
-    /// that is too long is noticed without a further call. The bytes are not copied again.
+    /// that is too long is noticed without a further call. The bytes are not copied again. From 1 MiB on,
+    /// where a call more does not count, the size is looked at before memory is asked for: a damaged
+    /// record may promise any length.
     package func readExactly(_ count: Int) throws(Errno) -> Data? {
+        if count >= 1 << 20, try status().size != Int64(count) { return nil }
         guard count < Int.max, let memory = unsafe malloc(count + 1) else { throw .outOfMemory }
         let buffer = unsafe UnsafeMutableRawBufferPointer(start: memory, count: count + 1)
         do throws(Errno) {

@@ -13,20 +13,26 @@ final class StoreFixture: Sendable {
     let store: Store
     let path: String
 
-    init(_ form: RecordForm = .attribute, granularity: Duration = .zero) throws {
+    init(
+        _ form: RecordForm = .attribute,
+        granularity: Duration = .zero,
+        assuming capabilities: Capabilities? = nil
+    ) throws {
         directory = try TemporaryDirectory()
         path = directory.path + "/cache"
-        store = try Self.open(path, form, granularity)
+        store = try Self.open(path, form, granularity, capabilities)
     }
 
     static func open(
         _ path: String,
         _ form: RecordForm = .attribute,
-        _ granularity: Duration = .zero
+        _ granularity: Duration = .zero,
+        _ capabilities: Capabilities? = nil
     ) throws -> Store {
         var options = StoreOptions()
         options.recordForm = form
         options.accessGranularity = granularity
+        options.assumedCapabilities = capabilities
         return try Store(at: path, options: options)
     }
 

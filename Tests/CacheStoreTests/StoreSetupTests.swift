@@ -31,11 +31,12 @@ import Testing
         let path = directory.path + "/above/cache"
         _ = try Store(at: path)
         #expect(
-            directory.files() == [
-                "above/cache/CACHEDIR.TAG", "above/cache/README", "above/cache/format",
-                "above/cache/locks/format",
+            directory.files(below: "above/cache").filter { !$0.hasPrefix("locks/") } == [
+                "CACHEDIR.TAG", "README", "format",
             ]
         )
+        // All locks are there from the start: on a full file system none could be made.
+        #expect(directory.files(below: "above/cache/locks").count == 2 + 2 * 64)
         #expect(try String(contentsOfFile: path + "/format", encoding: .utf8) == "diskcache 1\n")
         let tag = try String(contentsOfFile: path + "/CACHEDIR.TAG", encoding: .utf8)
         #expect(tag.hasPrefix("Signature: 8a477f597d28d172789f06886806bc55\n"))

@@ -205,6 +205,35 @@ import Testing
         #expect(fixture.objects.count == 1)
         #expect(try fixture.sweep().removed[.orphan]?.count == 1)
     }
+
+    @Test func `what a skipped stripe guards stays also when its holder goes on during the sweep`() throws {
+        // He may publish an entry that the sweep has not seen.
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        try fixture.put("other", "other", expires: .now)
+        _ = try fixture.store.remove(Digest(ofKey: "key"))
+        let digest = Digest(of: Array("value".utf8).span)
+        let holder = try StoreFixture.open(fixture.path)
+        let isHeld = DispatchSemaphore(value: 0)
+        let mayGo = DispatchSemaphore(value: 0)
+        let hasGone = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            try? holder.objectStripes.withLock(.shared, of: digest) {
+                isHeld.signal()
+                mayGo.wait()
+            }
+            hasGone.signal()
+        }
+        isHeld.wait()
+        let report = try Sweep.run(SweepRequest(), on: fixture.store, now: .now) { progress in
+            guard progress.phase == .deleting, progress.done == 0 else { return }
+            mayGo.signal()
+            _ = hasGone.wait(timeout: .now() + 1)
+        }
+        #expect(report.skippedStripes.count == 1)
+        #expect(report.removed[.orphan] == nil)
+        #expect(FileManager.default.fileExists(atPath: fixture.objectPath("value")))
+    }
 }
 
 @Suite struct VerificationTests {

@@ -78,24 +78,27 @@ import Testing
         try first.lock(.shared, patience: .zero)
     }
 
-    @Test func `sharers that overlap without end do not keep an exclusive holder out`() throws {
+    @Test func `sharers that overlap without end do not keep another process out`() throws {
         let lock = try makeLock()
         let other = try makeLock()
-        let isDone = Atomic<Bool>(false)
-        let box = Box(isDone)
-        Thread.detachNewThread {
-            // Each thread always holds it while the other lets go: never free unless newcomers wait.
-            onThreads(4) { _ in
-                while !box.flag.load(ordering: .relaxed) {
-                    guard (try? lock.lock(.shared, patience: .seconds(10))) != nil else { return }
-                    usleep(200)
-                    lock.unlock(.shared)
-                }
-            }
-        }
-        try other.lock(.exclusive, patience: .seconds(10))
+        for _ in 0..<FileLock.sharersPerStay { try lock.lock(.shared, patience: .zero) }
+        // The next has to wait until all of them have let go, and the kernel's lock was free in between.
+        #expect(throws: Errno.timedOut) { try lock.lock(.shared, patience: .milliseconds(5)) }
+        for _ in 1..<FileLock.sharersPerStay { lock.unlock(.shared) }
+        #expect(throws: Errno.timedOut) { try lock.lock(.shared, patience: .milliseconds(5)) }
+        lock.unlock(.shared)
+        try other.lock(.exclusive, patience: .zero)
         other.unlock(.exclusive)
-        box.flag.store(true, ordering: .relaxed)
+        try lock.lock(.shared, patience: .zero)
+    }
+
+    @Test func `an exclusive holder that waits in this process comes before new sharers`() throws {
+        let lock = try makeLock()
+        try lock.lock(.shared, patience: .zero)
+        let wait = expectBlocks { try? lock.lock(.exclusive, patience: .seconds(10)) }
+        #expect(throws: Errno.timedOut) { try lock.lock(.shared, patience: .milliseconds(5)) }
+        lock.unlock(.shared)
+        wait()
     }
 
     @Test func `exclusive sections of many threads and descriptors never overlap`() throws {

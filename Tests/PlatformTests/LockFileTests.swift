@@ -25,21 +25,22 @@ import Testing
     }
 
     @Test func `a lock on a file that was unlinked meanwhile does not count`() throws {
-        let path = directory.path + "/lock"
         let holder = try LockFile.acquire("lock", in: handle, patience: .zero)
         let directoryPath = directory.path
+        let box = Locked<Bool?>.Box(nil)
         let wait = expectBlocks {
             guard let handle = try? Directory(opening: directoryPath),
                 let lock = try? LockFile.acquire("lock", in: handle, patience: .seconds(10))
             else { return }
-            // The file that it holds is the one that the path names now.
+            // The file that it holds must be the one that the path names now.
             let named = try? handle.status(of: "lock").identity
             let held = try? lock.descriptor.status().identity
-            #expect(named != nil && named == held)
+            box.value.withLock { $0 = named != nil && named == held }
             lock.release()
         }
-        try FileManager.default.removeItem(atPath: path)
+        try FileManager.default.removeItem(atPath: directory.path + "/lock")
         holder?.release()
         wait()
+        #expect(box.value.withLock { $0 } == true)
     }
 }
