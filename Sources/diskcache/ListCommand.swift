@@ -27,7 +27,7 @@ enum ListCommand: Command {
 
         JSON: one object a line, as in `diskcache info`, without the paths.
 
-        Exit status: 0 done, also where nothing is there; 64 usage; 74 a part could not be read;
+        Exit status: 0 done, also where nothing is there; 64 usage; 74 or 77 a part could not be read;
         78 there is no cache.
 
         Examples:
