@@ -65,7 +65,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CommandTests",
-            dependencies: ["diskcache", "TestSupport"],
+            dependencies: ["diskcache", "DiskCache", "Platform", "TestSupport"],
             swiftSettings: testSettings
         ),
         .testTarget(

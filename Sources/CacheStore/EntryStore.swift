@@ -104,9 +104,6 @@ package final class EntryStore: Sendable {
     ///
     /// One call to overwrite a record in an attribute, five for a new entry.
     func write(_ bytes: [UInt8], for key: Digest, accessed: Timestamp) throws(StoreError) {
-        guard bytes.count <= RecordCodec.maximumSize else {
-            throw StoreError(.invalidArgument, "store \(bytes.count) bytes of metadata", path: path(of: key))
-        }
         try describing("write an entry", self.path(of: key)) { () throws(Errno) in
             if form == .attribute, try writeAttribute(bytes, for: key, accessed) { return }
             try writeSidecar(bytes, for: key, accessed)

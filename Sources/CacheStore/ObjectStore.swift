@@ -135,7 +135,7 @@ package final class ObjectStore: Sendable {
     ) throws(StoreError) -> StagedCopy {
         let staged = try stage()
         let place = "\(directory.path)/\(StoreLayout.objects)"
-        let content = try describing("write an object", place) { () throws(Errno) in
+        let content = try describing("copy a file to", place) { () throws(Errno) in
             try staged.withFile { (file) throws(Errno) in
                 // Described is what was stored, also when the source changes meanwhile.
                 try file.copyAll(from: source)

@@ -174,4 +174,16 @@ extension Store {
         else { return Observation(stored: stored, value: nil) }
         return Observation(stored: stored, value: data)
     }
+
+    /// The entry of `key`, and whether a get would find a value, which is not read.
+    package func observePresence(
+        of key: Digest,
+        now: Timestamp
+    ) throws(StoreError) -> (stored: StoredEntry?, isPresent: Bool) {
+        guard let stored = try entries.read(key) else { return (nil, false) }
+        guard let record = stored.record, try freshness(of: record, key, now) == .fresh,
+            let object = try objects.status(of: record.content.digest)
+        else { return (stored, false) }
+        return (stored, object.size == Int64(record.content.length))
+    }
 }

@@ -35,17 +35,27 @@ extension Store {
 
     /// Stores a file's bytes, from its offset to its end.
     ///
-    /// `describe` makes the record of what arrived.
+    /// The content of `draft` is replaced by what turns out to be in the file.
     package func put(
         copying source: borrowing FileDescriptor,
         for key: Digest,
-        _ describe: (Content) -> Record
+        _ draft: Record
     ) throws(StoreError) -> Record {
+        try checkSize(of: draft, for: key)
         let staged = try objects.stage(copying: source)
-        let record = describe(staged.content)
+        var record = draft
+        record.content = staged.content
         _ = try publish(record, for: key, staged: staged.object, if: .none)
         counters.add(.put)
         return record
+    }
+
+    /// Refuses a record that is too long before anything is written for it.
+    private func checkSize(of record: Record, for key: Digest) throws(StoreError) {
+        let size = RecordCodec.encode(record, for: key).count
+        // A draft does not know the length of its content yet, which takes up to ten bytes.
+        guard size + 10 > RecordCodec.maximumSize else { return }
+        throw StoreError(.invalidArgument, "store \(size) bytes of metadata", path: directory.path)
     }
 
     /// Stores `bytes` only if the entry is still as `observed` (nil: absent).
@@ -82,13 +92,10 @@ extension Store {
         _ bytes: Span<UInt8>,
         if precondition: Precondition
     ) throws(StoreError) -> PublishOutcome {
-        while true {
-            let outcome = try publish(record, for: key, accessed: record.created, if: precondition)
-            if outcome != .objectMissing { return outcome }
-            let staged = try objects.stage(bytes)
-            let retried = try publish(record, for: key, staged: staged, if: precondition)
-            if retried != .objectMissing { return retried }
-        }
+        try checkSize(of: record, for: key)
+        let outcome = try publish(record, for: key, accessed: record.created, if: precondition)
+        if outcome != .objectMissing { return outcome }
+        return try publish(record, for: key, staged: objects.stage(bytes), if: precondition)
     }
 
     /// Publishes a record of an object that must exist already.

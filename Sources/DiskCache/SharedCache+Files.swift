@@ -70,11 +70,7 @@ extension SharedCache {
             if try source.status().kind == .directory { throw .isDirectory }
         }
         return try withStore { (store, _) throws(StoreError) in
-            let record = try store.put(copying: source, for: digest) { content in
-                var record = draft
-                record.content = content
-                return record
-            }
+            let record = try store.put(copying: source, for: digest, draft)
             return CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: present)
         }
     }

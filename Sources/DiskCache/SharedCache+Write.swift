@@ -70,8 +70,10 @@ extension SharedCache {
         let content = Content(of: data.span)
         var backoff = ConflictBackoff()
         while true {
-            let observed = try observe(digest)
-            if observed.value != nil { return false }
+            let observed = try withStore { (store, now) throws(StoreError) in
+                try store.observePresence(of: digest, now: now)
+            }
+            if observed.isPresent { return false }
             let record = try record(of: content, key: key, terms, now: now)
             let isStored = try withStore { (store, _) throws(StoreError) in
                 try store.put(data.span, for: digest, record, ifStill: observed.stored)
@@ -101,7 +103,9 @@ extension SharedCache {
         let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
         var backoff = ConflictBackoff()
         while true {
-            let observed = try observe(digest)
+            let observed = try withStore { (store, now) throws(StoreError) in
+                try store.observe(digest, now: now)
+            }
             let value = try transform(observed.value)
             if try replace(observed.stored, with: value, digest, key, terms) { return value }
             backoff.pause()
@@ -125,10 +129,6 @@ extension SharedCache {
         return try withStore { (store, _) throws(StoreError) in
             try store.put(value.span, for: digest, record, ifStill: observed)
         }
-    }
-
-    private func observe(_ key: Digest) throws(CacheError) -> Observation {
-        try withStore { (store, now) throws(StoreError) in try store.observe(key, now: now) }
     }
 
     /// Stores content under its own digest, so that it can be had by ``data(for:)`` as long as it has not

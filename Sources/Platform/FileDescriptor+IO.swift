@@ -75,6 +75,17 @@ extension FileDescriptor {
         return bytes.count <= limit ? bytes : nil
     }
 
+    /// The file from here to its end, however long; also of a pipe.
+    ///
+    /// C: `read`.
+    package func readToEnd() throws(Errno) -> Data {
+        var data = Data()
+        try forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in
+            unsafe chunk.withUnsafeBufferPointer { unsafe data.append($0) }
+        }
+        return data
+    }
+
     /// Hands the file's bytes from here to its end to `body`, a chunk at a time.
     ///
     /// C: `read`.

@@ -84,6 +84,20 @@ package struct FileSystemSpace: Sendable, Equatable {
     package let totalInodes: UInt64
     package let availableInodes: UInt64
     package let isReadOnly: Bool
+
+    package init(
+        totalBytes: Int64,
+        availableBytes: Int64,
+        totalInodes: UInt64,
+        availableInodes: UInt64,
+        isReadOnly: Bool
+    ) {
+        self.totalBytes = totalBytes
+        self.availableBytes = availableBytes
+        self.totalInodes = totalInodes
+        self.availableInodes = availableInodes
+        self.isReadOnly = isReadOnly
+    }
 }
 
 extension FileDescriptor {

@@ -40,6 +40,20 @@ package enum CurrentProcess {
         }
     }
 
+    /// Opens what is missing of the three standard descriptors, so that no file of the cache can get
+    /// their numbers and be taken for the output.
+    ///
+    /// Each is opened the wrong way round, so that using it still fails (EBADF), as if it were closed.
+    package static func occupyStandardDescriptors() {
+        for (descriptor, flags) in [
+            (STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY),
+        ]
+        where fcntl(descriptor, F_GETFD) == -1 {
+            // The lowest free number is this one. Where /dev/null can't be opened there is nothing to do.
+            _ = unsafe open("/dev/null", flags)
+        }
+    }
+
     /// Ends the process.
     ///
     /// C: `exit`.
@@ -51,4 +65,13 @@ package enum CurrentProcess {
     package static var identifier: Int32 { getpid() }
     /// C: `geteuid`.
     package static var effectiveUser: UInt32 { geteuid() }
+}
+
+extension FileDescriptor {
+    /// Whether it is open for reading.
+    ///
+    /// C: `fcntl(F_GETFL)`.
+    package func isReadable() throws(Errno) -> Bool {
+        try valueOrErrno { fcntl(rawValue, F_GETFL) } & O_ACCMODE != O_WRONLY
+    }
 }

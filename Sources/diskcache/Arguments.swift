@@ -13,7 +13,8 @@ struct Arguments {
     init(_ scanned: ScannedOptions, options: [Option], command: String, directory: String?) {
         operands = scanned.operands
         values = Dictionary(
-            grouping: scanned.options, by: { options[$0.index].specification.name }
+            grouping: scanned.options,
+            by: { options[$0.index].specification.name }
         ).mapValues { found in found.map { $0.value ?? "" } }
         self.command = command
         globalDirectory = directory
@@ -35,7 +36,8 @@ struct Arguments {
     }
 
     /// A value that `parse` understands; it says what is wrong with any other.
-    func value<Value>(_ option: String, as parse: (String) throws(Failure) -> Value) throws(Failure) -> Value? {
+    func value<Value>(_ option: String, as parse: (String) throws(Failure) -> Value) throws(Failure) -> Value?
+    {
         guard let text = value(option) else { return nil }
         do throws(Failure) {
             return try parse(text)
@@ -56,7 +58,9 @@ struct Arguments {
     func directory() throws(Failure) -> String {
         if let given = value("dir") ?? globalDirectory ?? CurrentProcess.environment("DISKCACHE_DIR") {
             if given.isEmpty { throw Failure.usage("the cache directory is empty: give --dir DIR") }
-            return given
+            // Without slashes at the end, as paths below it are shown; the root keeps its own.
+            let trimmed = given.prefix(through: given.lastIndex { $0 != "/" } ?? given.startIndex)
+            return String(trimmed)
         }
         // The specification wants relative paths in XDG_CACHE_HOME ignored.
         if let base = CurrentProcess.environment("XDG_CACHE_HOME"), base.hasPrefix("/") {
@@ -77,13 +81,50 @@ struct Arguments {
         case "sidecar": configuration.metadataForm = .sidecar
         case let other?:
             throw Failure(
-                .configuration, "DISKCACHE_METADATA is \(other): it can be automatic or sidecar: set or unset it")
+                .configuration,
+                "DISKCACHE_METADATA is \(other): it can be automatic or sidecar: set or unset it"
+            )
         }
         return configuration
+    }
+
+    /// The key that the command is about: its first operand.
+    func key() throws(Failure) -> String {
+        let key = operands.first ?? ""
+        try Self.check(key)
+        return key
+    }
+
+    /// Refuses what can't be a key before anything is opened or made for it.
+    static func check(_ key: String) throws(Failure) {
+        if key.isEmpty { throw .usage("the key is empty: it names nothing: give a key") }
     }
 
     /// The cache that the command is about, made where it is missing.
     func openCache() throws -> SharedCache {
         try SharedCache(at: directory(), configuration: configuration())
+    }
+
+    /// The cache that the command is about, nil where there is none: nothing, or an empty directory, which
+    /// then stays as it is.
+    func openExistingCache() throws -> SharedCache? {
+        let path = try directory()
+        let configuration = try configuration()
+        do throws(Errno) {
+            if try Directory(opening: path).names().isEmpty { return nil }
+        } catch {
+            if error == .noEntry { return nil }
+            // What else there is to say of it, opening it as a cache says.
+        }
+        return try SharedCache(at: path, configuration: configuration)
+    }
+
+    /// The cache that the command is about, which must exist.
+    func requireCache() throws -> SharedCache {
+        if let cache = try openExistingCache() { return cache }
+        throw Failure(
+            .configuration,
+            "use the cache \(try directory()): there is none: `diskcache put` makes one"
+        )
     }
 }

@@ -11,7 +11,10 @@ struct Option {
 
     init(_ name: String, _ letter: Character? = nil, _ placeholder: String? = nil, help: String) {
         specification = OptionSpecification(
-            name: name, letter: letter, argument: placeholder == nil ? .none : .required)
+            name: name,
+            letter: letter,
+            argument: placeholder == nil ? .none : .required
+        )
         self.placeholder = placeholder
         self.help = help
     }
@@ -74,7 +77,9 @@ extension Option {
         let letter = specification.letter.map { "-\($0), " } ?? "    "
         let head = "  \(letter)--\(specification.name)" + (placeholder.map { " \($0)" } ?? "")
         // Two columns, the second at 30; what is too long gets a line of its own.
-        let gap = head.count < 29 ? String(repeating: " ", count: 30 - head.count) : "\n" + String(repeating: " ", count: 30)
+        let gap =
+            head.count < 29
+            ? String(repeating: " ", count: 30 - head.count) : "\n" + String(repeating: " ", count: 30)
         return head + gap + help + "\n"
     }
 }

@@ -10,7 +10,11 @@ struct DiskCacheTool {
 
     /// In the order of the overview.
     static var commands: [any Command.Type] {
-        [BenchCommand.self, BenchWorkerCommand.self]
+        [
+            PutCommand.self, GetCommand.self, RemoveCommand.self, ClearCommand.self, TouchCommand.self,
+            ListCommand.self, InfoCommand.self, CollectCommand.self, StatsCommand.self, VerifyCommand.self,
+            DoctorCommand.self, BenchCommand.self, BenchWorkerCommand.self,
+        ]
     }
 
     private static let options = [
@@ -20,6 +24,7 @@ struct DiskCacheTool {
     ]
 
     static func main() {
+        CurrentProcess.occupyStandardDescriptors()
         CurrentProcess.exit(run(CurrentProcess.arguments).rawValue)
     }
 
@@ -34,9 +39,10 @@ struct DiskCacheTool {
         } catch let failure as Failure {
             return report(failure.message, failure.status)
         } catch let error as CacheError {
+            // Whoever read our output has gone: not worth a word, as with any filter.
+            if error.errno == Errno.brokenPipe.rawValue { return .inputOutput }
             return report(error.message, ExitStatus(error.code))
         } catch let error as Errno {
-            // Whoever read our output has gone: not worth a word, as with any filter.
             if error == .brokenPipe { return .inputOutput }
             return report("write the output: \(error): check where it goes", .inputOutput)
         } catch {
@@ -56,23 +62,26 @@ struct DiskCacheTool {
             try Terminal.write("diskcache \(version)\n", to: Terminal.standardOutput)
             return .done
         }
-        if globals.has("help") || scanned.operands.first == "help" {
+        if globals.has("help") || scanned.operands == ["help"] {
             try Terminal.write(overview, to: Terminal.standardOutput)
             return .done
         }
-        guard let name = scanned.operands.first else {
+        // "help put" is "put --help".
+        var words = scanned.operands
+        if words.first == "help" { words = [words[1], "--help"] }
+        guard let name = words.first else {
             throw Failure.usage("no command: see `diskcache --help`")
         }
         guard let command = commands.first(where: { $0.name == name }) else {
             throw Failure.usage("\(name) is no command: see `diskcache --help`")
         }
-        return try command.main(Array(scanned.operands.dropFirst()), directory: globals.value("dir"))
+        return try command.main(Array(words.dropFirst()), directory: globals.value("dir"))
     }
 
     private static func report(_ message: String, _ status: ExitStatus) -> ExitStatus {
         // Where even standard error is closed the exit status must do.
         do throws(Errno) {
-            try Terminal.write("diskcache: \(message)\n", to: Terminal.standardError)
+            try Terminal.write("diskcache: \(message.singleLine)\n", to: Terminal.standardError)
         } catch {
             return status
         }
@@ -81,7 +90,8 @@ struct DiskCacheTool {
 
     private static var overview: String {
         let lines = commands.filter { !$0.isHidden }.map { command in
-            "  \(command.name)" + String(repeating: " ", count: 10 - command.name.count) + command.summary + "\n"
+            "  \(command.name)" + String(repeating: " ", count: max(1, 10 - command.name.count))
+                + command.summary + "\n"
         }
         return """
             Usage: diskcache [--dir DIR] COMMAND [OPTION]…

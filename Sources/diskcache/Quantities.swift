@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DiskCache
+import FoundationEssentials
 
 /// Sizes and times as people write them.
 enum Quantity {
@@ -49,16 +50,27 @@ enum Quantity {
         return first + " \(rest / units[lead + 1].0)\(units[lead + 1].1)"
     }
 
+    /// The time from one moment to another.
+    static func text(from start: Date, to end: Date) -> String {
+        text(.seconds(end.timeIntervalSince(start)))
+    }
+
     /// "512 B", "4.0 KiB", "1.5 GiB".
     static func text(bytes: Int64) -> String {
         guard bytes >= 1024 else { return "\(bytes) B" }
         var value = Double(bytes)
         var unit = ""
-        for next in ["KiB", "MiB", "GiB", "TiB", "PiB"] where value >= 1024 {
+        // From 1023.95 on it would be rounded to 1024.0 of the smaller unit.
+        for next in ["KiB", "MiB", "GiB", "TiB", "PiB"] where value >= 1023.95 {
             value /= 1024
             unit = next
         }
         let tenths = Int((value * 10).rounded())
         return "\(tenths / 10).\(tenths % 10) \(unit)"
+    }
+
+    /// "1 key", "12 keys".
+    static func count(_ count: Int, _ noun: String) -> String {
+        "\(count) \(noun)\(count == 1 ? "" : "s")"
     }
 }

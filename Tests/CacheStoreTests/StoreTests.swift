@@ -76,6 +76,7 @@ import Testing
             ($0 as? StoreError)?.code == .invalidArgument
         }
         #expect(try fixture.get("key") == "old")
+        #expect(fixture.objects.count == 1)
     }
 
     @Test(arguments: RecordForm.both)
@@ -334,9 +335,7 @@ import Testing
         let path = fixture.directory.path + "/in"
         makeFile(path, "value")
         let source = try FileDescriptor(opening: path, .readOnly)
-        _ = try fixture.store.put(copying: source, for: Digest(ofKey: "key")) {
-            Record(content: $0, created: .now)
-        }
+        _ = try fixture.store.put(copying: source, for: Digest(ofKey: "key"), fixture.record(""))
         #expect(try fixture.get("key") == "value")
         try fixture.damage(fixture.objectPath("value"), Array("longer than that".utf8))
         try fixture.put("value", "other")

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DiskCache
-import FoundationEssentials
 import Platform
 
 /// `diskcache bench`: how fast the cache is here, with real processes and every byte checked.
@@ -53,45 +52,11 @@ struct BenchCommand: Command {
         _ arguments: Arguments
     ) throws -> ExitStatus {
         let cache = try SharedCache(at: directory.path, configuration: arguments.configuration())
-        let line = ProgressLine()
-        var bench = Bench(plan, on: cache, onProgress: line.show)
-        let result = Result { try bench.run() }
-        line.clear()
-        let found = try result.get()
-        let text = arguments.has("json") ? try json(found) : BenchTable.text(found)
-        try Terminal.write(text, to: Terminal.standardOutput)
-        return found.status
-    }
-
-    private static func json(_ result: BenchResult) throws -> String {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
-        return String(decoding: try encoder.encode(result), as: UTF8.self) + "\n"
-    }
-}
-
-/// One line on standard error that is written over and over; nothing where no person looks at it.
-final class ProgressLine {
-    private let isShown = Terminal.isInteractive(Terminal.standardError)
-    private var width = 0
-
-    func show(_ text: String) {
-        write("\r" + text + String(repeating: " ", count: max(0, width - text.count)))
-        width = text.count
-    }
-
-    func clear() {
-        if width > 0 { write("\r" + String(repeating: " ", count: width) + "\r") }
-        width = 0
-    }
-
-    private func write(_ text: String) {
-        guard isShown else { return }
-        do throws(Errno) {
-            try Terminal.write(text, to: Terminal.standardError)
-        } catch {
-            // A terminal that is gone: the result is what counts.
-            return
+        let found = try ProgressLine.during { line in
+            var bench = Bench(plan, on: cache, onProgress: { line.show($0) })
+            return try bench.run()
         }
+        try Output.print(arguments.has("json") ? JSON.line(found) : BenchTable.text(found))
+        return found.status
     }
 }

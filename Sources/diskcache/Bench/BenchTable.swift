@@ -33,14 +33,9 @@ struct BenchTable {
 
     /// Columns as wide as their widest cell; the first to the left, all others to the right.
     private static func table(_ rows: [[String]]) -> String {
-        let widths = (0..<heads.count).map { column in rows.map { $0[column].count }.max() ?? 0 }
-        return rows.map { row in
-            let cells = row.enumerated().map { column, cell in
-                let space = String(repeating: " ", count: widths[column] - cell.count)
-                return column == 0 ? cell + space : space + cell
-            }
-            return cells.joined(separator: "  ") + "\n"
-        }.joined()
+        let widths = heads.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        let columns = heads.indices.map { $0 == 0 ? Table.Alignment.left : .right }
+        return rows.map { Table.line($0, columns, widths: widths) }.joined()
     }
 
     private static func remarks(on row: BenchRow) -> String {

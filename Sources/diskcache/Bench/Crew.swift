@@ -92,6 +92,8 @@ struct Crew {
             collector.kill()
             while collector.state != .ended { try handle(collector) }
         }
+        // At a terminal it has ended the workers too, which must not look like a crash.
+        if let signal = Interruptions.next() { throw Interrupted(signal: signal) }
         return result
     }
 

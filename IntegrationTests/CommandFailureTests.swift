@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+/// Wrong words, wrong directories, wrong moments: one line, the right exit status, and nothing changed.
+struct CommandFailureTests {
+    let tool: Tool
+
+    init() throws {
+        tool = try Tool()
+    }
+
+    /// Checks that a run failed with this status and one line that begins as all do.
+    func expectFailure(_ run: Tool.Run, _ status: Int32, _ words: String = "") {
+        #expect(run.status == status, "\(run.error)")
+        #expect(run.outputData.isEmpty)
+        #expect(run.error.hasPrefix("diskcache: "), "\(run.error)")
+        #expect(run.error.hasSuffix("\n") && run.error.split(separator: "\n").count == 1, "\(run.error)")
+        #expect(words.isEmpty || run.error.contains(words), "\(run.error)")
+    }
+
+    // MARK: Words
+
+    @Test(arguments: [
+        [], ["nothing"], ["--nothing"], ["put"], ["put", ""], ["put", "a", "b", "c"], ["put", "k", "--ttl"],
+        ["put", "k", "--ttl", "-5"], ["put", "k", "--ttl", "soon"], ["put", "k", "--ttl", "1e999"],
+        ["put", "k", "--ttl", "99999999999999999999d"], ["put", "k", "--expires-at", "2030-02-30"],
+        ["put", "k", "--ttl", "1", "--expires-at", "2030-01-01"], ["put", "k", "--renew"],
+        ["put", "k", "--stale", "1h"], ["put", "k", "--meta", "x"], ["put", "k", "--meta", "=x"],
+        ["get"], ["get", ""], ["get", "a", "b"], ["get", "k", "-o", ""], ["put", "k", ""],
+        ["get", "k", "--json=1"], ["rm"], ["rm", "a", ""],
+        ["ls", "k"], ["ls", "--sort", "colour"], ["ls", "--reverse"], ["ls", "--limit", "-1"],
+        ["ls", "--json", "--long"], ["info"], ["touch", "k", "--renew"], ["gc", "k"],
+        ["gc", "--max-size", "big"], ["gc", "--max-age", "-1d"],
+        ["gc", "--expired-only", "--max-size", "1G"],
+        ["gc", "--max"], ["clear", "k"], ["-d", "", "ls"], ["ls", "-d"], ["help", "nothing"],
+    ])
+    func `wrong words are a usage error and make no directory`(words: [String]) throws {
+        expectFailure(try tool.run(words), 64)
+        #expect(!FileManager.default.fileExists(atPath: tool.directory))
+    }
+
+    @Test func `a word that is not UTF-8 is refused`() throws {
+        expectFailure(try tool.shell("\"$TOOL\" put $'a\\xff' </dev/null"), 64, "UTF-8")
+    }
+
+    @Test func `an error is one line, whatever is in the words`() throws {
+        expectFailure(try tool.run("put", "k", "--ttl", "a\nb\u{1B}c"), 64, "a\\nb\\x1bc")
+    }
+
+    @Test func `keys of any bytes and lengths are stored`() throws {
+        for key in [
+            "new\nline", " ", "-", "../../etc/passwd", "ü\u{308}", String(repeating: "k", count: 100_000),
+        ] {
+            #expect(try tool.run("put", "--", key, input: Data(key.utf8)).status == 0)
+            #expect(try tool.run("get", "--", key).output == key)
+        }
+        let long = String(repeating: "k", count: 1 << 20)
+        let cache = try SharedCache(at: tool.directory)
+        try cache.put("x", forKey: long)
+        #expect(try cache.get(long)?.data == Data("x".utf8))
+    }
+
+    // MARK: No cache there
+
+    @Test(arguments: [["get", "k"], ["info", "k"], ["rm", "k"], ["touch", "k"], ["rm", "--tag", "t"]])
+    func `without a cache every key is a miss`(words: [String]) throws {
+        let run = try tool.run(words)
+        #expect(run.status == 1 && run.outputData.isEmpty && run.errorData.isEmpty)
+        #expect(!FileManager.default.fileExists(atPath: tool.directory))
+    }
+
+    @Test(arguments: ["ls", "gc", "stats", "verify", "doctor", "clear"])
+    func `what reports on a cache says that there is none`(command: String) throws {
+        expectFailure(try tool.run(command), 78, "`diskcache put` makes one")
+        #expect(!FileManager.default.fileExists(atPath: tool.directory))
+    }
+
+    @Test(arguments: ["ls", "gc", "stats", "verify", "doctor", "clear"])
+    func `an empty directory is no cache either, and stays empty`(command: String) throws {
+        try FileManager.default.createDirectory(atPath: tool.directory, withIntermediateDirectories: true)
+        expectFailure(try tool.run(command), 78)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: tool.directory).isEmpty)
+    }
+
+    @Test func `put makes the directory and those above it`() throws {
+        let deep = tool.path("a/b/c")
+        #expect(try tool.run("put", "k", "-d", deep).status == 0)
+        #expect(try tool.run("--dir", deep, "get", "k").status == 0)
+    }
+
+    // MARK: Wrong directories
+
+    @Test(arguments: [["put", "k"], ["get", "k"], ["ls"], ["gc"]])
+    func `a directory that is a file is refused`(words: [String]) throws {
+        makeFile(tool.directory, "mine")
+        expectFailure(try tool.run(words), 73, "no directory")
+    }
+
+    @Test(arguments: [["put", "k"], ["get", "k"], ["clear", "--yes"], ["gc"], ["doctor"]])
+    func `a directory with other files is refused and left as it is`(words: [String]) throws {
+        try FileManager.default.createDirectory(atPath: tool.directory, withIntermediateDirectories: true)
+        makeFile(tool.directory + "/letter.txt", "mine")
+        expectFailure(try tool.run(words), 78, "nothing was changed")
+        #expect(try FileManager.default.contentsOfDirectory(atPath: tool.directory) == ["letter.txt"])
+    }
+
+    @Test(arguments: [["put", "k"], ["get", "k"], ["gc"], ["clear", "--yes"]])
+    func `a cache of a newer format is refused`(words: [String]) throws {
+        #expect(try tool.run("put", "k").status == 0)
+        try Data("diskcache 2\n".utf8).write(to: URL(fileURLWithPath: tool.directory + "/format"))
+        expectFailure(try tool.run(words), 78, "newer")
+        #expect(tool.files("entries").count == 1)
+    }
+
+    /// Runs the command as nobody.
+    func asNobody(_ words: String) throws -> Tool.Run {
+        try tool.shell("\(Self.nobody) \"$TOOL\" \(words) </dev/null")
+    }
+
+    static let nobody = "setpriv --reuid 65534 --regid 65534 --clear-groups"
+
+    /// Only root can become somebody else, who must be able to reach the command and its libraries then.
+    static let canBecomeNobody: Bool = {
+        do {
+            return try Tool().shell("\(nobody) \"$TOOL\" --version").status == 0
+        } catch {
+            return false
+        }
+    }()
+
+    @Test(.enabled(if: canBecomeNobody, "nobody can't run the command here"))
+    func `a directory that may not be read is a matter of permission`() throws {
+        #expect(try tool.run("put", "k").status == 0)
+        for words in ["put k", "get k", "ls", "gc", "doctor"] {
+            expectFailure(try asNobody(words), 77, "access")
+        }
+    }
+
+    @Test(.enabled(if: canBecomeNobody, "nobody can't run the command here"))
+    func `a directory that may only be read can be read`() throws {
+        #expect(try tool.run("put", "k", input: Data("x".utf8)).status == 0)
+        _ = try tool.shell("chmod -R a+rX \"$DISKCACHE_DIR\"")
+        #expect(try asNobody("get k").output == "x")
+        #expect(try asNobody("ls").output == "k\n")
+        #expect(try asNobody("stats").status == 0)
+        expectFailure(try asNobody("put k"), 77)
+        expectFailure(try asNobody("rm k"), 77)
+        expectFailure(try asNobody("gc"), 77)
+        let doctor = try asNobody("doctor")
+        #expect(doctor.status == 78 && doctor.output.contains("not writable by user 65534"))
+    }
+
+    // MARK: Wrong input and output
+
+    @Test func `a file that is not there is an input error and makes no directory`() throws {
+        expectFailure(try tool.run("put", "k", tool.path("missing")), 74, "missing")
+        expectFailure(try tool.run("put", "k", tool.path("")), 74, "directory")
+        #expect(!FileManager.default.fileExists(atPath: tool.directory))
+    }
+
+    @Test func `closed input is an error, not an empty value`() throws {
+        expectFailure(try tool.shell("\"$TOOL\" put k <&-"), 74, "standard input")
+        #expect(!FileManager.default.fileExists(atPath: tool.directory))
+    }
+
+    @Test func `no file can get the number of closed output`() throws {
+        // Stopped at the opening of a pipe that nobody writes to; looked at until it is there.
+        let run = try tool.shell(
+            """
+            mkfifo "$HOME/pipe"; "$TOOL" put k "$HOME/pipe" >&- 2>&- & for ((try = 0; try < 1000; try++)); do
+                links="$(readlink /proc/$!/fd/1) $(readlink /proc/$!/fd/2)"
+                [ "$links" = "/dev/null /dev/null" ] && break; sleep 0.005
+            done; : > "$HOME/pipe"; wait; echo "$links"
+            """
+        )
+        #expect(run.output == "/dev/null /dev/null\n")
+    }
+
+    @Test(arguments: ["get k", "ls", "ls --json", "info k", "gc", "stats", "--help"])
+    func `output that can't be written is an error`(words: String) throws {
+        #expect(try tool.run("put", "k", input: Data("x".utf8)).status == 0)
+        expectFailure(try tool.shell("\"$TOOL\" \(words) >/dev/full"), 74, "write the output")
+        expectFailure(try tool.shell("\"$TOOL\" \(words) >&-"), 74, "write the output")
+    }
+
+    @Test(arguments: ["", "trap '' PIPE; "])
+    func `a reader that leaves is not worth a word`(prefix: String) throws {
+        let bytes = Data(repeating: 7, count: 1 << 20)
+        #expect(try tool.run("put", "k", input: bytes).status == 0)
+        let run = try tool.shell(prefix + "\"$TOOL\" get k | head -c 1 >/dev/null; exit ${PIPESTATUS[0]}")
+        #expect(run.status != 0 && run.errorData.isEmpty)
+    }
+}

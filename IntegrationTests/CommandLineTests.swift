@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+/// The built command, as its users and their scripts meet it.
+struct CommandLineTests {
+    let tool: Tool
+
+    init() throws {
+        tool = try Tool()
+    }
+
+    func put(_ key: String, _ value: String, _ options: String...) throws {
+        let run = try tool.run(["put"] + options + ["--", key], input: Data(value.utf8))
+        try #require(run.status == 0, "\(run.error)")
+    }
+
+    // MARK: What is on disk
+
+    @Test func `a put makes one object whose name is its SHA-256`() throws {
+        try put("k", "hello\n")
+        let objects = tool.files("objects")
+        #expect(objects.count == 1)
+        let sum = try tool.shell("sha256sum < \"$DISKCACHE_DIR/objects/\(objects[0])\"").output.prefix(64)
+        #expect(objects[0] == "\(sum.prefix(2))/\(sum)")
+    }
+
+    @Test func `an entry's name is the SHA-256 of its key`() throws {
+        try put("user:1/thumb", "x")
+        let sum = try tool.shell("printf %s user:1/thumb | sha256sum").output.prefix(64)
+        #expect(tool.files("entries") == ["\(sum.prefix(2))/\(sum)"])
+    }
+
+    @Test func `the record is the attribute user.dc, and takes no block for a key of 16 bytes on ext4`()
+        throws
+    {
+        try put("0123456789abcdef", "x", "--ttl", "7d")
+        let entry = "\(tool.directory)/entries/\(try #require(tool.files("entries").first))"
+        let names = try tool.shell("python3 -c 'import os, sys; print(os.listxattr(sys.argv[1]))' '\(entry)'")
+        try #require(names.status == 0, "python3 is needed to look at attributes: \(names.error)")
+        guard try tool.shell("stat -f -c %T '\(entry)'").lines == ["ext2/ext3"] else { return }
+        #expect(names.output == "['user.dc']\n")
+        #expect(try tool.shell("stat -c '%b %s' '\(entry)'").output == "0 0\n")
+    }
+
+    @Test func `two keys with the same bytes share one object`() throws {
+        try put("a", "same")
+        try put("b", "same")
+        #expect(tool.files("entries").count == 2)
+        #expect(tool.files("objects").count == 1)
+    }
+
+    @Test func `after an overwrite gc removes the old object`() throws {
+        try put("k", "old")
+        let old = tool.files("objects")
+        try put("k", "new")
+        #expect(tool.files("objects").count == 2)
+        let gc = try tool.run("gc")
+        #expect(gc.status == 0)
+        #expect(gc.output.contains("no key"))
+        #expect(Set(tool.files("objects")).isDisjoint(with: old))
+        #expect(try tool.run("get", "k").output == "new")
+    }
+
+    // MARK: Expiration
+
+    @Test func `after its ttl a value is a miss, and gc reports it with its bytes`() throws {
+        try put("k", "hello", "--ttl", "1")
+        #expect(try tool.run("get", "k").status == 0)
+        Thread.sleep(forTimeInterval: 1.2)
+        let miss = try tool.run("get", "k")
+        #expect(miss.status == 1 && miss.outputData.isEmpty && miss.errorData.isEmpty)
+        let report = try json(tool.run("gc", "--json"))
+        let expired = try #require((report["removed"] as? [String: Any])?["expired"] as? [String: Any])
+        #expect(expired["count"] as? Int == 1)
+        #expect((expired["bytes"] as? Int ?? 0) > 0)
+        #expect(report["removedBytes"] as? Int == expired["bytes"] as? Int)
+        #expect(tool.files("objects").isEmpty && tool.files("entries").isEmpty)
+    }
+
+    @Test func `a moment of expiry is kept to the second, in whatever zone it was given`() throws {
+        try put("k", "x", "--expires-at", "2100-01-01T02:00:00+02:00")
+        #expect(try json(tool.run("info", "k", "--json"))["expires"] as? String == "2100-01-01T00:00:00.000Z")
+    }
+
+    @Test func `a ttl of a week is a week`() throws {
+        try put("k", "x", "--ttl", "7d")
+        let info = try json(tool.run("info", "k", "--json"))
+        let created = try date(info["created"])
+        #expect(try date(info["expires"]).timeIntervalSince(created) == 7 * 86400)
+    }
+
+    @Test func `a value that expired at once is given to who asks for stale ones`() throws {
+        try put("k", "x", "--ttl", "0", "--stale", "1h")
+        #expect(try tool.run("get", "k").status == 1)
+        #expect(try tool.run("info", "k").status == 1)
+        #expect(try tool.run("get", "k", "--stale").output == "x")
+        #expect(try tool.run("info", "k", "--stale").status == 0)
+    }
+
+    @Test func `touch gives another expiration and never takes it away`() throws {
+        try put("k", "x", "--ttl", "1h", "--tag", "t")
+        #expect(try tool.run("touch", "k", "--ttl", "never").status == 0)
+        let info = try json(tool.run("info", "k", "--json"))
+        #expect(info["expires"] == nil)
+        #expect(info["tags"] as? [String] == ["t"])
+        #expect(try tool.run("touch", "k").status == 0)
+        #expect(try tool.run("touch", "other").status == 1)
+    }
+
+    // MARK: Values
+
+    @Test func `a value of no bytes is a value`() throws {
+        try put("k", "")
+        let run = try tool.run("get", "k")
+        #expect(run.status == 0 && run.outputData.isEmpty)
+    }
+
+    @Test func `bytes come out as they went in`() throws {
+        let bytes = Data((0..<1_000_000).map { UInt8(truncatingIfNeeded: $0 &* 2_654_435_761 >> 7) })
+        #expect(try tool.run("put", "k", input: bytes).status == 0)
+        #expect(try tool.run("get", "k").outputData == bytes)
+        #expect(try tool.shell("\"$TOOL\" get k | cat").outputData == bytes)
+    }
+
+    @Test func `put reads a file and get writes one`() throws {
+        makeFile(tool.path("in"), "from a file")
+        #expect(try tool.run("put", "k", tool.path("in")).status == 0)
+        makeFile(tool.path("out"), "before")
+        #expect(try tool.run("get", "k", "-o", tool.path("out")).status == 0)
+        #expect(try String(contentsOfFile: tool.path("out"), encoding: .utf8) == "from a file")
+        #expect(try tool.run("get", "other", "-o", tool.path("out")).status == 1)
+        #expect(try String(contentsOfFile: tool.path("out"), encoding: .utf8) == "from a file")
+    }
+
+    @Test func `if-absent leaves alone what is there`() throws {
+        #expect(try tool.run("put", "k", "--if-absent", input: Data("1".utf8)).status == 0)
+        let second = try tool.run("put", "k", "--if-absent", "--json", input: Data("2".utf8))
+        #expect(second.status == 1 && second.outputData.isEmpty && second.errorData.isEmpty)
+        #expect(try tool.run("get", "k").output == "1")
+    }
+
+    @Test func `put reports what it stored`() throws {
+        let run = try tool.run(
+            "put",
+            "k",
+            "--json",
+            "--etag",
+            "\"e\"",
+            "--meta",
+            "a=b=c",
+            input: Data("hello".utf8)
+        )
+        let report = try json(run)
+        #expect(report["key"] as? String == "k")
+        #expect(report["size"] as? Int == 5)
+        #expect(report["digest"] as? String == ContentDigest(of: Data("hello".utf8)).description)
+        #expect(report["etag"] as? String == "\"e\"")
+        #expect(report["metadata"] as? [String: String] == ["a": "b=c"])
+        #expect(report["expires"] == nil)
+    }
+
+    // MARK: Removing
+
+    @Test func `rm removes what is there and says whether there was anything`() throws {
+        try put("a", "1")
+        #expect(try tool.run("rm", "a", "b").status == 0)
+        #expect(try tool.run("get", "a").status == 1)
+        #expect(try tool.run("rm", "a", "b").status == 1)
+    }
+
+    @Test func `rm by tag removes only what has the tag`() throws {
+        try put("a", "1", "--tag", "x", "--tag", "y")
+        try put("b", "2", "--tag", "y")
+        try put("c", "3")
+        #expect(try tool.run("rm", "--tag", "x", "--json").output == "{\"removed\":1}\n")
+        #expect(try tool.run("ls", "--sort", "key").lines == ["b", "c"])
+        #expect(try tool.run("rm", "--tag", "x").status == 1)
+    }
+
+    @Test func `clear empties the directory, if it may`() throws {
+        try put("a", "1")
+        let refused = try tool.run("clear")
+        #expect(refused.status == 64 && refused.error.contains("--yes"))
+        #expect(try tool.run("get", "a").status == 0)
+        #expect(try tool.run("clear", "--yes").output == "removed 1 key\n")
+        #expect(tool.files("objects").isEmpty && tool.files("entries").isEmpty)
+        #expect(try tool.run("clear", "--yes", "--json").output == "{\"removed\":0}\n")
+    }
+}
+
+/// The JSON object that a command printed.
+func json(_ run: Tool.Run) throws -> [String: Any] {
+    try #require(run.outputData.last == UInt8(ascii: "\n"), "\(run.error)")
+    return try #require(try JSONSerialization.jsonObject(with: run.outputData) as? [String: Any])
+}
+
+/// A time as the commands write it.
+func date(_ text: Any?) throws -> Date {
+    try Date(
+        #require(text as? String),
+        strategy: Date.ISO8601FormatStyle(includingFractionalSeconds: true)
+    )
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+/// Values go through the command in constant memory.
+struct CommandMemoryTests {
+    /// Ten times what may be used; with `DISKCACHE_SOAK` set, forty times.
+    static let size = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == nil ? 256 << 20 : 1 << 30
+
+    /// What the largest run may take, in KiB.
+    ///
+    /// The libraries alone take 12 MiB.
+    static let limit = 32 * 1024
+
+    static let canMeasure = FileManager.default.isExecutableFile(atPath: "/usr/bin/time")
+
+    let tool: Tool
+
+    init() throws {
+        tool = try Tool()
+    }
+
+    /// Runs a script and gives the peak of its `$TIMED` command in KiB.
+    func peak(_ script: String) throws -> Int {
+        let report = tool.path("peak")
+        let run = try tool.shell("set -e -o pipefail; TIMED='/usr/bin/time -f %M -o \(report)'; \(script)")
+        try #require(run.status == 0, "\(run.error)")
+        let text = try String(contentsOfFile: report, encoding: .utf8)
+        return try #require(Int(text.trimmingCharacters(in: .whitespacesAndNewlines)))
+    }
+
+    @Test(.enabled(if: canMeasure, "GNU time measures the memory"))
+    func `a large value takes no more memory than a small one`() throws {
+        let (original, copy) = (tool.path("original"), tool.path("copy"))
+        _ = try tool.shell("head -c \(Self.size) /dev/urandom > '\(original)'")
+        #expect(try peak("$TIMED \"$TOOL\" put file '\(original)'") < Self.limit)
+        #expect(try peak("cat '\(original)' | $TIMED \"$TOOL\" put pipe") < Self.limit)
+        #expect(try peak("$TIMED \"$TOOL\" get file -o '\(copy)'") < Self.limit)
+        #expect(try tool.shell("cmp '\(original)' '\(copy)'").status == 0)
+        #expect(try peak("$TIMED \"$TOOL\" get pipe | cmp - '\(original)'") < Self.limit)
+        #expect(try peak("$TIMED \"$TOOL\" verify") < Self.limit)
+    }
+
+    @Test(.enabled(if: canMeasure, "GNU time measures the memory"))
+    func `a long list takes no more memory than a short one`() throws {
+        let cache = try SharedCache(at: tool.directory)
+        let filler = String(repeating: "k", count: 900)
+        try cache.put("x", forKey: "k")
+        let short = try peak("$TIMED \"$TOOL\" ls > /dev/null")
+        // 8 MB of keys.
+        for number in 0..<9000 { try cache.put("x", forKey: "\(filler)\(number)") }
+        let long = try peak("$TIMED \"$TOOL\" ls > /dev/null")
+        #expect(long < short + 2048)
+        #expect(try tool.shell("\"$TOOL\" ls | wc -l").output == "9001\n")
+    }
+}

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+
+/// What kind of file system something is on, by its magic number, statfs(2).
+package struct FileSystemKind: Sendable, Equatable {
+    /// The number as the kernel gave it.
+    package let magic: Int64
+
+    package init(magic: Int64) {
+        self.magic = magic
+    }
+
+    /// The numbers of linux/magic.h and of the file systems' own sources, as far as caches meet them.
+    private static let known: [Int64: (name: String, isRemote: Bool)] = [
+        0x6969: ("NFS", true),
+        0x517B: ("SMB", true),
+        0xFF53_4D42: ("CIFS", true),
+        0xFE53_4D42: ("SMB2", true),
+        0x0102_1997: ("9p", true),
+        0x00C3_6400: ("Ceph", true),
+        0x5346_414F: ("AFS", true),
+        0x6B41_4653: ("kAFS", true),
+        0x7461_636F: ("OCFS2", true),
+        0x0116_1970: ("GFS2", true),
+        0x0BD0_0BD0: ("Lustre", true),
+        0x4750_4653: ("GPFS", true),
+        // Behind FUSE may be anything; what it promises is up to a program.
+        0x6573_5546: ("FUSE", true),
+        0xEF53: ("ext4", false),
+        0x5846_5342: ("XFS", false),
+        0x9123_683E: ("Btrfs", false),
+        0x0102_1994: ("tmpfs", false),
+        0x8584_58F6: ("ramfs", false),
+        0x794C_7630: ("overlayfs", false),
+        0x2FC1_2FC1: ("ZFS", false),
+        0xF2F5_2010: ("F2FS", false),
+        0xCA45_1A4E: ("bcachefs", false),
+        0x4D44: ("FAT", false),
+        0x2011_BAB0: ("exFAT", false),
+    ]
+
+    /// "ext4", or the number of one that is not known here.
+    package var name: String {
+        Self.known[magic]?.name ?? "type 0x\(String(magic, radix: 16))"
+    }
+
+    /// Whether other machines may be using it too, or a program stands in for the kernel.
+    package var isRemote: Bool {
+        Self.known[magic]?.isRemote ?? false
+    }
+
+    /// Whether it lives in memory, and ends with the machine's uptime.
+    package var isVolatile: Bool {
+        name == "tmpfs" || name == "ramfs"
+    }
+}
+
+extension FileDescriptor {
+    /// The kind of file system that the file is on.
+    ///
+    /// C: `fstatfs`.
+    package func fileSystemKind() throws(Errno) -> FileSystemKind {
+        FileSystemKind(magic: try valueOrErrno { cplatform_filesystem_magic(rawValue) })
+    }
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Platform
+
+/// `diskcache gc`.
+enum CollectCommand: Command {
+    static let name = "gc"
+    static let operands = ""
+    static let summary = "remove expired values, leftovers, and what is over the limits"
+    static let options = [
+        Option("max-size", "s", "SIZE", help: "trim to this, least recently used first: 512M, 2G"),
+        Option("max-entries", "n", "COUNT", help: "trim to so many keys, least recently used first"),
+        Option("max-age", nil, "SPAN", help: "remove what was stored longer ago: 30d"),
+        Option("max-idle", nil, "SPAN", help: "remove what was used longer ago: 7d"),
+        Option("expired-only", help: "only expired values, with their space"),
+        Option("dry-run", help: "decide everything and remove nothing"),
+        Option("no-wait", help: "fail at once while another process does it (else wait a minute)"),
+        .json,
+    ]
+    static let details = """
+        One sweep, safe beside readers and writers, none of which waits for it. It always removes expired
+        values, entries whose value is gone or whose metadata is damaged, values that no key names, and
+        what killed processes have left. Sizes are those on disk.
+
+        JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries,
+        size; each with count and bytes; what does not occur is left out), removedBytes, entries and objects
+        (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks of stopped
+        processes: what they guard was left alone), unrecognised (files that are not ours), isDryRun, seconds.
+
+        Exit status: 0 done, also where there was nothing to do; 64 usage; 75 another process does it and
+        did not end in time; 78 there is no cache.
+
+        Examples:
+          diskcache gc --max-size 2G --max-idle 30d
+          diskcache gc --expired-only --no-wait --json
+        """
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        try arguments.expectOperands(0...0, "no KEY")
+        let request = try request(arguments)
+        let cache = try arguments.requireCache()
+        let clock = ContinuousClock()
+        let start = clock.now
+        let report = try ProgressLine.during { line in
+            try cache.collectGarbage(request) { line.show($0) }
+        }
+        let seconds = (clock.now - start).inSeconds
+        try Output.print(
+            arguments.has("json") ? JSON.line(Description(report: report, seconds: seconds)) : text(report)
+        )
+        return .done
+    }
+
+    static func request(_ arguments: Arguments) throws(Failure) -> GarbageCollection {
+        var request = GarbageCollection()
+        request.maximumSize = try arguments.value("max-size", as: Quantity.size)
+        request.maximumEntries = try arguments.value("max-entries", as: Quantity.count)
+        request.maximumAge = try arguments.value("max-age", as: Quantity.duration)
+        request.maximumIdleTime = try arguments.value("max-idle", as: Quantity.duration)
+        request.expiredOnly = arguments.has("expired-only")
+        request.isDryRun = arguments.has("dry-run")
+        if arguments.has("no-wait") { request.patience = .zero }
+        let limits = ["max-size", "max-entries", "max-age", "max-idle"]
+        if request.expiredOnly, let limit = limits.first(where: arguments.has) {
+            throw .usage("gc: --expired-only looks at no limits: leave out either it or --\(limit)")
+        }
+        return request
+    }
+
+    /// What is printed as JSON: the library's report, and what it does not hold.
+    private struct Description: Encodable {
+        let report: GCReport
+        let seconds: Double
+
+        private enum Key: String, CodingKey {
+            case removedBytes, seconds
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            try report.encode(to: encoder)
+            var container = encoder.container(keyedBy: Key.self)
+            try container.encode(report.removedBytes, forKey: .removedBytes)
+            try container.encode(seconds, forKey: .seconds)
+        }
+    }
+
+    // MARK: Text
+
+    static func text(_ report: GCReport) -> String {
+        let left = """
+            \(Quantity.count(report.entries.count, "key")), \(Quantity.count(report.objects.count, "value")), \
+            \(Quantity.text(bytes: report.entries.bytes + report.objects.bytes))
+            """
+        if report.removed.isEmpty { return "nothing to do: \(left)\n" + notes(report) }
+        return table(report) + "\(report.isDryRun ? "would be left" : "left"): \(left)\n" + notes(report)
+    }
+
+    private static func table(_ report: GCReport) -> String {
+        var table = Table(.left, .right, .right)
+        table.add(report.isDryRun ? "WOULD GO" : "REMOVED", "COUNT", "BYTES")
+        var total = 0
+        for reason in RemovalReason.allCases {
+            guard let tally = report.removed[reason] else { continue }
+            total += tally.count
+            table.add(words(reason), "\(tally.count)", Quantity.text(bytes: tally.bytes))
+        }
+        table.add("total", "\(total)", Quantity.text(bytes: report.removedBytes))
+        return table.text
+    }
+
+    private static func words(_ reason: RemovalReason) -> String {
+        switch reason {
+        case .staleTemporary: "left behind"
+        case .expired: "expired"
+        case .dangling: "value gone"
+        case .corrupt: "damaged"
+        case .orphan: "no key"
+        case .age: "too old"
+        case .idle: "unused"
+        case .entries: "too many"
+        case .size: "too large"
+        }
+    }
+
+    private static func notes(_ report: GCReport) -> String {
+        var notes = ""
+        if report.spared > 0 { notes += "spared, as in use or changed meanwhile: \(report.spared)\n" }
+        if !report.skippedStripes.isEmpty {
+            notes += """
+                left alone, as stopped processes hold their locks: \
+                \(report.skippedStripes.joined(separator: ", "))
+
+                """
+        }
+        return notes + report.unrecognised.map { "not ours, left alone: \($0.escaped)\n" }.joined()
+    }
+}

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+
+/// The options that say until when a value is good.
+enum ExpirationOptions {
+    static let all = [
+        Option("ttl", "t", "SPAN", help: "it expires after this: 90s, 15m, 7d; never: not at all"),
+        Option("expires-at", nil, "TIME", help: "it expires then: 2030-01-31T18:00:00Z, +02:00 instead of Z"),
+        Option("renew", help: "each access gives it the whole time again"),
+    ]
+
+    /// What the options ask for, nil where none was given.
+    static func expiration(_ arguments: Arguments) throws(Failure) -> Expiration? {
+        let span = try arguments.value("ttl", as: lifetime)
+        let moment = try arguments.value("expires-at", as: Self.moment)
+        if span != nil, moment != nil { throw .usage("--ttl and --expires-at exclude each other: give one") }
+        let expiration = span ?? moment.map { .at($0) }
+        if arguments.has("renew"), expiration == nil || expiration == .never {
+            throw .usage("--renew renews nothing: give --ttl or --expires-at with it")
+        }
+        return expiration
+    }
+
+    /// What an access does, nil where it was not said.
+    static func accessExtension(_ arguments: Arguments) -> AccessExtension? {
+        arguments.has("renew") ? .renew : nil
+    }
+
+    private static func lifetime(_ text: String) throws(Failure) -> Expiration {
+        text == "never" ? .never : .after(try Quantity.duration(text))
+    }
+
+    /// A moment in ISO 8601: a date, or a date, a time and a zone.
+    static func moment(_ text: String) throws(Failure) -> Date {
+        let full = text.utf8.count == 10 ? text + "T00:00:00Z" : text
+        let wallClock = full.prefix(19) + "Z"
+        let zone = full.dropFirst(19).drop { $0 == "." || $0.isASCII && $0.isNumber }
+        // The parser accepts a 31st of February and anything behind the zone: so what it made of the
+        // digits must be the same digits.
+        guard isZone(zone), let wall = parse(String(wallClock)), wall.formatted(.iso8601) == wallClock,
+            let moment = parse(full)
+        else {
+            throw .usage("\(text) is no time: write it like 2030-01-31 or 2030-01-31T18:00:00Z")
+        }
+        return moment
+    }
+
+    private static func isZone(_ text: Substring) -> Bool {
+        if text == "Z" { return true }
+        let isDigit = text.map { $0.isASCII && $0.isNumber }
+        return isDigit == [false, true, true, false, true, true] && "+-".contains(text.prefix(1))
+            && text.dropFirst(3).first == ":"
+    }
+
+    private static func parse(_ text: String) -> Date? {
+        do {
+            return try Date(text, strategy: .iso8601)
+        } catch {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+import Platform
+
+/// `diskcache ls`.
+enum ListCommand: Command {
+    static let name = "ls"
+    static let operands = ""
+    static let summary = "list keys, one a line"
+    static let options = [
+        Option("long", "l", help: "with size, age, time since the last access and time left"),
+        Option("sort", nil, "ORDER", help: "by key, size, age, access or expires"),
+        Option("reverse", "r", help: "the other way round; needs --sort"),
+        Option("limit", "n", "COUNT", help: "only the first so many"),
+        Option("null", "0", help: "raw keys, each with a NUL behind it, as xargs -0 reads them"),
+        .json,
+    ]
+    static let details = """
+        Orders: by key as bytes; the largest, the oldest, the least recently used, the soonest to expire
+        first. Without --sort keys come in no order, as they are read, in constant memory.
+
+        A key's control characters and backslashes are written as in C (\\n, \\t, \\r, \\\\, \\x1b), except with
+        --null. A key that is not kept (longer than 1 KiB, or by the user's wish) is shown as sha256: and
+        its digest. Expired values are left out.
+
+        JSON: one object a line, as in `diskcache info`, without the paths.
+
+        Exit status: 0 done, also where nothing is there; 64 usage; 74 or 77 a part could not be read;
+        78 there is no cache.
+
+        Examples:
+          diskcache ls --long --sort size --limit 10
+          diskcache ls --null | xargs -0 diskcache rm
+        """
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        try arguments.expectOperands(0...0, "no KEY")
+        let style = try Style(arguments)
+        let order = try arguments.value("sort", as: self.order)
+        if order == nil, arguments.has("reverse") {
+            throw Failure.usage("ls: --reverse turns an order round: give --sort with it")
+        }
+        let limit = try arguments.value("limit", as: Quantity.count) ?? .max
+        let entries = Reader(try arguments.requireCache().entries())
+        try Output.toStandardOutput { output in
+            if style == .long { try output.write(header) }
+            let now = Date.now
+            guard let order else {
+                for entry in entries.prefix(limit) { try output.write(line(entry, style, now)) }
+                return
+            }
+            let sorted = entries.sorted(by: order.isBefore)
+            for entry in (arguments.has("reverse") ? sorted.reversed() : sorted).prefix(limit) {
+                try output.write(line(entry, style, now))
+            }
+        }
+        if let failure = entries.failure { throw failure }
+        return .done
+    }
+
+    // MARK: Lines
+
+    /// How an entry is written.
+    enum Style: Equatable {
+        case plain, long, null, json
+
+        init(_ arguments: Arguments) throws(Failure) {
+            let given: [(String, Style)] = [("long", .long), ("null", .null), ("json", .json)]
+            let wanted = given.filter { arguments.has($0.0) }
+            if wanted.count > 1 {
+                throw .usage("ls: --\(wanted[0].0) and --\(wanted[1].0) exclude each other: give one")
+            }
+            self = wanted.first?.1 ?? .plain
+        }
+    }
+
+    /// Widths that serve all but the oddest, as lines are written before the last is known: "1023.9 KiB",
+    /// "364d 23h".
+    private static let columns: [Table.Alignment] = [.right, .right, .right, .right, .left]
+    private static let widths = [10, 8, 8, 8, 0]
+
+    private static let header = Table.line(["SIZE", "AGE", "USED", "LEFT", "KEY"], columns, widths: widths)
+
+    static func line(_ entry: CacheEntry, _ style: Style, _ now: Date) throws -> String {
+        switch style {
+        case .plain: return entry.name.escaped + "\n"
+        case .null: return entry.name + "\0"
+        case .json: return try JSON.line(EntryDescription(entry))
+        case .long:
+            let cells = [
+                Quantity.text(bytes: Int64(entry.size)), Quantity.text(from: entry.created, to: now),
+                entry.lastAccess.map { Quantity.text(from: $0, to: now) } ?? "",
+                entry.expires.map { Quantity.text(from: now, to: $0) } ?? "never",
+            ]
+            // The key comes last and as it is: it may end in spaces.
+            let head = Table.line(cells + ["|"], columns, widths: widths).dropLast(2)
+            return head + entry.name.escaped + "\n"
+        }
+    }
+
+    // MARK: Orders
+
+    /// What `--sort` sorts by.
+    enum Order: String, CaseIterable {
+        case key, size, age, access, expires
+
+        /// Whether one entry comes before another; equal ones by key, so that the order is the same each time.
+        func isBefore(_ left: CacheEntry, _ right: CacheEntry) -> Bool {
+            switch self {
+            case .key: break
+            case .size: if left.size != right.size { return left.size > right.size }
+            case .age: if left.created != right.created { return left.created < right.created }
+            case .access:
+                let (mine, other) = (left.lastAccess ?? left.created, right.lastAccess ?? right.created)
+                if mine != other { return mine < other }
+            case .expires:
+                let (mine, other) = (left.expires ?? .distantFuture, right.expires ?? .distantFuture)
+                if mine != other { return mine < other }
+            }
+            return left.name.utf8.lexicographicallyPrecedes(right.name.utf8)
+        }
+    }
+
+    private static func order(_ text: String) throws(Failure) -> Order {
+        if let order = Order(rawValue: text) { return order }
+        throw .usage("\(text) is no order: give \(Order.allCases.map(\.rawValue).joined(separator: ", "))")
+    }
+}
+
+/// The entries that can be read; of those that can't, the first failure is kept for the end.
+private final class Reader: Sequence, IteratorProtocol {
+    private var entries: CacheEntries.Iterator
+    private(set) var failure: CacheError?
+
+    init(_ entries: CacheEntries) {
+        self.entries = entries.makeIterator()
+    }
+
+    func next() -> CacheEntry? {
+        while let result = entries.next() {
+            switch result {
+            case .success(let entry): return entry
+            case .failure(let error): failure = failure ?? error
+            }
+        }
+        return nil
+    }
+}

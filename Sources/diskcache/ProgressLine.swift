@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Platform
+
+/// One line on standard error that says how far long work is, where a person looks at it.
+final class ProgressLine: Sendable {
+    /// Ten times a second is as smooth as reading gets; the first line comes after as long, so that short
+    /// work stays silent.
+    private static let interval: Duration = .milliseconds(100)
+
+    private let isShown = Terminal.isInteractive(Terminal.standardError)
+    private let next = Locked(ContinuousClock.now + ProgressLine.interval)
+
+    /// Runs `body`, and takes the line away when it is through.
+    static func during<Value>(_ body: (ProgressLine) throws -> Value) rethrows -> Value {
+        let line = ProgressLine()
+        defer { line.write("") }
+        return try body(line)
+    }
+
+    /// Rewrites the line, if it is time to.
+    func show(_ progress: CacheProgress) {
+        show("\(progress.phase): \(progress.done) of \(progress.total)")
+    }
+
+    /// Rewrites the line with any text, if it is time to.
+    func show(_ text: String) {
+        guard isShown else { return }
+        let isDue = next.withLock { next in
+            let now = ContinuousClock.now
+            if now < next { return false }
+            next = now + Self.interval
+            return true
+        }
+        if isDue { write("diskcache: \(text)") }
+    }
+
+    private func write(_ text: String) {
+        guard isShown else { return }
+        do throws(Errno) {
+            // Back to the first column, and erase to the end of the line (ECMA-48 EL).
+            try Terminal.write("\r\u{1B}[K\(text)", to: Terminal.standardError)
+        } catch {
+            // The work goes on without somebody who watches it.
+            return
+        }
+    }
+}

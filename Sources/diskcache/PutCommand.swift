@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+import Platform
+
+/// `diskcache put`.
+enum PutCommand: Command {
+    static let name = "put"
+    static let operands = "KEY [FILE]"
+    static let summary = "store a file, or standard input, under a key"
+    static let options =
+        ExpirationOptions.all + [
+            Option("stale", "s", "SPAN", help: "for so long after that `get --stale` still gives it"),
+            Option("tag", nil, "TAG", help: "a word to remove it by; can be repeated"),
+            Option("etag", nil, "TEXT", help: "the entity tag that it came with"),
+            Option("last-modified", nil, "TEXT", help: "the Last-Modified that it came with"),
+            Option("content-type", nil, "TYPE", help: "its media type"),
+            Option("meta", "m", "NAME=TEXT", help: "anything else; can be repeated"),
+            Option("if-absent", help: "only if there is no value yet (kept in memory meanwhile)"),
+            .json,
+        ]
+    static let details = """
+        FILE may be -, which is standard input too. The directory is made where it is missing. Once this has
+        returned, every process gets the new value; a value that was there before is replaced in one step,
+        and stays where storing fails. Equal values take their space once.
+
+        \(EntryDescription.help)
+
+        Exit status: 0 stored; 1 with --if-absent: there was a value already, and it was left alone;
+        64 usage; 73 no space, or the directory can't be made; 74 FILE can't be read.
+
+        Examples:
+          curl -s https://example.org/ | diskcache put page --ttl 15m
+          diskcache put thumb:17 thumb.png --ttl 7d --renew --tag user:1 --content-type image/png
+        """
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        try arguments.expectOperands(1...2, "KEY [FILE]")
+        let key = try arguments.key()
+        let order = try Order(arguments)
+        // Before the cache is opened: nothing is to be made for the sake of a file that is not there.
+        let input = try InputFile.open(arguments.operands.dropFirst().first)
+        let cache = try arguments.openCache()
+        guard let stored = try store(input, key, order, in: cache) else { return .miss }
+        if arguments.has("json") { try Output.print(JSON.line(EntryDescription(stored))) }
+        return .done
+    }
+
+    /// What the options say of the value.
+    private struct Order {
+        let expires: Expiration?
+        let onAccess: AccessExtension?
+        let attributes: EntryAttributes
+        let isOnlyIfAbsent: Bool
+
+        init(_ arguments: Arguments) throws(Failure) {
+            expires = try ExpirationOptions.expiration(arguments)
+            onAccess = ExpirationOptions.accessExtension(arguments)
+            let stale = try arguments.value("stale", as: Quantity.duration)
+            if stale != nil, expires == nil || expires == .never {
+                throw .usage("put: --stale is for values that expire: give --ttl or --expires-at with it")
+            }
+            attributes = EntryAttributes(
+                staleFor: stale,
+                entityTag: arguments.value("etag"),
+                lastModified: arguments.value("last-modified"),
+                contentType: arguments.value("content-type"),
+                tags: arguments.all("tag"),
+                metadata: try PutCommand.metadata(arguments.all("meta"))
+            )
+            isOnlyIfAbsent = arguments.has("if-absent")
+        }
+    }
+
+    /// "name=text" taken apart; of two texts for a name the last counts.
+    private static func metadata(_ words: [String]) throws(Failure) -> [String: String] {
+        var metadata: [String: String] = [:]
+        for word in words {
+            guard let mark = word.firstIndex(of: "="), mark != word.startIndex else {
+                throw .usage("put: --meta: \(word) has no name: write it like name=text")
+            }
+            metadata[String(word[..<mark])] = String(word[word.index(after: mark)...])
+        }
+        return metadata
+    }
+
+    /// nil where there was a value already.
+    private static func store(
+        _ input: borrowing FileDescriptor,
+        _ key: String,
+        _ order: Order,
+        in cache: SharedCache
+    ) throws -> CacheEntry? {
+        guard order.isOnlyIfAbsent else {
+            return try cache.put(
+                contentsOfDescriptor: input.rawValue,
+                forKey: key,
+                expires: order.expires,
+                onAccess: order.onAccess,
+                attributes: order.attributes
+            )
+        }
+        let data = try InputFile.contents(input)
+        let isStored = try cache.putIfAbsent(
+            data,
+            forKey: key,
+            expires: order.expires,
+            onAccess: order.onAccess,
+            attributes: order.attributes
+        )
+        // Also where it has expired at once, or was removed meanwhile: it was stored.
+        return isStored ? try cache.entry(forKey: key, allowingStale: true) : nil
+    }
+}
+
+/// What a command reads.
+enum InputFile {
+    /// Opens a file of the user's, standard input for none or "-".
+    static func open(_ path: String?) throws(Failure) -> FileDescriptor {
+        let isStandard = path == nil || path == "-"
+        if path == "" { throw .usage("put: FILE has an empty name: give another, or - for standard input") }
+        do throws(Errno) {
+            let file =
+                isStandard
+                ? try FileDescriptor.duplicate(Terminal.standardInput)
+                : try FileDescriptor(opening: path ?? "", .readOnly)
+            if try file.status().kind == .directory { throw .isDirectory }
+            // What stands in for closed standard input, so that this is not an empty value.
+            if try !file.isReadable() { throw .badDescriptor }
+            return file
+        } catch {
+            let isForbidden = error == .accessDenied || error == .notPermitted
+            throw Failure(
+                isForbidden ? .permission : .inputOutput,
+                "read \(isStandard ? "standard input" : path ?? ""): \(error): name a file that can be read"
+            )
+        }
+    }
+
+    /// All of it.
+    static func contents(_ file: borrowing FileDescriptor) throws(Failure) -> Data {
+        do throws(Errno) {
+            return try file.readToEnd()
+        } catch {
+            throw Failure(.inputOutput, "read the value: \(error): nothing was stored: try again")
+        }
+    }
+}

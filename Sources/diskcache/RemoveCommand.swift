@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+
+/// `diskcache rm`.
+enum RemoveCommand: Command {
+    static let name = "rm"
+    static let operands = "KEY…"
+    static let summary = "remove values by key or by tag"
+    static let options = [
+        Option("tag", nil, "TAG", help: "all values with this tag; can be repeated"), .json,
+    ]
+    static let details = """
+        Once this has returned no process gets them any more. The space is reclaimed by the next
+        `diskcache gc`. Removing by tag looks at every entry.
+
+        JSON: {"removed": how many keys}.
+
+        Exit status: 0 something was removed; 1 nothing was there to remove; 64 usage.
+
+        Examples:
+          diskcache rm page thumb:17
+          diskcache rm --tag user:1
+        """
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        let tags = arguments.all("tag")
+        let keys = arguments.operands
+        if keys.isEmpty, tags.isEmpty {
+            throw Failure.usage("rm: something is missing: give KEY… or --tag TAG; see `diskcache rm --help`")
+        }
+        // All of them first: a wrong word must not come to light when half is done.
+        for key in keys { try Arguments.check(key) }
+        let removed = try arguments.openExistingCache().map { try remove(keys, tags, from: $0) } ?? 0
+        if arguments.has("json") { try Output.print(JSON.line(["removed": removed])) }
+        return removed > 0 ? .done : .miss
+    }
+
+    private static func remove(_ keys: [String], _ tags: [String], from cache: SharedCache) throws -> Int {
+        var removed = 0
+        for key in keys where try cache.remove(key) { removed += 1 }
+        for tag in tags { removed += try cache.removeAll(taggedWith: tag) }
+        return removed
+    }
+}

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Rows of text in aligned columns.
+struct Table {
+    /// On which side of a column its text stands.
+    enum Alignment {
+        case left, right
+    }
+
+    private let columns: [Alignment]
+    private var rows: [[String]] = []
+
+    init(_ columns: Alignment...) {
+        self.columns = columns
+    }
+
+    /// Adds a row; cells that are missing are empty.
+    mutating func add(_ cells: String...) {
+        rows.append(cells + Array(repeating: "", count: max(0, columns.count - cells.count)))
+    }
+
+    /// The lines, two spaces between columns and none at the ends.
+    var text: String {
+        let widths = columns.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        return rows.map { Self.line($0, columns, widths: widths) }.joined()
+    }
+
+    /// One line.
+    ///
+    /// Cells that are wider than their column push the rest to the right.
+    static func line(_ cells: [String], _ columns: [Alignment], widths: [Int]) -> String {
+        var line = ""
+        for (index, cell) in cells.enumerated() {
+            let gap = String(repeating: " ", count: max(0, widths[index] - cell.count))
+            line += (index > 0 ? "  " : "") + (columns[index] == .right ? gap + cell : cell + gap)
+        }
+        while line.last == " " { line.removeLast() }
+        return line + "\n"
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Testing
+
+@testable import Platform
+@testable import diskcache
+
+struct ArgumentsTests {
+    static let options = [
+        Option("ttl", "t", "SPAN", help: ""), Option("tag", nil, "TAG", help: ""), Option("json", help: ""),
+        Option("dir", "d", "DIR", help: ""),
+    ]
+
+    /// As if the scanner had found these.
+    static func arguments(
+        _ found: [(String, String?)] = [],
+        operands: [String] = [],
+        directory: String? = nil
+    ) -> Arguments {
+        var scanned = ScannedOptions()
+        scanned.operands = operands
+        scanned.options = found.map { name, value in
+            ScannedOptions.Found(
+                index: options.firstIndex { $0.specification.name == name } ?? 0,
+                value: value
+            )
+        }
+        return Arguments(scanned, options: options, command: "test", directory: directory)
+    }
+
+    @Test func `an option is there if it was given`() {
+        let arguments = Self.arguments([("json", nil)])
+        #expect(arguments.has("json"))
+        #expect(!arguments.has("ttl"))
+    }
+
+    @Test func `of several values the last counts`() {
+        #expect(Self.arguments([("ttl", "1"), ("ttl", "2")]).value("ttl") == "2")
+    }
+
+    @Test func `an option that can be repeated keeps its order`() {
+        #expect(Self.arguments([("tag", "b"), ("tag", "a")]).all("tag") == ["b", "a"])
+    }
+
+    @Test func `a value that does not parse is said to be the option's`() {
+        #expect {
+            try Self.arguments([("ttl", "soon")]).value("ttl", as: Quantity.duration)
+        } throws: {
+            ($0 as? Failure)?.message.hasPrefix("test: --ttl: soon is no span") ?? false
+        }
+    }
+
+    @Test(arguments: [0, 3])
+    func `a wrong number of operands is refused`(count: Int) {
+        let arguments = Self.arguments(operands: Array(repeating: "x", count: count))
+        #expect { try arguments.expectOperands(1...2, "KEY [FILE]") } throws: {
+            ($0 as? Failure)?.status == .usage
+        }
+    }
+
+    @Test func `an empty key is refused`() {
+        #expect(throws: Failure.self) { try Self.arguments(operands: [""]).key() }
+    }
+
+    @Test func `the command's own directory goes before the global one`() throws {
+        #expect(try Self.arguments([("dir", "/a")], directory: "/b").directory() == "/a")
+        #expect(try Self.arguments(directory: "/b").directory() == "/b")
+    }
+
+    @Test(arguments: [("a/", "a"), ("/a/b//", "/a/b"), ("/", "/"), ("//", "/"), ("a", "a")])
+    func `slashes at the end of the directory are left out`(given: String, directory: String) throws {
+        #expect(try Self.arguments(directory: given).directory() == directory)
+    }
+
+    @Test func `an empty directory is refused`() {
+        #expect(throws: Failure.self) { try Self.arguments(directory: "").directory() }
+    }
+}
+
+/// What `gc` makes of its options.
+struct CollectCommandTests {
+    /// Arguments made without getopt, whose state is global.
+    static func request(_ words: String...) throws -> GarbageCollection {
+        var scanned = ScannedOptions()
+        var rest = words[...]
+        while let word = rest.popFirst() {
+            let index = try #require(
+                CollectCommand.options.firstIndex { "--" + $0.specification.name == word }
+            )
+            let takesValue = CollectCommand.options[index].placeholder != nil
+            scanned.options.append(
+                ScannedOptions.Found(index: index, value: takesValue ? rest.popFirst() : nil)
+            )
+        }
+        return try CollectCommand.request(
+            Arguments(scanned, options: CollectCommand.options, command: "gc", directory: nil)
+        )
+    }
+
+    @Test(arguments: ["--max-size", "--max-entries", "--max-age", "--max-idle"])
+    func `a limit beside expired-only is refused`(limit: String) {
+        #expect { try Self.request("--expired-only", limit, "1") } throws: {
+            ($0 as? Failure)?.status == .usage
+        }
+    }
+
+    @Test func `every option becomes a part of the request`() throws {
+        let request = try Self.request(
+            "--max-size",
+            "2G",
+            "--max-entries",
+            "7",
+            "--max-age",
+            "1d",
+            "--max-idle",
+            "1h",
+            "--dry-run",
+            "--no-wait"
+        )
+        #expect(request.maximumSize == .gibibytes(2))
+        #expect(request.maximumEntries == 7)
+        #expect(request.maximumAge == .seconds(86400))
+        #expect(request.maximumIdleTime == .seconds(3600))
+        #expect(request.isDryRun)
+        #expect(request.patience == .zero)
+    }
+
+    @Test func `without options there are no limits`() throws {
+        let request = try Self.request()
+        #expect(request.maximumSize == nil && request.maximumEntries == nil)
+        #expect(request.maximumAge == nil && request.maximumIdleTime == nil)
+        #expect(!request.isDryRun && !request.expiredOnly && request.patience > .zero)
+    }
+}

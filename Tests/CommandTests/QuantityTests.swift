@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import Testing
+
+@testable import diskcache
+
+struct QuantityTests {
+    @Test(arguments: [
+        ("0", 0), ("512", 512), ("512B", 512), ("64K", 65536), ("64k", 65536), ("64KB", 65536),
+        ("64KiB", 65536),
+        ("1.5M", 1_572_864), ("2G", 2_147_483_648), ("1T", 1_099_511_627_776), ("1P", 1_125_899_906_842_624),
+    ])
+    func `sizes are powers of 1024`(text: String, bytes: Int64) throws {
+        #expect(try Quantity.size(text).bytes == bytes)
+    }
+
+    @Test(arguments: ["", "K", "-1", "1X", "1 K", "1KK", "1e3", "nan", "inf", "0x10", "1.2.3", "8192P", "٣"])
+    func `what is no size is refused as usage`(text: String) {
+        #expect { try Quantity.size(text) } throws: { ($0 as? Failure)?.status == .usage }
+    }
+
+    @Test func `a size of more digits than any number has is refused`() {
+        #expect(throws: Failure.self) { try Quantity.size(String(repeating: "9", count: 500)) }
+    }
+
+    @Test(arguments: [
+        ("0", Duration.zero), ("90", .seconds(90)), ("90s", .seconds(90)), ("500ms", .milliseconds(500)),
+        ("15m", .seconds(900)), ("1.5h", .seconds(5400)), ("7d", .seconds(604_800)),
+        ("2w", .seconds(1_209_600)),
+    ])
+    func `spans have units`(text: String, span: Duration) throws {
+        #expect(try Quantity.duration(text) == span)
+    }
+
+    @Test(arguments: [
+        "", "d", "-5", "-5d", "5 d", "5y", "soon", "1e9", "99999999999999999999d", "inf", "nan",
+    ])
+    func `what is no span is refused as usage`(text: String) {
+        #expect { try Quantity.duration(text) } throws: { ($0 as? Failure)?.status == .usage }
+    }
+
+    @Test(arguments: ["", "-1", "1.5", "many", "99999999999999999999"])
+    func `what is no count is refused as usage`(text: String) {
+        #expect { try Quantity.count(text) } throws: { ($0 as? Failure)?.status == .usage }
+    }
+
+    @Test(arguments: [
+        (Duration.zero, "0s"), (.milliseconds(999), "0s"), (.seconds(59), "59s"), (.seconds(60), "1m"),
+        (.seconds(61), "1m 1s"), (.seconds(3600), "1h"), (.seconds(3661), "1h 1m"),
+        (.seconds(90000), "1d 1h"),
+        (.seconds(86401), "1d"), (.seconds(-61), "-1m 1s"),
+    ])
+    func `spans are written in their two leading units`(span: Duration, text: String) {
+        #expect(Quantity.text(span) == text)
+    }
+
+    @Test(arguments: [
+        (Int64(0), "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (1536, "1.5 KiB"), (1_048_575, "1.0 MiB"),
+        (1_073_741_824, "1.0 GiB"), (.max, "8192.0 PiB"),
+    ])
+    func `sizes are written with one decimal`(bytes: Int64, text: String) {
+        #expect(Quantity.text(bytes: bytes) == text)
+    }
+
+    @Test func `one is singular`() {
+        #expect(Quantity.count(1, "key") == "1 key")
+        #expect(Quantity.count(0, "key") == "0 keys")
+    }
+}
+
+struct ExpirationOptionsTests {
+    @Test(arguments: [
+        ("2030-01-31", 1_896_048_000.0), ("2030-01-31T18:00:00Z", 1_896_112_800),
+        ("2030-01-31T18:00:00.250Z", 1_896_112_800.25), ("2030-01-31T18:00:00+02:00", 1_896_105_600),
+        ("2030-01-31T18:00:00-00:30", 1_896_114_600),
+    ])
+    func `times are ISO 8601`(text: String, seconds: Double) throws {
+        #expect(try ExpirationOptions.moment(text).timeIntervalSince1970 == seconds)
+    }
+
+    @Test(arguments: [
+        "", "tomorrow", "2030", "2030-02-31", "2030-13-01", "2030-01-31T25:00:00Z", "2030-01-31T18:00:00",
+        "2030-01-31T18:00:00Zulu", "2030-01-31 18:00:00Z", "20300131T180000Z", "12030-01-31T18:00:00Z",
+        "2030-01-31T18:00:00+2", "2030-01-31T18:00:00+02-00",
+    ])
+    func `what is no time is refused as usage`(text: String) {
+        #expect { try ExpirationOptions.moment(text) } throws: { ($0 as? Failure)?.status == .usage }
+    }
+}
