@@ -12,7 +12,10 @@ public struct CacheConfiguration: Sendable {
         /// Recent values may be lost; a damaged one is found out when read, and is a miss. As fast as the
         /// page cache.
         case none
-        /// Nothing: values reach the medium first. Ten times slower.
+        /// Nothing: what a put writes reaches the medium first.
+        ///
+        /// Bytes that were there already, stored by a process without this, are not written out again.
+        /// Slower by as much as the disk takes.
         case fsync
     }
 

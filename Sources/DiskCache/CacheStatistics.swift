@@ -4,11 +4,11 @@ public import FoundationEssentials
 
 /// What a cache holds, counted by a walk through it, and what this process did with it.
 public struct CacheStatistics: Sendable, Equatable, Codable {
-    /// Keys, and the bytes on disk of their own files.
+    /// Keys.
     public internal(set) var entries = 0
     /// Bytes on disk of the entries' files.
     public internal(set) var entryBytes: Int64 = 0
-    /// Of the entries, those that have expired and wait for a collection.
+    /// Of the entries, those that have expired, also those that are still given out as stale ones.
     public internal(set) var expiredEntries = 0
     /// Distinct values.
     public internal(set) var objects = 0

@@ -15,7 +15,8 @@ public struct GarbageCollection: Sendable {
     public var maximumAge: Duration?
     /// How long ago an entry may have been used last.
     public var maximumIdleTime: Duration?
-    /// Only expired entries and their bytes; the limits are not looked at.
+    /// Only expired entries and their bytes, and temporary files of killed processes; the limits are not
+    /// looked at.
     public var expiredOnly = false
     /// Decide everything and delete nothing.
     public var isDryRun = false
@@ -136,9 +137,9 @@ public struct GCReport: Sendable, Equatable, Codable {
 
 /// What reading and hashing everything anew found.
 public struct VerifyReport: Sendable, Equatable, Codable {
-    /// Distinct values, and the length of all of them together.
+    /// Distinct values.
     public let objects: Int
-    /// Their bytes.
+    /// The length of all of them together.
     public let objectBytes: Int64
     /// Keys.
     public let entries: Int

@@ -3,7 +3,7 @@
 import FoundationEssentials
 
 extension SharedCache {
-    /// Stores a value as JSON; see ``put(_:forKey:expires:onAccess:attributes:)-(Data,_,_,_,_)``.
+    /// Stores a value as JSON; all else is as when storing `Data`.
     ///
     /// - Throws: ``CacheError``, with the code `encoding` where the value can't be encoded.
     public func putValue(

@@ -10,7 +10,9 @@ extension SharedCache {
     /// kill at any instant leaves the rest to the next one. Other processes' collections are waited for,
     /// so that only one runs at a time.
     ///
-    /// - Parameter progress: called now and then, on the calling thread.
+    /// - Parameters:
+    ///   - options: limits, and what to leave alone.
+    ///   - progress: called now and then, on the calling thread.
     /// - Throws: ``CacheError``, with the code `busy` where another collection takes longer than patience.
     /// - Complexity: O(*n*) in keys and values.
     @discardableResult
@@ -33,7 +35,10 @@ extension SharedCache {
         return try collectGarbage(options)
     }
 
-    /// Removes expired values, and what killed processes have left.
+    /// Removes expired values with their space, and temporary files that killed processes have left.
+    ///
+    /// Bytes that no key names, which killed processes and overwritten values leave too, are for
+    /// `collectGarbage` without `expiredOnly`.
     @discardableResult
     public func removeExpired() throws(CacheError) -> GCReport {
         var options = GarbageCollection()
@@ -43,7 +48,8 @@ extension SharedCache {
 
     /// Removes every value that was stored before this call, and reclaims the space.
     ///
-    /// The way to empty a directory that is in use: what other processes store meanwhile stays.
+    /// The way to empty a directory that is in use. What other processes store while this runs may be
+    /// removed or stay.
     ///
     /// - Returns: how many keys were removed.
     @discardableResult
@@ -80,7 +86,9 @@ extension SharedCache {
 
     /// Reads and hashes every value and holds all metadata against it.
     ///
-    /// - Parameter repair: whether to delete what is corrupt or names nothing.
+    /// - Parameters:
+    ///   - repair: whether to delete what is corrupt or names nothing.
+    ///   - progress: called now and then, on the calling thread.
     /// - Complexity: O(*n*) in the bytes of all values.
     @discardableResult
     public func verify(

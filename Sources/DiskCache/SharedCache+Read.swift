@@ -10,8 +10,10 @@ extension SharedCache {
     /// Takes no lock and waits for nobody. Four system calls for a hit; one or two more when its access
     /// time is due to be noted; one for a miss. (On kernels before 6.13, two more each.)
     ///
-    /// - Parameter allowingStale: whether to give out a value that has expired but may still be used for
-    ///   the time that it was stored with (`staleFor`).
+    /// - Parameters:
+    ///   - key: any string but an empty one.
+    ///   - allowingStale: whether to give out a value that has expired but may still be used for the time
+    ///     that it was stored with (`staleFor`).
     /// - Throws: ``CacheError`` where the directory can't be read.
     public func get(_ key: String, allowingStale: Bool = false) throws(CacheError) -> CacheHit? {
         let digest = try digest(ofKey: key)

@@ -12,6 +12,8 @@ extension SharedCache {
     /// already, twelve for new bytes, four more for a new key. (On kernels before 6.13, two more each.)
     ///
     /// - Parameters:
+    ///   - data: the value.
+    ///   - key: any string but an empty one.
     ///   - expires: until when; nil: the configuration's default.
     ///   - onAccess: what an access does to that; nil: the configuration's default.
     ///   - attributes: what else to keep.
@@ -31,7 +33,7 @@ extension SharedCache {
         }
     }
 
-    /// Stores bytes; see ``put(_:forKey:expires:onAccess:attributes:)-(Data,_,_,_,_)``.
+    /// Stores bytes; all else is as when storing `Data`.
     public func put(
         _ bytes: [UInt8],
         forKey key: String,
@@ -42,7 +44,7 @@ extension SharedCache {
         try put(Data(bytes), forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
     }
 
-    /// Stores a string's UTF-8 bytes; see ``put(_:forKey:expires:onAccess:attributes:)-(Data,_,_,_,_)``.
+    /// Stores a string's UTF-8 bytes; all else is as when storing `Data`.
     public func put(
         _ string: String,
         forKey key: String,
@@ -88,7 +90,12 @@ extension SharedCache {
     /// No lock is held while `transform` runs: where another process has changed the value meanwhile, it
     /// is called again with the new one. So it must have no side effects.
     ///
-    /// - Parameter transform: gets the present value, nil for a miss; gives the new one, nil to remove it.
+    /// - Parameters:
+    ///   - key: any string but an empty one.
+    ///   - expires: until when the new value is good; nil: the configuration's default.
+    ///   - onAccess: what an access does to that; nil: the configuration's default.
+    ///   - attributes: what else to keep. Those of the present value are not carried over.
+    ///   - transform: gets the present value, nil for a miss; gives the new one, nil to remove it.
     /// - Returns: the new value.
     /// - Throws: what `transform` throws, and ``CacheError``.
     @discardableResult
@@ -131,8 +138,8 @@ extension SharedCache {
         }
     }
 
-    /// Stores content under its own digest, so that it can be had by ``data(for:)`` as long as it has not
-    /// expired.
+    /// Stores content under its own digest, so that it can be had by `data(for:)` until it expires and a
+    /// collection has removed it.
     ///
     /// It lives by the rules of any value: its key is the digest's hexadecimal digits.
     @discardableResult
