@@ -20,12 +20,17 @@ package struct AccessNotes: Sendable {
 
     package init() {}
 
-    /// Whether the entry's access time is known to be no older than `granularity`.
-    package func isRecent(_ key: Digest, now: Timestamp, granularity: Duration) -> Bool {
+    /// Whether the entry's access time is known to be after `start` and no older than `granularity`.
+    package func isRecent(
+        _ key: Digest,
+        now: Timestamp,
+        granularity: Duration,
+        after start: Timestamp = .distantPast
+    ) -> Bool {
         guard !notes.isEmpty else { return false }
         let note = notes[Self.place(of: key)]
         return note.fingerprint == Self.fingerprint(of: key)
-            && Self.isRecent(note.accessed, now: now, granularity: granularity)
+            && note.accessed > start && Self.isRecent(note.accessed, now: now, granularity: granularity)
     }
 
     /// Remembers the access time that an entry has on disk.

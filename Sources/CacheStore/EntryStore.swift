@@ -18,7 +18,7 @@ package final class EntryStore: Sendable {
 
     init(in directory: StoreDirectory, form: RecordForm, isDurable: Bool) {
         self.directory = directory
-        self.form = directory.capabilities.attributes ? form : .sidecar
+        self.form = directory.capabilities.attributes == .writable ? form : .sidecar
         self.isDurable = isDurable
     }
 
@@ -40,7 +40,7 @@ package final class EntryStore: Sendable {
     }
 
     private func bytes(at path: RelativePath) throws(Errno) -> [UInt8] {
-        guard directory.capabilities.attributes else { return try sidecar(at: path) }
+        guard directory.capabilities.attributes != .absent else { return try sidecar(at: path) }
         do throws(Errno) {
             if let value = try directory.entries.attribute(StoreLayout.recordAttribute, of: path) {
                 return value
@@ -61,7 +61,9 @@ package final class EntryStore: Sendable {
     private func sidecar(at path: RelativePath) throws(Errno) -> [UInt8] {
         do throws(Errno) {
             let file = try openUnnoticed(path)
-            if directory.capabilities.attributes, let value = try attribute(of: file) { return value }
+            if directory.capabilities.attributes != .absent, let value = try attribute(of: file) {
+                return value
+            }
             return try file.readToEnd(limit: RecordCodec.maximumSize) ?? []
         } catch {
             if error.tellsOfNoFile { return [] }
@@ -124,7 +126,12 @@ package final class EntryStore: Sendable {
                     of: path,
                     to: bytes.span
                 )
-                if isDurable { try synchronize(directory.entries.open(path, .readOnly), key) }
+                // Removed meanwhile, it is not made anew: the record would be published twice.
+                if isDurable {
+                    _ = try ifExists { () throws(Errno) in
+                        try synchronize(directory.entries.open(path, .readOnly), key)
+                    }
+                }
                 return true
             } catch {
                 if Self.doesNotFit(error) { return false }
@@ -184,12 +191,17 @@ package final class EntryStore: Sendable {
         try directory.entries.makingShard(of: key) { () throws(Errno) in
             try temporary.rename(to: directory.entries, StoreLayout.path(of: key))
         }
-        if isDurable { try directory.entries.openDirectory(StoreLayout.shard(of: key)).synchronize() }
+        if isDurable { try synchronizeNames(of: key) }
     }
 
     private func synchronize(_ file: borrowing FileDescriptor, _ key: Digest) throws(Errno) {
         try file.synchronizeAll()
+        try synchronizeNames(of: key)
+    }
+
+    private func synchronizeNames(of key: Digest) throws(Errno) {
         try directory.entries.openDirectory(StoreLayout.shard(of: key)).synchronize()
+        try directory.entries.synchronize()
     }
 
     /// Notes an access; false where there is no such entry.

@@ -89,8 +89,8 @@ package final class ObjectStore: Sendable {
         let path = StoreLayout.path(of: content.digest)
         do throws(Errno) {
             try directory.objects.touch(path)
-            let size = try directory.objects.status(of: path).size
-            return size == Int64(content.length) ? .present : .unusable
+            let status = try directory.objects.status(of: path)
+            return status.kind == .regular && status.size == Int64(content.length) ? .present : .unusable
         } catch {
             switch error {
             case .noEntry: return .absent
@@ -169,9 +169,7 @@ package final class ObjectStore: Sendable {
                     return true
                 }
             }
-            if isNew && isDurable {
-                try directory.objects.openDirectory(StoreLayout.shard(of: digest)).synchronize()
-            }
+            if isNew && isDurable { try synchronizeNames(of: digest) }
             return isNew
         }
     }
@@ -185,9 +183,24 @@ package final class ObjectStore: Sendable {
             case .named(let named): file = named
             }
             try file.rename(to: directory.objects, StoreLayout.path(of: digest))
+            if isDurable { try synchronizeNames(of: digest) }
         } catch {
             throw StoreError(errno: error, "replace an object", path: path(of: digest))
         }
+    }
+
+    /// Puts an object on the medium that another process may have stored without; for a durable store only.
+    func synchronizeIfDurable(_ digest: Digest) throws(StoreError) {
+        guard isDurable else { return }
+        try describing("synchronize an object", self.path(of: digest)) { () throws(Errno) in
+            try directory.objects.open(StoreLayout.path(of: digest), .readOnly).synchronize()
+            try synchronizeNames(of: digest)
+        }
+    }
+
+    private func synchronizeNames(of digest: Digest) throws(Errno) {
+        try directory.objects.openDirectory(StoreLayout.shard(of: digest)).synchronize()
+        try directory.objects.synchronize()
     }
 
     /// Deletes an object; false where it was gone.

@@ -48,7 +48,9 @@ package struct Record: Sendable, Equatable {
 
     package init(content: Content, created: Timestamp) {
         self.content = content
-        self.created = created
+        // As it will be read again: else the access time of a new entry, which is its time of creation,
+        // would lie after `created` and count as an access.
+        self.created = created.wholeMilliseconds
         details = RecordDetails()
     }
 }
@@ -81,18 +83,27 @@ package enum Freshness: Sendable, Equatable {
 extension Record {
     /// When the entry was last written or read, as far as `accessed`, its file's access time, tells.
     ///
-    /// An overwrite leaves the file's time as it was, so the later of the two counts. A time that lies in
-    /// the future was set by a clock that has been put back since, and counts for nothing.
+    /// An overwrite leaves the file's time as it was, so the later of the two counts. A time that lies far
+    /// in the future was set by a clock that has been put back since, and counts for nothing.
     package func lastUse(accessed: Timestamp, now: Timestamp) -> Timestamp {
-        accessed > now ? created : max(accessed, created)
+        accessed > now + Self.newestAccess ? created : max(accessed, created)
     }
+
+    /// How far an access time may lie after `now`.
+    ///
+    /// A caller takes the time before it looks, so others' accesses since then are later than its `now`, and
+    /// are accesses all the same. One minute: a process that is not stopped is never delayed so long, and a
+    /// clock that is put back by less does no harm, as a value then expires when the clock says so.
+    private static let newestAccess: Duration = .seconds(60)
 
     /// The moment of expiry, nil for never.
     ///
     /// Of `accessed` only a sliding expiration takes notice.
     package func expiry(accessed: Timestamp, now: Timestamp) -> Timestamp? {
         guard let expires else { return nil }
-        guard let idleLifetime, accessed > created, accessed <= now else { return expires }
+        guard let idleLifetime, accessed > created, accessed <= now + Self.newestAccess else {
+            return expires
+        }
         return max(expires, accessed + idleLifetime)
     }
 

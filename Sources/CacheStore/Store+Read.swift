@@ -78,7 +78,10 @@ extension Store {
             switch try read(entry.record) {
             case .found(let value):
                 counters.add(entry.isStale ? .staleHit : .hit)
-                noteAccess(key, of: entry.record, now: now)
+                // A stale hit must not prolong a sliding expiration: the value would be fresh again for all.
+                if !entry.isStale || entry.record.idleLifetime == nil {
+                    noteAccess(key, of: entry.record, now: now)
+                }
                 return StoreHit(value: value, record: entry.record, isStale: entry.isStale)
             case .corrupt:
                 counters.add(.corruptObject)
@@ -106,25 +109,38 @@ extension Store {
         now: Timestamp,
         allowingStale: Bool
     ) throws(StoreError) -> LiveEntry? {
-        guard let stored = try entries.read(key) else { return nil }
-        guard let record = stored.record else {
-            counters.add(.corruptRecord)
-            return nil
+        for _ in 0..<Self.readAttempts {
+            guard let stored = try entries.read(key) else { return nil }
+            guard let record = stored.record else {
+                // An empty file is an entry that is being made, or whose maker was killed.
+                if !stored.bytes.isEmpty { counters.add(.corruptRecord) }
+                return nil
+            }
+            switch try freshness(of: stored, record, key, now) {
+            case .fresh: return LiveEntry(stored: stored, record: record, isStale: false)
+            case .stale where allowingStale: return LiveEntry(stored: stored, record: record, isStale: true)
+            case .stale, .expired: return nil
+            case nil: continue
+            }
         }
-        switch try freshness(of: record, key, now) {
-        case .fresh: return LiveEntry(stored: stored, record: record, isStale: false)
-        case .stale where allowingStale: return LiveEntry(stored: stored, record: record, isStale: true)
-        case .stale, .expired: return nil
-        }
+        return nil
     }
 
-    private func freshness(of record: Record, _ key: Digest, _ now: Timestamp) throws(StoreError) -> Freshness
-    {
+    /// nil: the entry has changed meanwhile, and must be read again.
+    private func freshness(
+        of stored: StoredEntry,
+        _ record: Record,
+        _ key: Digest,
+        _ now: Timestamp
+    ) throws(StoreError) -> Freshness? {
         let freshness = record.freshness(at: now, accessed: .distantPast)
         // Only accesses can have prolonged it now, and those are told by the file's time.
         guard freshness != .fresh, record.idleLifetime != nil else { return freshness }
         guard let status = try entries.status(of: key) else { return .expired }
-        return record.freshness(at: now, accessed: status.accessed)
+        let prolonged = record.freshness(at: now, accessed: status.accessed)
+        // The time must be this record's: that of a later one would bring an expired value back to life.
+        if prolonged != freshness, try entries.read(key)?.bytes != stored.bytes { return nil }
+        return prolonged
     }
 
     /// Whether the file's bytes are those that the record promises; leaves it at its start.
@@ -133,7 +149,8 @@ extension Store {
         _ content: Content
     ) throws(StoreError) -> Bool {
         try describing("read an object", objects.path(of: content.digest)) { () throws(Errno) in
-            guard try file.status().size == Int64(content.length) else { return false }
+            let status = try file.status()
+            guard status.kind == .regular, status.size == Int64(content.length) else { return false }
             var checksum = CRC32C()
             try file.forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in checksum.update(chunk) }
             try file.rewind()
@@ -151,6 +168,7 @@ extension Store {
         }
         guard let data, Digest(of: data.span) == digest else {
             counters.add(.corruptObject)
+            repair { () throws(StoreError) in _ = try deleteIfCorrupt(digest, patience: .zero) }
             return nil
         }
         return data
@@ -169,10 +187,19 @@ extension Store {
     /// The value of `key` together with the record that a later write can be made to depend on.
     package func observe(_ key: Digest, now: Timestamp) throws(StoreError) -> Observation {
         guard let stored = try entries.read(key) else { return Observation(stored: nil, value: nil) }
-        guard let record = stored.record, try freshness(of: record, key, now) == .fresh,
-            case .valid(let data) = try objects.read(record.content)
-        else { return Observation(stored: stored, value: nil) }
-        return Observation(stored: stored, value: data)
+        // Where the entry changes meanwhile, a write that depends on it fails, and it is observed anew.
+        guard let record = stored.record, try freshness(of: stored, record, key, now) == .fresh else {
+            return Observation(stored: stored, value: nil)
+        }
+        switch try objects.read(record.content) {
+        case .valid(let data): return Observation(stored: stored, value: data)
+        case .missing: break
+        case .corrupt:
+            // Away with it, or the write that follows would take it for the bytes that it is named by.
+            counters.add(.corruptObject)
+            _ = try deleteIfCorrupt(record.content.digest, patience: Stripes.writerPatience)
+        }
+        return Observation(stored: stored, value: nil)
     }
 
     /// The entry of `key`, and whether a get would find a value, which is not read.
@@ -181,9 +208,9 @@ extension Store {
         now: Timestamp
     ) throws(StoreError) -> (stored: StoredEntry?, isPresent: Bool) {
         guard let stored = try entries.read(key) else { return (nil, false) }
-        guard let record = stored.record, try freshness(of: record, key, now) == .fresh,
+        guard let record = stored.record, try freshness(of: stored, record, key, now) == .fresh,
             let object = try objects.status(of: record.content.digest)
         else { return (stored, false) }
-        return (stored, object.size == Int64(record.content.length))
+        return (stored, object.kind == .regular && object.size == Int64(record.content.length))
     }
 }

@@ -9,9 +9,15 @@ extension Store {
     /// A reader never waits, so a lock that is not free leaves it to the next reader or sweep, as does
     /// any failure: the value is a miss either way.
     func discard(_ key: Digest, _ stored: StoredEntry, _ content: Content) {
-        do throws(StoreError) {
-            _ = try deleteIfCorrupt(content.digest, patience: .zero)
+        repair { () throws(StoreError) in _ = try deleteIfCorrupt(content.digest, patience: .zero) }
+        repair { () throws(StoreError) in
             _ = try deleteEntry(key, ifStill: stored.bytes, patience: .zero)
+        }
+    }
+
+    func repair(_ body: () throws(StoreError) -> Void) {
+        do throws(StoreError) {
+            try body()
         } catch {
             counters.add(.repairFailure)
         }

@@ -82,7 +82,10 @@ extension Store {
         ifStill observed: StoredEntry,
         now: Timestamp
     ) throws(StoreError) -> PublishOutcome {
-        try publish(record, for: key, accessed: now, if: .unchanged(observed.bytes))
+        let outcome = try publish(record, for: key, accessed: now, if: .unchanged(observed.bytes))
+        // A record that is changed in place leaves the file's time as it was.
+        if outcome == .published { _ = try entries.setAccessTime(of: key, to: now) }
+        return outcome
     }
 
     /// Publishes with bytes in memory, which are written out only where no object has them yet.
@@ -108,6 +111,7 @@ extension Store {
         let bytes = RecordCodec.encode(record, for: key)
         return try objectStripes.withLock(.shared, of: record.content.digest) { () throws(StoreError) in
             guard try objects.touch(record.content) == .present else { return .objectMissing }
+            try objects.synchronizeIfDurable(record.content.digest)
             return try writeEntry(bytes, for: key, accessed, if: precondition)
         }
     }
@@ -141,7 +145,9 @@ extension Store {
         guard let object = staged.take() else { return }
         if try objects.publish(object, as: content.digest) { return }
         // Somebody else has stored it meanwhile. Only by hand can it be gone again.
-        if try objects.touch(content) == .present { return }
+        if try objects.touch(content) == .present {
+            return try objects.synchronizeIfDurable(content.digest)
+        }
         try objects.replace(content.digest, with: object)
     }
 

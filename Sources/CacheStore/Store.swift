@@ -62,12 +62,17 @@ package final class Store: Sendable {
     /// A failure costs a place in the eviction order and nothing else, so it is counted, not thrown.
     func noteAccess(_ key: Digest, of record: Record, now: Timestamp) {
         let granularity = min(accessGranularity, record.idleLifetime.map { $0 / 16 } ?? accessGranularity)
-        let isRecent = accessNotes.withLock { $0.isRecent(key, now: now, granularity: granularity) }
+        // Only what lies after the writing prolongs a sliding expiration; an older access does not make
+        // this one superfluous, however recent it is.
+        let start = record.idleLifetime == nil ? Timestamp.distantPast : record.created
+        let isRecent = accessNotes.withLock {
+            $0.isRecent(key, now: now, granularity: granularity, after: start)
+        }
         if isRecent || !directory.isWritable { return }
         do throws(StoreError) {
             guard let status = try entries.status(of: key) else { return }
             var accessed = status.accessed
-            if !AccessNotes.isRecent(accessed, now: now, granularity: granularity) {
+            if accessed <= start || !AccessNotes.isRecent(accessed, now: now, granularity: granularity) {
                 guard try entries.setAccessTime(of: key, to: now) else { return }
                 accessed = now
             }

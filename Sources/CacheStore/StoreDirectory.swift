@@ -65,8 +65,17 @@ package final class StoreDirectory: Sendable {
 
 /// What a directory's file system can do, found by trying once when it is opened.
 package struct Capabilities: Sendable, Equatable {
-    /// Whether files can have extended attributes of the user's.
-    package var attributes: Bool
+    /// Extended attributes of the user's.
+    package enum Attributes: Sendable, Equatable {
+        /// They can be set and read.
+        case writable
+        /// They may not be set here (a sandbox, a file system mounted for reading), but may well be there.
+        case readable
+        /// The file system knows none.
+        case absent
+    }
+
+    package var attributes: Attributes
     /// Whether there are files without a name (O_TMPFILE) that can be given one later.
     package var unnamedFiles: Bool
 }

@@ -30,13 +30,20 @@ package struct StoreScan: Sendable {
     ) throws(StoreError) -> (digests: [Digest], unrecognised: [UnrecognisedFile]) {
         let name = StoreLayout.shards[shard]
         let place = "\(tree == .entries ? StoreLayout.entries : StoreLayout.objects)/\(name)"
-        let names = try describing("list", "\(store.directory.path)/\(place)") { () throws(Errno) in
-            try ifExists { () throws(Errno) in
+        let names: [String]?
+        do throws(Errno) {
+            names = try ifExists { () throws(Errno) in
                 switch tree {
                 case .entries: try store.directory.entries.openDirectory(name).names()
                 case .objects: try store.directory.objects.openDirectory(name).names()
                 }
             }
+        } catch {
+            // No directory of ours, so nothing of ours is in it.
+            if error == .notDirectory || error == .tooManyLinks {
+                return ([], [UnrecognisedFile(path: place)])
+            }
+            throw StoreError(errno: error, "list", path: "\(store.directory.path)/\(place)")
         }
         var digests: [Digest] = []
         var unrecognised: [UnrecognisedFile] = []

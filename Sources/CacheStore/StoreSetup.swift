@@ -163,18 +163,18 @@ struct StoreSetup {
     ) {
         do throws(Errno) {
             let file = try locks.open(".", [.readWrite, .temporary], mode: FileMode.file)
-            let attributes = try hasAttributes(file)
+            let attributes = try attributes(of: file)
             return (Capabilities(attributes: attributes, unnamedFiles: Directory.canLinkUnnamed), true)
         } catch {
             switch error {
             case .readOnlyFileSystem, .accessDenied:
                 // Attributes are looked for in any case: who can't write may still read.
-                return (Capabilities(attributes: true, unnamedFiles: false), false)
+                return (Capabilities(attributes: .readable, unnamedFiles: false), false)
             case .notSupported, .isDirectory, .invalidArgument:
                 return try probeNamed(locks)
             case .noSpace, .quotaExceeded:
                 // A full disk must not keep anybody from reading; what can't be had fails by itself.
-                return (Capabilities(attributes: true, unnamedFiles: Directory.canLinkUnnamed), true)
+                return (Capabilities(attributes: .writable, unnamedFiles: Directory.canLinkUnnamed), true)
             default:
                 throw StoreError(errno: error, "probe the file system", path: path)
             }
@@ -187,20 +187,23 @@ struct StoreSetup {
     ) throws(StoreError) -> (capabilities: Capabilities, isWritable: Bool) {
         try describing("probe the file system", path) { () throws(Errno) in
             let file = try locks.open(StoreLayout.formatLock, [.readWrite, .create], mode: FileMode.file)
-            return (Capabilities(attributes: try hasAttributes(file), unnamedFiles: false), true)
+            return (Capabilities(attributes: try attributes(of: file), unnamedFiles: false), true)
         }
     }
 
-    private func hasAttributes(_ file: borrowing FileDescriptor) throws(Errno) -> Bool {
+    private func attributes(of file: borrowing FileDescriptor) throws(Errno) -> Capabilities.Attributes {
         let value: [UInt8] = [1]
         do throws(Errno) {
             try file.setAttribute(StoreLayout.recordAttribute, to: value.span)
-            return true
+            return .writable
         } catch {
-            if error == .notSupported || error == .notPermitted { return false }
+            switch error {
+            case .notSupported: return .absent
+            case .notPermitted, .accessDenied: return .readable
             // No room just now says nothing about tomorrow.
-            if error == .noSpace || error == .quotaExceeded { return true }
-            throw error
+            case .noSpace, .quotaExceeded: return .writable
+            default: throw error
+            }
         }
     }
 }

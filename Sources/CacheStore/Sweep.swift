@@ -15,7 +15,8 @@ package struct Sweep {
 
     private let store: Store
     private let request: SweepRequest
-    private let now: Timestamp
+    /// The time when the sweep was asked for, by the caller's clock, and by one that runs steadily.
+    private let begin: (time: Timestamp, instant: ContinuousClock.Instant)
     private let progress: (SweepProgress) -> Void
     private let scan: StoreScan
     private var report = SweepReport()
@@ -43,6 +44,7 @@ package struct Sweep {
         now: Timestamp,
         progress: @escaping (SweepProgress) -> Void = { _ in }
     ) throws(StoreError) -> SweepReport {
+        let begin = (now, ContinuousClock.now)
         let path = "\(store.directory.path)/\(StoreLayout.locks)/\(StoreLayout.janitorLock)"
         let lock = try describing("lock", path) { () throws(Errno) in
             try LockFile.acquire(
@@ -55,13 +57,17 @@ package struct Sweep {
         var sweep = Sweep(
             store: store,
             request: request,
-            now: now,
+            begin: begin,
             progress: progress,
             scan: StoreScan(of: store)
         )
         try sweep.run(under: lock)
         return sweep.report
     }
+
+    /// The present by the caller's clock: a sweep may wait and scan for minutes, and what is used meanwhile
+    /// must not look as if it were used in the future.
+    private var now: Timestamp { begin.time + (ContinuousClock.now - begin.instant) }
 
     /// The order matters: the stamp before the barrier, the barrier before the entries are read, and the
     /// entries before the objects are listed.
@@ -70,6 +76,7 @@ package struct Sweep {
     private mutating func run(under lock: borrowing LockFile) throws(StoreError) {
         try deleteStaleTemporaries()
         progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
+        let clock = ClockWitness()
         let stamp = try fileSystemTime(by: lock)
         skippedObjects = try store.objectStripes.barrier(patience: Self.stripePatience)
         defer {
@@ -83,9 +90,7 @@ package struct Sweep {
         if !request.expiredOnly { limits = request.limits }
         let plan = SweepPlan(entries: entries, objects: objects, limits: limits, now: now)
         // A clock that was put back meanwhile has dated later touches before the stamp.
-        let isClockSteady = try describing("take a time stamp", store.directory.path) { () throws(Errno) in
-            try lock.descriptor.touched() >= stamp
-        }
+        let isClockSteady = clock.isSteady
         try deleteEntries(plan.removals.filter { !request.expiredOnly || $0.reason == .expired })
         guard isClockSteady else { return }
         try deleteObjects(changedBefore: stamp)
@@ -129,10 +134,16 @@ package struct Sweep {
                     unrecognised.append(UnrecognisedFile(path: "\(StoreLayout.temporaries)/\(name)"))
                     continue
                 }
-                let size = try ifExists { () throws(Errno) in
-                    try temporaries.directory.deleteUnlocked(path, isDryRun: isDryRun)
+                do throws(Errno) {
+                    let size = try ifExists { () throws(Errno) in
+                        try temporaries.directory.deleteUnlocked(path, isDryRun: isDryRun)
+                    }
+                    if let size, let size { tally.add(size) }
+                } catch {
+                    // A link, a socket, or a file that this user may not read: none that we have made.
+                    guard error.tellsOfNoFile || error == .accessDenied else { throw error }
+                    unrecognised.append(UnrecognisedFile(path: "\(StoreLayout.temporaries)/\(name)"))
                 }
-                if let size, let size { tally.add(size) }
             }
             return (tally, unrecognised)
         }
@@ -201,9 +212,7 @@ package struct Sweep {
                 guard let present = try scan.scannedEntry(entry.key, now: now),
                     present.witness == entry.witness
                 else { return false }
-                if reason == .dangling, let content = entry.content,
-                    try store.objects.status(of: content) != nil
-                {
+                if reason == .dangling, let content = entry.content, try scan.object(content) != nil {
                     return false
                 }
                 return request.isDryRun ? true : try store.entries.delete(entry.key)
@@ -262,6 +271,24 @@ package struct Sweep {
             skippedObjects.insert(object.digest.stripe)
             return false
         }
+    }
+}
+
+/// Notices that the wall clock was put back since this was made.
+struct ClockWitness {
+    private let time: Timestamp
+    private let instant: SuspendingClock.Instant
+
+    init(time: Timestamp = .now, instant: SuspendingClock.Instant = .now) {
+        self.time = time
+        self.instant = instant
+    }
+
+    /// The wall clock has gone on at least as far as the one that is never set; both are slewed alike, so
+    /// the order in which they are read is all the tolerance that there need be.
+    var isSteady: Bool {
+        let elapsed = SuspendingClock.now - instant
+        return Timestamp.now - time >= elapsed
     }
 }
 

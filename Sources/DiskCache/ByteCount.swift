@@ -24,7 +24,7 @@ public struct ByteCount: Sendable, Hashable, Comparable, Codable {
 
     private static func scaled(_ count: Int, _ unit: Int64) -> ByteCount {
         let (product, overflow) = Int64(count).multipliedReportingOverflow(by: unit)
-        return ByteCount(overflow && count > 0 ? .max : product)
+        return ByteCount(overflow ? (count > 0 ? .max : 0) : product)
     }
 
     /// Orders by number.

@@ -87,7 +87,7 @@ extension SharedCache {
                 }
                 return DirectoryFacts(
                     isWritable: directory.isWritable,
-                    hasAttributes: directory.capabilities.attributes,
+                    hasAttributes: directory.capabilities.attributes == .writable,
                     hasUnnamedFiles: directory.capabilities.unnamedFiles,
                     isCurrent: isCurrent,
                     fileSystem: try directory.root.descriptor.fileSystemKind(),

@@ -76,7 +76,7 @@ extension SharedCache {
             var count = 0
             for shard in 0..<256 {
                 for key in try scan.digests(.entries, shard: shard).digests {
-                    guard let stored = try store.entries.read(key), isMeant(stored) else { continue }
+                    guard let stored = try scan.entry(key)?.stored, isMeant(stored) else { continue }
                     if try store.remove(key, ifStill: stored) { count += 1 }
                 }
             }
@@ -139,7 +139,9 @@ extension CacheStatistics {
         entries += 1
         entryBytes += status.allocatedSize
         guard let record else { return }
-        logicalBytes += Int64(record.content.length)
+        // A damaged record may claim any length.
+        let (sum, overflow) = logicalBytes.addingReportingOverflow(Int64(record.content.length))
+        logicalBytes = overflow ? .max : sum
         if record.freshness(at: now, accessed: status.accessed) != .fresh { expiredEntries += 1 }
         let lastUse = record.lastUse(accessed: status.accessed, now: now).date
         oldestAccess = min(oldestAccess ?? lastUse, lastUse)

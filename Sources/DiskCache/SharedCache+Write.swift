@@ -129,7 +129,7 @@ extension SharedCache {
         guard let value else {
             guard let observed else { return true }
             return try withStore { (store, _) throws(StoreError) in
-                try store.deleteEntry(digest, ifStill: observed.bytes)
+                try store.remove(digest, ifStill: observed)
             }
         }
         let record = try record(of: Content(of: value.span), key: key, terms, now: now)

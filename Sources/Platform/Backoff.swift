@@ -13,13 +13,17 @@ package struct Backoff: Sendable {
     package static let longest: Duration = .milliseconds(10)
 
     private var pause = Backoff.shortest
+    private let cap: Duration
 
-    package init() {}
+    /// Pauses that never exceed `cap`.
+    package init(upTo cap: Duration = Backoff.longest) {
+        self.cap = cap
+    }
 
     /// The next pause: between half of and the whole of a span that doubles up to ``longest``.
     package mutating func next(using generator: inout some RandomNumberGenerator) -> Duration {
         let span = pause.saturatingNanoseconds
-        pause = min(pause * 2, Self.longest)
+        pause = min(pause * 2, cap)
         return .nanoseconds(Int64.random(in: span / 2...span, using: &generator))
     }
 }

@@ -11,7 +11,7 @@ extension Directory {
     ///   system has no extended attributes.
     package func attribute(_ name: StaticString, of path: RelativePath) throws(Errno) -> [UInt8]? {
         guard KernelSupport.attributeCallsAt else {
-            return try open(path, .readOnly).attribute(name)
+            return try open(path, [.readOnly, .nonBlocking]).attribute(name)
         }
         return try unsafe path.withCString { (path) throws(Errno) in
             try unsafe readAttribute { (buffer) throws(Errno) in
@@ -35,7 +35,7 @@ extension Directory {
         throws(Errno)
     {
         guard KernelSupport.attributeCallsAt else {
-            return try open(path, .writeOnly).setAttribute(name, to: value)
+            return try open(path, [.writeOnly, .nonBlocking]).setAttribute(name, to: value)
         }
         try unsafe path.withCString { (path) throws(Errno) in
             try unsafe value.withUnsafeBytes { (buffer) throws(Errno) in

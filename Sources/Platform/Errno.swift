@@ -25,6 +25,7 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
     package static let notPermitted = Errno(rawValue: EPERM)
     package static let readOnlyFileSystem = Errno(rawValue: EROFS)
     package static let noDeviceOrAddress = Errno(rawValue: ENXIO)
+    package static let tooManyOpenFiles = Errno(rawValue: EMFILE)
     package static let noSpace = Errno(rawValue: ENOSPC)
     package static let quotaExceeded = Errno(rawValue: EDQUOT)
     package static let fileTooLarge = Errno(rawValue: EFBIG)

@@ -26,14 +26,23 @@ package final class FileLock: Sendable {
     /// 64 makes the kernel's share of the cost vanish (0.7 µs in 64 uses).
     static let sharersPerStay = 64
 
+    /// Pause between attempts to get the kernel's lock.
+    ///
+    /// Sharers of other processes leave gaps of microseconds, and an exclusive waiter has to hit one: the
+    /// more often it tries, the sooner.
+    static let longestPause: Duration = .microseconds(500)
+
     private struct State {
         var sharers = 0
         var joined = 0
         var isExclusive = false
         var exclusiveWaiters = 0
+        /// A first sharer waits for another process; the others wait for what it gets.
+        var isEntering = false
 
         var admitsSharer: Bool {
-            !isExclusive && exclusiveWaiters == 0 && (sharers == 0 || joined < FileLock.sharersPerStay)
+            !isExclusive && !isEntering && exclusiveWaiters == 0
+                && (sharers == 0 || joined < FileLock.sharersPerStay)
         }
     }
 
@@ -56,7 +65,7 @@ package final class FileLock: Sendable {
     /// - Throws: ``Errno/timedOut`` where it was not to be had within `patience`, for instance because a
     ///   holder is stopped; other errors of flock(2), such as ENOLCK.
     package func lock(_ mode: LockMode, patience: Duration) throws(Errno) {
-        let deadline = ContinuousClock.now + patience
+        let deadline = ContinuousClock.now + .nanoseconds(patience.saturatingNanoseconds)
         switch mode {
         case .shared: try lockShared(until: deadline)
         case .exclusive: try lockExclusive(until: deadline)
@@ -80,23 +89,48 @@ package final class FileLock: Sendable {
     }
 
     private func lockShared(until deadline: ContinuousClock.Instant) throws(Errno) {
+        if try joinSharers(until: deadline) { return }
+        // Waited for outside the monitor: others keep their own deadlines.
+        do throws(Errno) {
+            try descriptor.lock(.shared, until: deadline, longestPause: Self.longestPause)
+        } catch {
+            endEntering(isSharing: false)
+            throw error
+        }
+        endEntering(isSharing: true)
+    }
+
+    /// False: the caller is to take the kernel's lock, which another process holds, and say how that ended.
+    private func joinSharers(until deadline: ContinuousClock.Instant) throws(Errno) -> Bool {
         monitor.enter()
         defer { monitor.leave() }
         while unsafe !state.admitsSharer {
             guard monitor.wait(until: deadline) else { throw .timedOut }
         }
-        if unsafe state.sharers == 0 {
-            // The monitor stays closed while this waits for another process; nobody could go on anyway.
-            try descriptor.lock(.shared, until: deadline)
+        if unsafe state.sharers == 0, try !descriptor.tryLock(.shared) {
+            unsafe state.isEntering = true
+            return false
         }
         unsafe state.sharers += 1
         unsafe state.joined += 1
+        return true
+    }
+
+    private func endEntering(isSharing: Bool) {
+        monitor.enter()
+        defer { monitor.leave() }
+        unsafe state.isEntering = false
+        if isSharing {
+            unsafe state.sharers += 1
+            unsafe state.joined += 1
+        }
+        monitor.wakeAll()
     }
 
     private func lockExclusive(until deadline: ContinuousClock.Instant) throws(Errno) {
         try claimExclusive(until: deadline)
         do throws(Errno) {
-            try descriptor.lock(.exclusive, until: deadline)
+            try descriptor.lock(.exclusive, until: deadline, longestPause: Self.longestPause)
         } catch {
             monitor.enter()
             unsafe state.isExclusive = false
@@ -111,7 +145,7 @@ package final class FileLock: Sendable {
         defer { monitor.leave() }
         unsafe state.exclusiveWaiters += 1
         defer { unsafe state.exclusiveWaiters -= 1 }
-        while unsafe state.sharers > 0 || state.isExclusive {
+        while unsafe state.sharers > 0 || state.isExclusive || state.isEntering {
             guard monitor.wait(until: deadline) else {
                 monitor.wakeAll()
                 throw .timedOut
@@ -140,14 +174,18 @@ extension FileDescriptor {
     /// flock(2) itself knows no time limit.
     ///
     /// - Throws: ``Errno/timedOut``.
-    package func lock(_ mode: LockMode, until deadline: ContinuousClock.Instant) throws(Errno) {
+    package func lock(
+        _ mode: LockMode,
+        until deadline: ContinuousClock.Instant,
+        longestPause: Duration = Backoff.longest
+    ) throws(Errno) {
         if try tryLock(mode) { return }
-        var backoff = Backoff()
+        var backoff = Backoff(upTo: longestPause)
         var generator = SystemRandomNumberGenerator()
-        repeat {
+        while ContinuousClock.now < deadline {
             sleepThread(for: backoff.next(using: &generator))
             if try tryLock(mode) { return }
-        } while ContinuousClock.now < deadline
+        }
         throw .timedOut
     }
 

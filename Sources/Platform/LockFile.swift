@@ -19,7 +19,7 @@ package struct LockFile: ~Copyable, Sendable {
         in directory: borrowing Directory,
         patience: Duration
     ) throws(Errno) -> LockFile? {
-        let deadline = ContinuousClock.now + patience
+        let deadline = ContinuousClock.now + .nanoseconds(patience.saturatingNanoseconds)
         while true {
             let file = try directory.open(path, [.readWrite, .create], mode: 0o600)
             do throws(Errno) {

@@ -24,6 +24,12 @@ package struct Timestamp: Sendable, Hashable, Comparable {
         return Timestamp(time)
     }
 
+    /// The same, rounded down to a millisecond.
+    package var wholeMilliseconds: Timestamp {
+        let rest = nanoseconds % 1_000_000
+        return Timestamp(nanoseconds: nanoseconds.subtractingSaturating(rest < 0 ? rest + 1_000_000 : rest))
+    }
+
     init(_ time: Glibc.timespec) {
         let (scaled, overflow) = Int64(time.tv_sec).multipliedReportingOverflow(by: 1_000_000_000)
         let limit: Int64 = time.tv_sec < 0 ? .min : .max
@@ -61,10 +67,11 @@ package struct Timestamp: Sendable, Hashable, Comparable {
 extension Duration {
     /// Its length in nanoseconds, at most about 292 years either way.
     package var saturatingNanoseconds: Int64 {
+        // `components` traps on what exceeds 64 bits of seconds, which a Duration can.
+        if self >= .nanoseconds(Int64.max) { return .max }
+        if self <= .nanoseconds(Int64.min) { return .min }
         let (seconds, attoseconds) = components
-        let (scaled, overflow) = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        if overflow { return seconds < 0 ? .min : .max }
-        return scaled.addingSaturating(attoseconds / 1_000_000_000)
+        return seconds * 1_000_000_000 + attoseconds / 1_000_000_000
     }
 }
 

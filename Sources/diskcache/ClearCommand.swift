@@ -10,8 +10,8 @@ enum ClearCommand: Command {
     static let summary = "remove everything"
     static let options = [Option("yes", "y", help: "don't ask"), .json]
     static let details = """
-        The way to empty a directory that other processes use: what they store meanwhile stays. Asks first;
-        where standard input is no terminal it needs --yes. The space is reclaimed at once.
+        The way to empty a directory that other processes use: what they store meanwhile may stay. Asks
+        first; where standard input is no terminal it needs --yes. The space is reclaimed at once.
 
         JSON: {"removed": how many keys}.
 

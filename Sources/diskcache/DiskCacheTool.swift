@@ -44,6 +44,10 @@ struct DiskCacheTool {
             return report(error.message, ExitStatus(error.code))
         } catch let error as Errno {
             if error == .brokenPipe { return .inputOutput }
+            if error == .tooManyOpenFiles {
+                let advice = "close some, or raise the limit (ulimit -n)"
+                return report("open a file: \(error): \(advice)", .inputOutput)
+            }
             return report("write the output: \(error): check where it goes", .inputOutput)
         } catch {
             return report("\(error)", .internal)

@@ -20,7 +20,8 @@ enum GetCommand: Command {
         64 usage; 74 the output can't be written.
 
         Examples:
-          diskcache get page || curl -s https://example.org/ | diskcache put page --ttl 15m
+          diskcache get page -o page.html ||
+            { curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m; }
           diskcache get thumb:17 -o thumb.png
         """
 

@@ -23,7 +23,8 @@ enum PutCommand: Command {
     static let details = """
         FILE may be -, which is standard input too. The directory is made where it is missing. Once this has
         returned, every process gets the new value; a value that was there before is replaced in one step,
-        and stays where storing fails. Equal values take their space once.
+        and stays where storing fails. Equal values take their space once. In a pipe the exit status of what
+        comes before is unknown here: where that may fail half-way, let it write a file first.
 
         \(EntryDescription.help)
 
@@ -31,7 +32,8 @@ enum PutCommand: Command {
         64 usage; 73 no space, or the directory can't be made; 74 FILE can't be read.
 
         Examples:
-          curl -s https://example.org/ | diskcache put page --ttl 15m
+          curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m
+          date | diskcache put now --ttl 1s
           diskcache put thumb:17 thumb.png --ttl 7d --renew --tag user:1 --content-type image/png
         """
 

@@ -80,7 +80,7 @@ final class StoreFixture: Sendable {
     func changeRecord(of key: String, _ change: (inout [UInt8]) -> Void) throws {
         var bytes = try #require(try store.entries.read(Digest(ofKey: key))?.bytes)
         change(&bytes)
-        guard store.directory.capabilities.attributes else {
+        guard store.directory.capabilities.attributes == .writable else {
             return try Data(bytes).write(to: URL(fileURLWithPath: entryPath(key)))
         }
         let path = StoreLayout.path(of: Digest(ofKey: key))

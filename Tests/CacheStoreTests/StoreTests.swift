@@ -90,7 +90,7 @@ import Testing
 
     @Test func `an access prolongs a sliding expiration`() throws {
         let fixture = try StoreFixture(granularity: .seconds(3600))
-        let start = Timestamp.now
+        let start = Timestamp.now.wholeMilliseconds
         var record = fixture.record("value", created: start)
         record.expires = start + .seconds(16)
         record.idleLifetime = .seconds(16)
@@ -231,7 +231,7 @@ import Testing
 
     @Test func `an access is noted once in a granularity`() throws {
         let fixture = try StoreFixture(granularity: .seconds(100))
-        let start = Timestamp.now
+        let start = Timestamp.now.wholeMilliseconds
         let key = Digest(ofKey: "key")
         try fixture.store.put(Array("v".utf8).span, for: key, fixture.record("v", created: start))
         func accessed() throws -> Timestamp? { try fixture.store.entries.status(of: key)?.accessed }
@@ -247,7 +247,7 @@ import Testing
     func `looking at an entry is no access`(form: RecordForm) throws {
         let fixture = try StoreFixture(form)
         let key = Digest(ofKey: "key")
-        let created = Timestamp.now - .seconds(10 * 86_400)
+        let created = (Timestamp.now - .seconds(10 * 86_400)).wholeMilliseconds
         try fixture.store.put(Array("v".utf8).span, for: key, fixture.record("v", created: created))
         _ = try fixture.store.entries.read(key)
         try fixture.sweep()
@@ -306,9 +306,9 @@ import Testing
 /// The same promises where the file system lacks something.
 @Suite struct StoreFallbackTests {
     private static let lacking = [
-        Capabilities(attributes: true, unnamedFiles: false),
-        Capabilities(attributes: false, unnamedFiles: true),
-        Capabilities(attributes: false, unnamedFiles: false),
+        Capabilities(attributes: .writable, unnamedFiles: false),
+        Capabilities(attributes: .absent, unnamedFiles: true),
+        Capabilities(attributes: .absent, unnamedFiles: false),
     ]
 
     @Test(arguments: lacking)
@@ -356,6 +356,20 @@ import Testing
             try store.put(bytes.span, for: key, Record(content: Content(of: bytes.span), created: .now))
             #expect(try store.get(key, now: .now, allowingStale: false)?.value == Data(bytes))
         }
+    }
+
+    @Test func `who may not set attributes still reads them`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        let confined = Capabilities(attributes: .readable, unnamedFiles: true)
+        let store = try StoreFixture.open(fixture.path, .attribute, .zero, confined)
+        let key = Digest(ofKey: "key")
+        #expect(try store.get(key, now: .now, allowingStale: false)?.value == Data("value".utf8))
+        _ = try Sweep.run(SweepRequest(), on: store, now: .now)
+        #expect(try fixture.get("key") == "value")
+        let bytes = Array("new".utf8)
+        try store.put(bytes.span, for: key, fixture.record("new"))
+        #expect(try fixture.get("key") == "new")
     }
 
     @Test func `a record that promises an absurd length is a miss`() throws {

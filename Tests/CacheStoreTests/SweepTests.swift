@@ -177,6 +177,17 @@ import Testing
         #expect(report.spared >= 2)
     }
 
+    @Test func `an entry whose object's place holds a link goes, and the link stays`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        try FileManager.default.removeItem(atPath: fixture.objectPath("value"))
+        #expect(symlink("/nowhere", fixture.objectPath("value")) == 0)
+        #expect(try fixture.sweep().removed[.dangling]?.count == 1)
+        #expect(fixture.entries.isEmpty)
+        let link = try FileManager.default.destinationOfSymbolicLink(atPath: fixture.objectPath("value"))
+        #expect(link == "/nowhere")
+    }
+
     @Test func `only one sweeps at a time, and the other says that it can't`() throws {
         let fixture = try StoreFixture()
         let lock = try LockFile.acquire(
@@ -233,6 +244,14 @@ import Testing
         #expect(report.skippedStripes.count == 1)
         #expect(report.removed[.orphan] == nil)
         #expect(FileManager.default.fileExists(atPath: fixture.objectPath("value")))
+    }
+}
+
+@Suite struct ClockWitnessTests {
+    @Test func `a clock that was put back is noticed, one that runs or leaps ahead is steady`() {
+        #expect(ClockWitness().isSteady)
+        #expect(ClockWitness(time: .now - .seconds(100)).isSteady)
+        #expect(!ClockWitness(time: .now + .milliseconds(100)).isSteady)
     }
 }
 

@@ -148,6 +148,23 @@ import Testing
         #expect(ByteCount.gibibytes(2).bytes == 2 << 30)
         #expect(ByteCount.gibibytes(.max).bytes == .max)
         #expect(ByteCount.kibibytes(-1).bytes == 0)
+        #expect(ByteCount.gibibytes(-(1 << 33) - 1).bytes == 0)
         #expect(ByteCount.mebibytes(1) > .kibibytes(1023))
+    }
+
+    @Test func `a lifetime of any length`() async {
+        await #expect(processExitsWith: .success) {
+            let fixture = try CacheFixture()
+            try fixture.cache.put("v", forKey: "k", expires: .after(.seconds(1e19)))
+        }
+    }
+
+    @Test func `a patience of any length`() async {
+        await #expect(processExitsWith: .success) {
+            let fixture = try CacheFixture()
+            var options = GarbageCollection()
+            options.patience = Duration(attoseconds: .max)
+            _ = try fixture.cache.collectGarbage(options)
+        }
     }
 }

@@ -176,6 +176,13 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(throws: Own.self) { try fixture.cache.update("key") { _ in throw Own() } }
     }
 
+    @Test func `an update that removes counts as a removal`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("v", forKey: "k")
+        _ = try fixture.cache.update("k") { (_: Data?) in nil }
+        #expect(fixture.cache.activity.removals == 1)
+    }
+
     @Test func `no update of many threads is lost`() throws {
         let fixture = try CacheFixture()
         onThreads(4) { _ in

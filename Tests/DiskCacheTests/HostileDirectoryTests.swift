@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Glibc
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+@testable import DiskCache
+
+/// Things in a cache directory that do not belong there, and processes that are stopped in the middle.
+@Suite(.serialized) struct HostileDirectoryTests {
+    private func objectPath(_ fixture: CacheFixture, _ value: String) -> String {
+        fixture.cache.path + "/objects/"
+            + StoreLayout.path(of: Digest(of: Array(value.utf8).span)).description
+    }
+    private func entryPath(_ fixture: CacheFixture, _ key: String) -> String {
+        fixture.cache.path + "/entries/" + StoreLayout.path(of: Digest(ofKey: key)).description
+    }
+
+    @Test func `statistics survive records that claim absurd lengths`() async {
+        await #expect(processExitsWith: .success) {
+            let fixture = try CacheFixture()
+            let store = try Store(at: fixture.cache.path)
+            for key in ["a", "b"] {
+                try fixture.cache.put("v", forKey: key)
+                let digest = Digest(ofKey: key)
+                let record = Record(
+                    content: Content(digest: digest, length: .max - 1, checksum: 0),
+                    created: .now
+                )
+                try store.directory.entries.setAttribute(
+                    "user.dc",
+                    of: StoreLayout.path(of: digest),
+                    to: RecordCodec.encode(record, for: digest).span
+                )
+            }
+            _ = try fixture.cache.statistics()
+        }
+    }
+
+    @Test func `verify passes over a FIFO`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("v", forKey: "k")
+        let path = objectPath(fixture, "v")
+        unlink(path)
+        #expect(mkfifo(path, 0o600) == 0)
+        let cache = fixture.cache
+        let result = within(2) { Result { try cache.verify() } }
+        if result == nil { close(open(path, O_WRONLY | O_NONBLOCK)) }
+        #expect(result != nil)
+    }
+
+    @Test(arguments: ["directory", "symlink"])
+    func `something else in the place of an object is replaced by a put`(kind: String) throws {
+        let fixture = try CacheFixture()
+        let value = kind == "symlink" ? "v" : String(repeating: "x", count: 4096)
+        try fixture.cache.put(value, forKey: "k")
+        let path = objectPath(fixture, value)
+        unlink(path)
+        // As long as the value.
+        #expect((kind == "symlink" ? symlink("/", path) : mkdir(path, 0o700)) == 0)
+        #expect(throws: Never.self) { try #expect(fixture.text("k") == nil) }
+        do {
+            try fixture.cache.put(value, forKey: "k")
+        } catch { return }
+        #expect(throws: Never.self) { try #expect(fixture.text("k") == value) }
+    }
+
+    @Test(arguments: ["entries/00", "objects/00", "tmp/put-x"])
+    func `a stray file or link does not stop the collection`(place: String) throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("v", forKey: "k", expires: .expired)
+        let path = fixture.cache.path + "/" + place
+        rmdir(path)
+        #expect(symlink("/nowhere", path) == 0)
+        var report: GCReport?
+        #expect(throws: Never.self) { report = try fixture.cache.collectGarbage() }
+        #expect(report?.removed[.expired]?.count == 1)
+        #expect(report?.unrecognised == [place])
+    }
+
+    @Test func `an entry that is just being made is no corruption`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("w", forKey: "k")
+        let path = entryPath(fixture, "k")
+        unlink(path)
+        makeFile(path)
+        #expect(try fixture.text("k") == nil)
+        #expect(fixture.cache.activity.corruptions == 0)
+    }
+
+    @Test func `removeAll passes over what is no file`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("w", forKey: "k")
+        let path = entryPath(fixture, "k")
+        unlink(path)
+        #expect(mkdir(path, 0o700) == 0)
+        #expect(throws: Never.self) { try fixture.cache.removeAll() }
+    }
+
+    @Test func `a reader that finds damage does not wait for a stopped writer`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("v", forKey: "k")
+        let path = objectPath(fixture, "v")
+        chmod(path, 0o600)
+        try Data("w".utf8).write(to: URL(fileURLWithPath: path))
+        // Another process, stopped while it holds the stripe of the object.
+        let digest = Digest(of: Array("v".utf8).span)
+        let name = String(digest.stripe, radix: 16)
+        let lock = fixture.cache.path + "/locks/object-" + (name.count < 2 ? "0" + name : name)
+        let descriptor = Glibc.open(lock, O_RDWR)
+        #expect(flock(descriptor, LOCK_EX | LOCK_NB) == 0)
+        let cache = fixture.cache
+        let writing = DispatchSemaphore(value: 0)
+        Thread.detachNewThread {
+            writing.signal()
+            _ = try? cache.put("v", forKey: "other")
+        }
+        writing.wait()
+        usleep(100_000)
+        let start = ContinuousClock.now
+        #expect(try fixture.text("k") == nil)
+        let waited = ContinuousClock.now - start
+        close(descriptor)
+        #expect(waited < .milliseconds(500), "waited \(waited)")
+    }
+
+    @Test func `a stopped writer delays a collection by a second, not by one an entry`() throws {
+        let fixture = try CacheFixture()
+        var keys: [String] = []
+        var index = 0
+        while keys.count < 6 {
+            if Digest(ofKey: "k\(index)").stripe == 5 { keys.append("k\(index)") }
+            index += 1
+        }
+        for key in keys { try fixture.cache.put("v", forKey: key, expires: .expired) }
+        let descriptor = Glibc.open(fixture.cache.path + "/locks/entry-05", O_RDWR)
+        #expect(flock(descriptor, LOCK_SH | LOCK_NB) == 0)
+        let start = ContinuousClock.now
+        let report = try fixture.cache.collectGarbage()
+        let waited = ContinuousClock.now - start
+        close(descriptor)
+        #expect(waited < .seconds(3), "waited \(waited)")
+        #expect(report.skippedStripes == ["entry-05"])
+    }
+}
+
+/// What `body` gives within so many seconds, or nil where it hangs.
+private func within<T: Sendable>(_ seconds: Double, _ body: @escaping @Sendable () -> T) -> T? {
+    let box = Locked<T?>.Box(nil)
+    let end = DispatchSemaphore(value: 0)
+    Thread.detachNewThread {
+        let value = body()
+        box.value.withLock { $0 = value }
+        end.signal()
+    }
+    guard end.wait(timeout: .now() + seconds) == .success else { return nil }
+    return box.value.withLock { $0 }
+}
