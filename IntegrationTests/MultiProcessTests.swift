@@ -26,7 +26,7 @@ struct MultiProcessTests {
         plan.keys = 64
         plan.repeatPercent = 50
         plan.isCollecting = true
-        plan.killInterval = .milliseconds(50)
+        plan.killInterval = .milliseconds(Self.isSoak ? 50 : 20)
         plan.seed = UInt64.random(in: 0...UInt64(Int.max))
         return plan
     }
@@ -54,14 +54,14 @@ struct MultiProcessTests {
     ) throws {
         let place = try TemporaryDirectory()
         // Sidecars cost ten times as much.
-        let plan = plan([.mixed], operations: form == .sidecar ? 300 : 2500)
+        let plan = plan([.mixed], operations: form == .sidecar ? 500 : 4000)
         try stress(plan, in: place.path + "/cache", form)
     }
 
     @Test(.timeLimit(.minutes(30)), arguments: Form.allCases)
     func `the same with removals`(form: Form) throws {
         let place = try TemporaryDirectory()
-        let plan = plan([.churn], operations: form == .sidecar ? 300 : 2000)
+        let plan = plan([.churn], operations: form == .sidecar ? 500 : 3000)
         try stress(plan, in: place.path + "/cache", form)
     }
 
