@@ -112,6 +112,12 @@ struct FileSystemTests {
         #expect(code { try cache.remove("key") } == .readOnly)
         #expect(code { _ = try SharedCache(at: mount.path + "/other") } == .readOnly)
         #expect(cache.activity.unnotedAccesses == 0)
+        #expect(try cache.verify().isClean)
+        let object = try #require(mount.directory.files(below: "mount/cache/objects").first)
+        try mount.remount("rw")
+        try FileManager.default.removeItem(atPath: mount.path + "/cache/objects/" + object)
+        try mount.remount("ro")
+        #expect(try cache.verify().danglingEntries.count == 1)
     }
 
     @Test func `without extended attributes records go to sidecars`() throws {

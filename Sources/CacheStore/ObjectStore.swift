@@ -101,22 +101,28 @@ package final class ObjectStore: Sendable {
     }
 
     /// Starts a new object; a crash before it is published leaves nothing behind.
-    func stage() throws(StoreError) -> StagedObject {
-        // In `objects` itself: the shard depends on bytes that may not have been read yet, and a name can
-        // be given in any directory of the file system.
+    ///
+    /// In its shard where the digest is known: ext4 gives a new file an inode of its directory's group, and
+    /// 256 groups are searched faster than one. A name can be given in any directory of the file system.
+    private func stage(for digest: Digest?) throws(StoreError) -> StagedObject {
         try describing("create an object", "\(directory.path)/\(StoreLayout.objects)") { () throws(Errno) in
-            if directory.capabilities.unnamedFiles {
-                return .unnamed(
-                    try directory.objects.open(".", [.readWrite, .temporary], mode: FileMode.object)
-                )
+            guard directory.capabilities.unnamedFiles else {
+                return .named(try TemporaryFile(in: directory, mode: FileMode.object))
             }
-            return .named(try TemporaryFile(in: directory, mode: FileMode.object))
+            guard let digest else { return .unnamed(try openUnnamed(".")) }
+            return try directory.objects.makingShard(of: digest) { () throws(Errno) in
+                .unnamed(try openUnnamed(StoreLayout.shard(of: digest)))
+            }
         }
     }
 
+    private func openUnnamed(_ place: RelativePath) throws(Errno) -> FileDescriptor {
+        try directory.objects.open(place, [.readWrite, .temporary], mode: FileMode.object)
+    }
+
     /// Writes bytes in memory to a new object.
-    func stage(_ bytes: Span<UInt8>) throws(StoreError) -> StagedObject {
-        let staged = try stage()
+    func stage(_ bytes: Span<UInt8>, as digest: Digest) throws(StoreError) -> StagedObject {
+        let staged = try stage(for: digest)
         try describing("write an object", "\(directory.path)/\(StoreLayout.objects)") { () throws(Errno) in
             try staged.withFile { (file) throws(Errno) in
                 try file.writeAll(bytes)
@@ -133,7 +139,7 @@ package final class ObjectStore: Sendable {
     func stage(
         copying source: borrowing FileDescriptor
     ) throws(StoreError) -> StagedCopy {
-        let staged = try stage()
+        let staged = try stage(for: nil)
         let place = "\(directory.path)/\(StoreLayout.objects)"
         let content = try describing("copy a file to", place) { () throws(Errno) in
             try staged.withFile { (file) throws(Errno) in

@@ -98,7 +98,12 @@ extension Store {
         try checkSize(of: record, for: key)
         let outcome = try publish(record, for: key, accessed: record.created, if: precondition)
         if outcome != .objectMissing { return outcome }
-        return try publish(record, for: key, staged: objects.stage(bytes), if: precondition)
+        return try publish(
+            record,
+            for: key,
+            staged: objects.stage(bytes, as: record.content.digest),
+            if: precondition
+        )
     }
 
     /// Publishes a record of an object that must exist already.

@@ -115,10 +115,20 @@ package struct Verification {
         return content == record.content ? .sound : .corrupt
     }
 
-    /// An entry that another process has just changed is judged next time.
+    /// An entry that another process has just changed, or is about to, is judged next time.
     private func isUnchanged(_ key: Digest, _ stored: StoredEntry) throws(StoreError) -> Bool {
-        try store.entryStripes.withLock(.exclusive, of: key) { () throws(StoreError) in
-            try store.entries.read(key)?.bytes == stored.bytes
+        do throws(StoreError) {
+            return try store.entryStripes.withLock(.exclusive, of: key, patience: Sweep.stripePatience) {
+                () throws(StoreError) in
+                try store.entries.read(key)?.bytes == stored.bytes
+            }
+        } catch {
+            switch error.code {
+            case .busy: return false
+            // Who can't lock can't repair either, and a look is all he gets.
+            case .readOnly, .permissionDenied: return try store.entries.read(key)?.bytes == stored.bytes
+            default: throw error
+            }
         }
     }
 }

@@ -68,7 +68,7 @@ struct BenchPlan: Sendable {
         let count = try Quantity.count(text)
         // Far more than any machine's processes or memory; sums of it must not overflow.
         guard (1...1_000_000_000).contains(count) else {
-            throw .usage("\(text): it must be at least 1 and at most a milliard")
+            throw .usage("\(text): it must be at least 1 and at most 1000000000")
         }
         return count
     }
