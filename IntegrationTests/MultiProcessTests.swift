@@ -54,14 +54,14 @@ struct MultiProcessTests {
     ) throws {
         let place = try TemporaryDirectory()
         // Sidecars cost ten times as much.
-        let plan = plan([.mixed], operations: form == .sidecar ? 500 : 4000)
+        let plan = plan([.mixed], operations: form == .sidecar ? 1500 : 4000)
         try stress(plan, in: place.path + "/cache", form)
     }
 
     @Test(.timeLimit(.minutes(30)), arguments: Form.allCases)
     func `the same with removals`(form: Form) throws {
         let place = try TemporaryDirectory()
-        let plan = plan([.churn], operations: form == .sidecar ? 500 : 3000)
+        let plan = plan([.churn], operations: form == .sidecar ? 1500 : 3000)
         try stress(plan, in: place.path + "/cache", form)
     }
 
