@@ -33,12 +33,17 @@ private enum Tracer {
 @Suite(.enabled(if: Tracer.works, "strace is not installed, or tracing is not allowed"))
 struct SystemCallTests {
     /// What one repetition of an operation calls: the difference of 250 and 50 of them, divided.
-    private func calls(_ operation: String, sidecar: Bool = false) throws -> [String: Int] {
+    private func calls(
+        _ operation: String,
+        sidecar: Bool = false,
+        durable: Bool = false
+    ) throws -> [String: Int] {
         let directory = try TemporaryDirectory()
         let probe =
             Bundle.main.executableURL?.deletingLastPathComponent()
             .appendingPathComponent("SystemCallProbe").path ?? ""
-        let environment = sidecar ? ["DISKCACHE_METADATA": "sidecar"] : [:]
+        var environment = sidecar ? ["DISKCACHE_METADATA": "sidecar"] : [:]
+        if durable { environment["DISKCACHE_DURABLE"] = "1" }
         func run(_ times: Int) throws -> [String: Int] {
             let path = directory.path + "/cache-\(times)"
             return try Tracer.trace([probe, path, operation, "\(times)"], environment: environment)
@@ -93,5 +98,23 @@ struct SystemCallTests {
         #expect(total(hit) == 9, "\(hit)")
         let miss = try calls("miss", sidecar: true)
         #expect(total(miss) == 1, "\(miss)")
+    }
+
+    @Test func `what is known of a key takes two, removing one three`() throws {
+        let entry = try calls("entry")
+        #expect(total(entry) == 2, "\(entry)")
+        let removal = try calls("remove")
+        #expect(total(removal) == 3, "\(removal)")
+    }
+
+    @Test func `a durable put writes object, entry and names out, any other nothing`() throws {
+        let durable = try calls("new", durable: true)
+        #expect(durable["fdatasync"] == 1, "\(durable)")
+        // The object's shard and `objects`, the entry itself, its shard and `entries`.
+        #expect(durable["fsync"] == 5, "\(durable)")
+        let present = try calls("overwrite", durable: true)
+        #expect(present["fdatasync"] == 2, "\(present)")
+        let ordinary = try calls("new")
+        #expect(ordinary["fdatasync"] == nil && ordinary["fsync"] == nil, "\(ordinary)")
     }
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Repeats one operation on a cache, for a tracer to count its system calls:
-// SystemCallProbe DIRECTORY get|miss|overwrite|remove-put TIMES
+// SystemCallProbe DIRECTORY get|miss|overwrite|touch|contains|entry|remove|new TIMES
 
 import DiskCache
 import FoundationEssentials
@@ -14,6 +14,7 @@ var configuration = CacheConfiguration()
 if ProcessInfo.processInfo.environment["DISKCACHE_METADATA"] == "sidecar" {
     configuration.metadataForm = .sidecar
 }
+if ProcessInfo.processInfo.environment["DISKCACHE_DURABLE"] == "1" { configuration.durability = .fsync }
 let cache = try SharedCache(at: words[1], configuration: configuration)
 let value = Data(repeating: 7, count: 4096)
 // What happens once a process (opening locks, looking at the access time) comes before the count.
@@ -28,6 +29,8 @@ for round in 0..<times {
     case "overwrite": try cache.put(value, forKey: "key")
     case "touch": _ = try cache.touch("key")
     case "contains": _ = try cache.contains("key")
+    case "entry": _ = try cache.entry(forKey: "key")
+    case "remove": _ = try cache.remove("absent")
     case "new": try cache.put(Data("value \(round)".utf8), forKey: "new \(round)")
     default: fatalError("no operation \(words[2])")
     }

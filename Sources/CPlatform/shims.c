@@ -20,7 +20,6 @@
 const int cplatform_O_TMPFILE = O_TMPFILE;
 const int cplatform_O_NOATIME = O_NOATIME;
 const int cplatform_AT_EMPTY_PATH = AT_EMPTY_PATH;
-const long cplatform_UTIME_NOW = UTIME_NOW;
 const long cplatform_UTIME_OMIT = UTIME_OMIT;
 
 int cplatform_openat_nofollow(int directory, const char *path, int flags, unsigned int mode) {

@@ -135,10 +135,18 @@ package final class EntryStore: Sendable {
                 return true
             } catch {
                 if Self.doesNotFit(error) { return false }
+                // A symbolic link that somebody has put there can't have the attribute; a sidecar takes its
+                // place, and what it leads to is left alone.
+                if error == .notPermitted, try isLink(path) { return false }
                 if error != .noEntry { throw error }
             }
             if let isWritten = try create(bytes, for: key, accessed) { return isWritten }
         }
+    }
+
+    private func isLink(_ path: RelativePath) throws(Errno) -> Bool {
+        let status = try ifExists { () throws(Errno) in try directory.entries.status(of: path) }
+        return status?.kind == .symbolicLink
     }
 
     /// nil where somebody else has created it meanwhile, false where the record does not fit.

@@ -195,12 +195,16 @@ package final class ObjectStore: Sendable {
         }
     }
 
-    /// Puts an object on the medium that another process may have stored without; for a durable store only.
+    /// Puts an object on the medium that another process may have stored without, if it is there.
+    ///
+    /// For a durable store only.
     func synchronizeIfDurable(_ digest: Digest) throws(StoreError) {
         guard isDurable else { return }
         try describing("synchronize an object", self.path(of: digest)) { () throws(Errno) in
-            try directory.objects.open(StoreLayout.path(of: digest), .readOnly).synchronize()
-            try synchronizeNames(of: digest)
+            _ = try ifExists { () throws(Errno) in
+                try openFile(digest).synchronize()
+                try synchronizeNames(of: digest)
+            }
         }
     }
 
@@ -239,9 +243,9 @@ enum StagedObject: ~Copyable {
 }
 
 /// A new object made from a file, and what turned out to be in it.
-struct StagedCopy: ~Copyable {
+package struct StagedCopy: ~Copyable {
     let object: StagedObject
-    let content: Content
+    package let content: Content
 }
 
 extension Directory {

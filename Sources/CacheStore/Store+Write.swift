@@ -33,21 +33,22 @@ extension Store {
         counters.add(.put)
     }
 
-    /// Stores a file's bytes, from its offset to its end.
+    /// Copies a file's bytes, from its offset to its end, into an object that has no name yet.
     ///
-    /// The content of `draft` is replaced by what turns out to be in the file.
-    package func put(
+    /// `draft` is a record such as the value will have, refused now if it is too long.
+    package func stage(
         copying source: borrowing FileDescriptor,
         for key: Digest,
         _ draft: Record
-    ) throws(StoreError) -> Record {
+    ) throws(StoreError) -> StagedCopy {
         try checkSize(of: draft, for: key)
-        let staged = try objects.stage(copying: source)
-        var record = draft
-        record.content = staged.content
+        return try objects.stage(copying: source)
+    }
+
+    /// Stores what was staged; the record must be of its content.
+    package func put(_ staged: consuming StagedCopy, for key: Digest, _ record: Record) throws(StoreError) {
         _ = try publish(record, for: key, staged: staged.object, if: .none)
         counters.add(.put)
-        return record
     }
 
     /// Refuses a record that is too long before anything is written for it.
@@ -55,7 +56,7 @@ extension Store {
         let size = RecordCodec.encode(record, for: key).count
         // A draft does not know the length of its content yet, which takes up to ten bytes.
         guard size + 10 > RecordCodec.maximumSize else { return }
-        throw StoreError(.invalidArgument, "store \(size) bytes of metadata", path: directory.path)
+        throw StoreError(.invalidArgument, "store \(size) bytes of metadata in", path: directory.path)
     }
 
     /// Stores `bytes` only if the entry is still as `observed` (nil: absent).
@@ -114,6 +115,9 @@ extension Store {
         if precondition: Precondition
     ) throws(StoreError) -> PublishOutcome {
         let bytes = RecordCodec.encode(record, for: key)
+        // Before the lock is taken: another process may have left any amount unwritten, and nobody should
+        // have to wait for that. Under it the same finds next to nothing left to do.
+        try objects.synchronizeIfDurable(record.content.digest)
         return try objectStripes.withLock(.shared, of: record.content.digest) { () throws(StoreError) in
             guard try objects.touch(record.content) == .present else { return .objectMissing }
             try objects.synchronizeIfDurable(record.content.digest)

@@ -14,8 +14,6 @@ package struct StoreError: Error, Sendable, Equatable {
         case newerFormat
         /// The path exists and is no directory.
         case notADirectory
-        /// The directory was deleted or moved away while open.
-        case vanished
         /// The file system is full, or the user's quota is.
         case noSpace
         /// The process may not do this.

@@ -92,7 +92,6 @@ package struct StoreScan: Sendable {
         guard let status = try store.objects.status(of: digest), status.kind == .regular else { return nil }
         return ScannedObject(
             digest: digest,
-            size: status.size,
             allocatedSize: status.allocatedSize,
             changed: status.changed
         )

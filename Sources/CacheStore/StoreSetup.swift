@@ -84,10 +84,10 @@ struct StoreSetup {
         guard let bytes else { return false }
         let words = String(decoding: bytes ?? [], as: UTF8.self).split(whereSeparator: \.isWhitespace)
         guard words.count == 2, words[0] == "diskcache", let version = Int(words[1]), version > 0 else {
-            throw StoreError(.notACache, "recognise the format file", path: "\(path)/format")
+            throw StoreError(.notACache, "read the format of", path: path)
         }
         guard version <= StoreLayout.formatVersion else {
-            throw StoreError(.newerFormat, "open format \(version)", path: path)
+            throw StoreError(.newerFormat, "read format \(version) of", path: path)
         }
         return true
     }
@@ -108,7 +108,7 @@ struct StoreSetup {
         let isBegun = locks.map { $0.contains("format") || ($0.isEmpty && names == ["locks"]) } ?? false
         let foreign = names.filter { !StoreLayout.ownNames.contains($0) }.sorted()
         guard isBegun, foreign.isEmpty else {
-            throw StoreError(.notACache, "use a directory that holds other files", path: path)
+            throw StoreError(.notACache, "use", path: path)
         }
     }
 
@@ -153,6 +153,8 @@ struct StoreSetup {
                 mode: FileMode.file
             )
             try file.writeAll(text.utf8Span.span)
+            // Once in a directory's life: an empty format file after a power cut would make it somebody else's.
+            try file.synchronize()
             try temporaries.rename(draft, to: root, name)
         }
     }
@@ -167,7 +169,7 @@ struct StoreSetup {
             return (Capabilities(attributes: attributes, unnamedFiles: Directory.canLinkUnnamed), true)
         } catch {
             switch error {
-            case .readOnlyFileSystem, .accessDenied:
+            case .readOnlyFileSystem, .accessDenied, .notPermitted:
                 // Attributes are looked for in any case: who can't write may still read.
                 return (Capabilities(attributes: .readable, unnamedFiles: false), false)
             case .notSupported, .isDirectory, .invalidArgument:

@@ -274,24 +274,6 @@ package struct Sweep {
     }
 }
 
-/// Notices that the wall clock was put back since this was made.
-struct ClockWitness {
-    private let time: Timestamp
-    private let instant: SuspendingClock.Instant
-
-    init(time: Timestamp = .now, instant: SuspendingClock.Instant = .now) {
-        self.time = time
-        self.instant = instant
-    }
-
-    /// The wall clock has gone on at least as far as the one that is never set; both are slewed alike, so
-    /// the order in which they are read is all the tolerance that there need be.
-    var isSteady: Bool {
-        let elapsed = SuspendingClock.now - instant
-        return Timestamp.now - time >= elapsed
-    }
-}
-
 extension SweepTally {
     fileprivate mutating func subtract(_ size: Int64) {
         count -= 1

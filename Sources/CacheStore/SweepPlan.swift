@@ -64,7 +64,6 @@ package struct ScannedEntry: Sendable {
 /// An object as a sweep saw it.
 package struct ScannedObject: Sendable {
     package let digest: Digest
-    package let size: Int64
     /// Bytes on disk.
     package let allocatedSize: Int64
     package let changed: Timestamp

@@ -23,6 +23,8 @@ struct TemporaryFile: ~Copyable {
                 self.init(file: file, directory: directory, name: name)
                 return
             }
+            // One that only looks, in a dry run, leaves it; it is not used, so away with it.
+            bestEffort { () throws(Errno) in try directory.directory.unlink(name) }
         }
     }
 

@@ -13,6 +13,10 @@ package struct VerificationReport: Sendable {
     package var corruptEntries: [Digest] = []
     /// Entries whose object is gone, and would be a miss.
     package var danglingEntries: [Digest] = []
+    /// Entries without a record: what a put leaves that is killed, or has just begun.
+    ///
+    /// No fault.
+    package var unfinishedEntries = 0
     /// Objects that no entry names: the next sweep deletes them.
     package var orphans = 0
     package var unrecognised: [UnrecognisedFile] = []
@@ -21,7 +25,9 @@ package struct VerificationReport: Sendable {
 
     package init() {}
 
-    /// Whether everything is as it should be; orphans are no fault.
+    /// Whether everything is as it should be.
+    ///
+    /// Orphans and unfinished entries are no fault.
     package var isClean: Bool {
         corruptObjects.isEmpty && corruptEntries.isEmpty && danglingEntries.isEmpty
     }
@@ -34,8 +40,10 @@ package struct Verification {
     private let progress: (SweepProgress) -> Void
     private let scan: StoreScan
     private var report = VerificationReport()
-    /// Length and checksum of each sound object.
-    private var sound: [Digest: Content] = [:]
+    /// What the bytes of each object really are.
+    private var found: [Digest: Content] = [:]
+    /// How long to wait for a lock when repairing.
+    private var patience = Sweep.stripePatience
 
     /// Verifies `store`, and with `isRepairing` deletes what is corrupt or dangling.
     ///
@@ -57,6 +65,7 @@ package struct Verification {
     }
 
     private mutating func verifyObjects() throws(StoreError) {
+        let store = store
         for shard in 0..<256 {
             progress(SweepProgress(phase: .verifying, done: shard, total: 256))
             let listing = try scan.digests(.objects, shard: shard)
@@ -65,19 +74,20 @@ package struct Verification {
                 guard let content = try store.content(ofObject: digest) else { continue }
                 report.objects += 1
                 report.objectBytes += Int64(content.length)
-                if content.digest == digest {
-                    sound[digest] = content
-                } else {
-                    report.corruptObjects.append(digest)
-                    if isRepairing, try store.deleteIfCorrupt(digest, patience: Sweep.stripePatience) {
-                        report.repaired += 1
-                    }
+                found[digest] = content
+                if content.digest == digest { continue }
+                report.corruptObjects.append(digest)
+                let isRepaired = try repair { (patience) throws(StoreError) in
+                    try store.deleteIfCorrupt(digest, patience: patience)
                 }
+                // Then the entries that name it are dangling.
+                if isRepaired { found[digest] = nil }
             }
         }
     }
 
     private mutating func verifyEntries() throws(StoreError) {
+        let store = store
         var referenced: Set<Digest> = []
         for shard in 0..<256 {
             let listing = try scan.digests(.entries, shard: shard)
@@ -88,47 +98,56 @@ package struct Verification {
                 if let content = stored.record?.content { referenced.insert(content.digest) }
                 switch try state(of: key, stored) {
                 case .sound: continue
+                case .unfinished: report.unfinishedEntries += 1
                 case .corrupt: report.corruptEntries.append(key)
                 case .dangling: report.danglingEntries.append(key)
                 }
-                if isRepairing, try store.deleteEntry(key, ifStill: stored.bytes) { report.repaired += 1 }
+                _ = try repair { (patience) throws(StoreError) in
+                    try store.deleteEntry(key, ifStill: stored.bytes, patience: patience)
+                }
             }
         }
-        report.orphans = sound.keys.count { !referenced.contains($0) }
+        report.orphans = found.count { $0.key == $0.value.digest && !referenced.contains($0.key) }
+    }
+
+    /// Deletes what was found, if that was asked for.
+    ///
+    /// Where somebody who is stopped holds the lock it stays, reported, for the next time; one wait is
+    /// enough for all that he holds.
+    private mutating func repair(
+        _ delete: (Duration) throws(StoreError) -> Bool
+    ) throws(StoreError) -> Bool {
+        guard isRepairing else { return false }
+        do throws(StoreError) {
+            guard try delete(patience) else { return false }
+            report.repaired += 1
+            return true
+        } catch {
+            guard error.code == .busy else { throw error }
+            patience = .zero
+            return false
+        }
     }
 
     private enum State {
-        case sound, corrupt, dangling
+        case sound, unfinished, corrupt, dangling
     }
 
     private func state(of key: Digest, _ stored: StoredEntry) throws(StoreError) -> State {
-        guard let record = stored.record else { return try isUnchanged(key, stored) ? .corrupt : .sound }
-        if let content = sound[record.content.digest] {
-            return content == record.content ? .sound : .corrupt
+        guard let record = stored.record else {
+            // Without a byte it is an entry that is being made, or whose maker was killed.
+            return stored.bytes.isEmpty ? .unfinished : .corrupt
         }
-        // Written since the objects were listed, or its object was replaced, swept or found corrupt.
-        guard let content = try store.content(ofObject: record.content.digest) else {
-            return try isUnchanged(key, stored) ? .dangling : .sound
+        let digest = record.content.digest
+        // Not there when the objects were listed: written since, swept since, or gone before.
+        var known = found[digest]
+        if known == nil { known = try store.content(ofObject: digest) }
+        guard let content = known else {
+            // Swept because the entry had been overwritten: then it is another one now, judged next time.
+            return try store.entries.read(key)?.bytes == stored.bytes ? .dangling : .sound
         }
         // An object that is corrupt is reported as such, once, and not with each entry that names it.
-        if content.digest != record.content.digest { return .sound }
+        if content.digest != digest { return .sound }
         return content == record.content ? .sound : .corrupt
-    }
-
-    /// An entry that another process has just changed, or is about to, is judged next time.
-    private func isUnchanged(_ key: Digest, _ stored: StoredEntry) throws(StoreError) -> Bool {
-        do throws(StoreError) {
-            return try store.entryStripes.withLock(.exclusive, of: key, patience: Sweep.stripePatience) {
-                () throws(StoreError) in
-                try store.entries.read(key)?.bytes == stored.bytes
-            }
-        } catch {
-            switch error.code {
-            case .busy: return false
-            // Who can't lock can't repair either, and a look is all he gets.
-            case .readOnly, .permissionDenied: return try store.entries.read(key)?.bytes == stored.bytes
-            default: throw error
-            }
-        }
     }
 }

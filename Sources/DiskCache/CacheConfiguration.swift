@@ -14,8 +14,8 @@ public struct CacheConfiguration: Sendable {
         case none
         /// Nothing: what a put writes reaches the medium first.
         ///
-        /// Bytes that were there already, stored by a process without this, are not written out again.
-        /// Slower by as much as the disk takes.
+        /// That includes bytes that were there already, stored by a process without this. Slower by as much
+        /// as the disk takes.
         case fsync
     }
 

@@ -97,19 +97,29 @@ extension CacheError {
         }
         return switch error.code {
         case .notACache:
-            (.notACache, "it is no cache", "choose an empty or a new directory; nothing was changed")
+            (
+                .notACache, "it is no cache and not empty",
+                "choose an empty or a new directory; nothing was changed"
+            )
         case .newerFormat:
             (.newerFormat, "a newer version made it", "update diskcache, or use another directory")
         case .notADirectory: (.notADirectory, "it is no directory", "choose another path")
-        case .vanished: (.directoryVanished, reason, "open the cache anew")
         case .noSpace: (.noSpace, reason, "free some space, or trim the cache with `diskcache gc --max-size`")
         case .permissionDenied:
             (.permissionDenied, reason, "use a directory of your own, or ask its owner for access")
         case .readOnly: (.readOnly, reason, "choose a directory on a file system that can be written")
         case .busy:
             (.busy, "a lock was not free in time", "try again; a process that holds it may be stopped")
-        case .invalidArgument: (.invalidArgument, "it is too much", "store less of it")
-        case .inputOutput: (.inputOutput, reason, "run `diskcache doctor` on the directory")
+        case .invalidArgument: (.invalidArgument, "at most 65536 fit", "store less of it")
+        case .inputOutput: (.inputOutput, reason, advice(on: error.errno))
+        }
+    }
+
+    private static func advice(on errno: Errno?) -> String {
+        switch errno {
+        case .tooManyOpenFiles: "close some files, or raise the limit (ulimit -n)"
+        case .tooManyLinks, .nameTooLong, .noEntry: "choose another path"
+        default: "run `diskcache doctor` on the directory"
         }
     }
 }

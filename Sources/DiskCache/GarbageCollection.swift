@@ -149,11 +149,15 @@ public struct VerifyReport: Sendable, Equatable, Codable {
     public let corruptEntries: [String]
     /// Names of entries whose value is gone.
     public let danglingEntries: [String]
+    /// Entries without metadata: what a put leaves that is killed.
+    ///
+    /// No fault; the next collection removes them.
+    public let unfinishedEntries: Int
     /// Values that no key names; the next collection removes them.
     public let orphans: Int
     /// Files in the cache that are not ours, below its directory.
     public let unrecognised: [String]
-    /// How many of the corrupt and dangling ones were deleted.
+    /// How many of the corrupt, dangling and unfinished ones were deleted.
     public let repaired: Int
     /// Whether nothing is corrupt or dangling.
     public let isClean: Bool
@@ -165,6 +169,7 @@ public struct VerifyReport: Sendable, Equatable, Codable {
         corruptObjects = report.corruptObjects.map(\.description)
         corruptEntries = report.corruptEntries.map(\.description)
         danglingEntries = report.danglingEntries.map(\.description)
+        unfinishedEntries = report.unfinishedEntries
         orphans = report.orphans
         unrecognised = report.unrecognised.map(\.path)
         repaired = report.repaired

@@ -59,20 +59,22 @@ extension SharedCache {
         _ terms: Terms
     ) throws(CacheError) -> CacheEntry {
         // Wrong terms are refused before anything is read, and a directory before it is half copied.
-        let present = now
-        let draft = try record(
-            of: Content(digest: digest, length: 0, checksum: 0),
-            key: key,
-            terms,
-            now: present
-        )
+        let draft = try record(of: Content(digest: digest, length: 0, checksum: 0), key: key, terms, now: now)
         try describing("read", name) { () throws(Errno) in
             if try source.status().kind == .directory { throw .isDirectory }
         }
-        return try withStore { (store, _) throws(StoreError) in
-            let record = try store.put(copying: source, for: digest, draft)
-            return CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: present)
+        let staged = try withStore { (store, _) throws(StoreError) in
+            try store.stage(copying: source, for: digest, draft)
         }
+        // A lifetime begins when the bytes are there, however long a pipe took to bring them.
+        let stored = now
+        let record = try record(of: staged.content, key: key, terms, now: stored)
+        var slot = Optional(staged)
+        try withStore { (store, _) throws(StoreError) in
+            guard let staged = slot.take() else { return }
+            try store.put(staged, for: digest, record)
+        }
+        return CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: stored)
     }
 
     /// Copies the value of `key` to a file, which is replaced in one step once all is there and checked.

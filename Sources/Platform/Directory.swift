@@ -140,15 +140,6 @@ package struct Directory: ~Copyable, Sendable {
         }
     }
 
-    /// Removes an empty directory.
-    ///
-    /// C: `unlinkat(AT_REMOVEDIR)`.
-    package func removeDirectory(_ path: RelativePath) throws(Errno) {
-        try unsafe path.withCString { (path) throws(Errno) in
-            try nothingOrErrno { unsafe unlinkat(descriptor.rawValue, path, AT_REMOVEDIR) }
-        }
-    }
-
     /// What stat tells of a file, of the link itself where it is one.
     ///
     /// C: `fstatat`.

@@ -74,7 +74,6 @@ package struct OpenFlags: OptionSet, Sendable {
     package static let exclusive = OpenFlags(rawValue: O_EXCL)
     package static let truncate = OpenFlags(rawValue: O_TRUNC)
     package static let directory = OpenFlags(rawValue: O_DIRECTORY)
-    package static let noFollow = OpenFlags(rawValue: O_NOFOLLOW)
     package static let nonBlocking = OpenFlags(rawValue: O_NONBLOCK)
     package static let noAccessTime = OpenFlags(rawValue: cplatform_O_NOATIME)
     package static let temporary = OpenFlags(rawValue: cplatform_O_TMPFILE)

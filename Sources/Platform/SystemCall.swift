@@ -7,21 +7,20 @@ import Glibc
 /// The one place where errno is read: nothing may run between the call and it.
 @inline(__always)
 func valueOrErrno<Value: FixedWidthInteger & SignedInteger>(
-    retryOnInterrupt: Bool = true,
     _ call: () -> Value
 ) throws(Errno) -> Value {
     while true {
         let value = call()
         if value != -1 { return value }
         let error = Errno.current
-        if error != .interrupted || !retryOnInterrupt { throw error }
+        if error != .interrupted { throw error }
     }
 }
 
 /// The same for a call whose value says nothing but that it succeeded.
 @inline(__always)
-func nothingOrErrno(retryOnInterrupt: Bool = true, _ call: () -> CInt) throws(Errno) {
-    _ = try valueOrErrno(retryOnInterrupt: retryOnInterrupt, call)
+func nothingOrErrno(_ call: () -> CInt) throws(Errno) {
+    _ = try valueOrErrno(call)
 }
 
 /// Gives nil where what was asked for is not there (ENOENT); every other error stays one.

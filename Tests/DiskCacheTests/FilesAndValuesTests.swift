@@ -56,6 +56,24 @@ import Testing
         #expect(try output.fileHandleForReading.readToEnd() == Data(small))
     }
 
+    @Test func `a lifetime begins when the bytes are there, however long a pipe took`() throws {
+        let input = Pipe()
+        let clock = fixture.clock
+        Thread.detachNewThread {
+            usleep(50_000)
+            clock.advance(by: 100)
+            try? input.fileHandleForWriting.write(contentsOf: [1])
+            try? input.fileHandleForWriting.close()
+        }
+        let entry = try fixture.cache.put(
+            contentsOfDescriptor: input.fileHandleForReading.fileDescriptor,
+            forKey: "key",
+            expires: .seconds(10)
+        )
+        #expect(entry.created == fixture.clock.now)
+        #expect(try fixture.cache.get("key")?.data == Data([1]))
+    }
+
     @Test func `a miss leaves the target alone`() throws {
         let target = try file("out", [1, 2, 3])
         #expect(try fixture.cache.copyValue(forKey: "absent", toFile: target) == nil)

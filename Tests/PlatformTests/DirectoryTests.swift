@@ -139,20 +139,4 @@ import Testing
         }
         #expect(Errno.noEntry.description == "No such file or directory (ENOENT)")
     }
-
-    @Test func `an output file is replaced whole, and left alone when writing fails`() throws {
-        let path = try file(holding: Array("old".utf8))
-        #expect(throws: Errno.inputOutput) {
-            try OutputFile.write(path) { (output) throws(Errno) in
-                try output.writeAll(Array("half".utf8).span)
-                throw .inputOutput
-            }
-        }
-        #expect(try String(contentsOfFile: path, encoding: .utf8) == "old")
-        try OutputFile.write(path) { (output) throws(Errno) in
-            try output.writeAll(Array("new".utf8).span)
-        }
-        #expect(try String(contentsOfFile: path, encoding: .utf8) == "new")
-        #expect(directory.files().count == 1)
-    }
 }

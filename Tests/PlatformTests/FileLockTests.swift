@@ -101,6 +101,20 @@ import Testing
         wait()
     }
 
+    @Test func `a sharer that gives up does not take with it those who wait longer`() throws {
+        let lock = try makeLock()
+        let other = try makeLock()
+        try other.lock(.exclusive, patience: .zero)
+        let giveUp = expectBlocks { try? lock.lock(.shared, patience: .milliseconds(200)) }
+        let wait = expectBlocks { try? lock.lock(.shared, patience: .seconds(10)) }
+        giveUp()
+        other.unlock(.exclusive)
+        wait()
+        #expect(throws: Errno.timedOut) { try other.lock(.exclusive, patience: .zero) }
+        lock.unlock(.shared)
+        try other.lock(.exclusive, patience: .zero)
+    }
+
     @Test func `exclusive sections of many threads and descriptors never overlap`() throws {
         let locks = [try makeLock(), try makeLock()]
         let inside = Box(Atomic<Bool>(false))

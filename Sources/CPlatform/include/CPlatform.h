@@ -20,8 +20,7 @@ extern const int cplatform_O_TMPFILE;
 extern const int cplatform_O_NOATIME;
 /// AT_EMPTY_PATH for linkat(2).
 extern const int cplatform_AT_EMPTY_PATH;
-/// UTIME_NOW and UTIME_OMIT for utimensat(2).
-extern const long cplatform_UTIME_NOW;
+/// UTIME_OMIT for utimensat(2).
 extern const long cplatform_UTIME_OMIT;
 
 /// openat2(2) with RESOLVE_NO_SYMLINKS: no component of the path may be a symbolic link. Where the

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// The same promises where the file system lacks something.
+@Suite struct StoreFallbackTests {
+    private static let lacking = [
+        Capabilities(attributes: .writable, unnamedFiles: false),
+        Capabilities(attributes: .absent, unnamedFiles: true),
+        Capabilities(attributes: .absent, unnamedFiles: false),
+    ]
+
+    @Test(arguments: lacking)
+    func `values are stored, shared, replaced, removed and swept`(capabilities: Capabilities) throws {
+        let fixture = try StoreFixture(assuming: capabilities)
+        try fixture.put("one", "a")
+        try fixture.put("one", "b")
+        #expect(fixture.objects.count == 1)
+        try fixture.put("two", "a")
+        #expect(try fixture.get("a") == "two")
+        #expect(try fixture.get("b") == "one")
+        #expect(try fixture.store.remove(Digest(ofKey: "b")))
+        #expect(try fixture.get("b") == nil)
+        #expect(fixture.temporaries.isEmpty)
+        let report = try fixture.sweep()
+        #expect(report.removed[.orphan]?.count == 1)
+        #expect(fixture.objects.count == 1 && fixture.entries.count == 1)
+        #expect(try Verification.run(on: fixture.store, isRepairing: false).isClean)
+    }
+
+    @Test(arguments: lacking)
+    func `a file is stored, and an unusable object replaced`(capabilities: Capabilities) throws {
+        let fixture = try StoreFixture(assuming: capabilities)
+        let path = fixture.directory.path + "/in"
+        makeFile(path, "value")
+        let source = try FileDescriptor(opening: path, .readOnly)
+        let key = Digest(ofKey: "key")
+        let staged = try fixture.store.stage(copying: source, for: key, fixture.record(""))
+        let record = Record(content: staged.content, created: .now)
+        try fixture.store.put(staged, for: key, record)
+        #expect(try fixture.get("key") == "value")
+        try fixture.damage(fixture.objectPath("value"), Array("longer than that".utf8))
+        try fixture.put("value", "other")
+        #expect(try fixture.get("key") == "value")
+        #expect(fixture.temporaries.isEmpty)
+    }
+
+    @Test(arguments: RecordForm.both)
+    func `a durable store works the same`(form: RecordForm) throws {
+        let directory = try TemporaryDirectory()
+        var options = StoreOptions()
+        options.isDurable = true
+        options.recordForm = form
+        let store = try Store(at: directory.path + "/cache", options: options)
+        let key = Digest(ofKey: "key")
+        for value in ["one", "two", "two"] {
+            let bytes = Array(value.utf8)
+            try store.put(bytes.span, for: key, Record(content: Content(of: bytes.span), created: .now))
+            #expect(try store.get(key, now: .now, allowingStale: false)?.value == Data(bytes))
+        }
+    }
+
+    @Test func `who may not set attributes still reads them`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        let confined = Capabilities(attributes: .readable, unnamedFiles: true)
+        let store = try StoreFixture.open(fixture.path, .attribute, .zero, confined)
+        let key = Digest(ofKey: "key")
+        #expect(try store.get(key, now: .now, allowingStale: false)?.value == Data("value".utf8))
+        _ = try Sweep.run(SweepRequest(), on: store, now: .now)
+        #expect(try fixture.get("key") == "value")
+        let bytes = Array("new".utf8)
+        try store.put(bytes.span, for: key, fixture.record("new"))
+        #expect(try fixture.get("key") == "new")
+    }
+
+    @Test func `a record that promises an absurd length is a miss`() throws {
+        let fixture = try StoreFixture()
+        var record = fixture.record("value")
+        try fixture.put("value", "key")
+        record.content = Content(digest: record.content.digest, length: Int.max - 1, checksum: 0)
+        let bytes = RecordCodec.encode(record, for: Digest(ofKey: "key"))
+        try fixture.changeRecord(of: "key") { $0 = bytes }
+        #expect(try fixture.get("key") == nil)
+    }
+
+    @Test func `a pipe, a directory or a link in the place of an object is a miss and no hang`() throws {
+        let fixture = try StoreFixture()
+        let makers: [(String) -> Bool] = [
+            { mkfifo($0, 0o600) == 0 }, { mkdir($0, 0o700) == 0 }, { symlink("/etc/hostname", $0) == 0 },
+        ]
+        for make in makers {
+            try fixture.put("value", "key")
+            let path = fixture.objectPath("value")
+            try FileManager.default.removeItem(atPath: path)
+            #expect(make(path))
+            #expect(try fixture.get("key") == nil)
+            let isFound = try fixture.store.open(Digest(ofKey: "key"), now: .now, allowingStale: false) != nil
+            #expect(!isFound)
+            #expect(try fixture.store.data(for: Digest(of: Array("value".utf8).span)) == nil)
+            _ = rmdir(path)
+            _ = unlink(path)
+        }
+    }
+}
