@@ -55,7 +55,7 @@ extension ProtocolModel {
         var passes: UInt8 = 1
         /// The wall clock may be set back, once, between the stamp and the end of the pass.
         var clockMayBeSetBack = false
-        /// Gc deletes no object once the clock has been set.
+        /// Gc deletes no object once the clock has been set back.
         var noticesClockSet = false
 
         var objectStripes: UInt8 { separateStripes ? 2 : 1 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An explicit-state model of the lock protocol of the store (DESIGN.md, section 3).
+/// An explicit-state model of the lock protocol of the store (SharingBetweenProcesses in the DocC catalogue).
 ///
 /// Two writers and one gc share two contents and two keys. One step is one system call. Before each of them
 /// any process may be killed, and the coarse clock of the file system may tick. Times are only compared, so
@@ -131,7 +131,7 @@ extension ProtocolModel {
         var skipped: UInt8 = 0
         /// Keys (bit mask) whose name was created or replaced since the listing began: it may miss them.
         var unlisted: UInt8 = 0
-        /// The wall clock was set since the stamp (TFD_TIMER_CANCEL_ON_SET tells).
+        /// The wall clock was set back since the stamp, as a clock that is never set tells.
         var sawClockSet = false
         /// Ghost: how many passes have started before this one.
         var pass: UInt8 = 0

@@ -41,7 +41,7 @@ extension ProtocolModel {
         case touchObject
         /// Nothing is locked while the bytes are written.
         case unlockToStage
-        /// O_TMPFILE, write, fchmod: nobody sees it, and a crash leaves nothing.
+        /// O_TMPFILE, write: nobody sees it, and a crash leaves nothing.
         case stage
         /// flock the object stripe again.
         case lockToLink
