@@ -16,7 +16,8 @@ package enum OutputFile {
     ) throws(Errno) {
         switch try destination(of: path) {
         case .direct:
-            try body(FileDescriptor(opening: path, .writeOnly))
+            // Opened anew, an open file starts at its beginning: what is there already must not be lost.
+            try body(FileDescriptor(opening: path, [.writeOnly, .append]))
         case .replacing(let target, let mode):
             try replace(target, mode: mode, body)
         }

@@ -58,8 +58,9 @@ import Testing
         let file = try FileDescriptor(opening: path, .writeOnly)
         let link = directory.path + "/out"
         #expect(symlink("/proc/self/fd/\(file.rawValue)", link) == 0)
+        try file.writeAll(Array("before and ".utf8).span)
         try write("through", to: link)
-        #expect(contents(path) == "through")
+        #expect(contents(path) == "before and through")
         let target = try FileManager.default.destinationOfSymbolicLink(atPath: link)
         #expect(target.hasPrefix("/proc/self/fd/"))
         try write("nowhere", to: "/dev/null")
