@@ -37,7 +37,8 @@ struct Bench {
         if let corpus = plan.corpus {
             let values = try Corpus(below: corpus)
             result.notes += values.notes
-            result.notes.append("corpus: \(Quantity.grouped(values.count, "file")), \(Quantity.text(bytes: values.totalSize))")
+            let size = Quantity.text(bytes: values.totalSize)
+            result.notes.append("corpus: \(Quantity.grouped(values.count, "file")), \(size)")
             try run(values, size: nil)
         } else {
             for size in plan.sizes {

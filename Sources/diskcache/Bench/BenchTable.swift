@@ -43,7 +43,8 @@ struct BenchTable {
         if row.isCut { parts.append("ended early, having written as much as it may") }
         if row.kills > 0 { parts.append(Quantity.grouped(row.kills, "kill")) }
         if row.sweeps > 0 {
-            parts.append("\(Quantity.grouped(row.sweeps, "sweep")) removed \(Quantity.grouped(row.swept, "file"))")
+            let removed = Quantity.grouped(row.swept, "file")
+            parts.append("\(Quantity.grouped(row.sweeps, "sweep")) removed \(removed)")
         }
         if row.failures > 0 { parts.append("\(Quantity.grouped(row.failures, "call")) failed") }
         if row.misses > 0, row.workload != .churn {
