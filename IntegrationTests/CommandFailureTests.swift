@@ -64,6 +64,17 @@ struct CommandFailureTests {
         expectFailure(try tool.run("gc", "--max", "1"), 64, "--max is short for several options")
     }
 
+    @Test func `a limit of the file size is an error, not a signal`() throws {
+        let run = try tool.shell("ulimit -f 1; head -c 100000 /dev/zero | \"$TOOL\" put k; exit $?")
+        #expect(run.status > 1 && run.status < 128)
+        #expect(run.error.contains("EFBIG") && run.error.split(separator: "\n").count == 1, "\(run.error)")
+    }
+
+    @Test func `if-absent does not read its input where there is a value`() throws {
+        #expect(try tool.run("put", "k", input: Data("x".utf8)).status == 0)
+        #expect(try tool.shell("timeout 20 \"$TOOL\" put k --if-absent /dev/zero").status == 1)
+    }
+
     @Test func `a full output is an output error`() throws {
         #expect(try tool.run("put", "k", input: Data("x".utf8)).status == 0)
         expectFailure(try tool.run("get", "k", "-o", "/dev/full"), 74)
