@@ -65,7 +65,7 @@ struct BenchCommandTests {
         #expect(run.output.contains("clean: 5 entries"))
     }
 
-    @Test(.timeLimit(.minutes(2)), arguments: [Signal.interrupt, .terminate])
+    @Test(.timeLimit(.minutes(2)), arguments: [Signal.interrupt, .terminate, .hangup])
     func `a signal ends it by that signal, with its workers and its directory`(signal: Signal) throws {
         var process = try ChildProcess(
             starting: BuiltCommand.path,
@@ -86,6 +86,27 @@ struct BenchCommandTests {
         let script = "echo go | \"$1\" bench-worker \"$2\" | head -n 2 >/dev/null"
         let arguments = ["-c", script, "sh", BuiltCommand.path, try plan.argument]
         #expect(try BuiltCommand.run("/bin/sh", arguments).status == 0)
+    }
+
+    @Test(.timeLimit(.minutes(1)))
+    func `SIGQUIT ends the command without a word`() throws {
+        let errors = place.path + "/errors"
+        let script = "exec \"$0\" -d \"$1/cache\" put k 2> \"$1/errors\""
+        var process = try ChildProcess(
+            starting: "/bin/sh",
+            ["-c", script, BuiltCommand.path, place.path]
+        )
+        // It waits for its input once the shell has become it.
+        usleep(500_000)
+        process.send(.quit)
+        #expect(try process.wait() == .killed(.quit))
+        #expect(try String(contentsOfFile: errors, encoding: .utf8).isEmpty)
+    }
+
+    @Test func `a missing parent is refused and not made`() throws {
+        let run = try BuiltCommand.run(BuiltCommand.path, ["-d", place.path + "/a/b", "bench"])
+        #expect(run.status == 73)
+        #expect(try remains.isEmpty)
     }
 
     @Test(arguments: [["--workers", "0"], ["operand"], ["--nonsense"]])

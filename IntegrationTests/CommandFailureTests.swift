@@ -30,6 +30,8 @@ struct CommandFailureTests {
         ["put", "k", "--ttl", "99999999999999999999d"], ["put", "k", "--expires-at", "2030-02-30"],
         ["put", "k", "--ttl", "1", "--expires-at", "2030-01-01"], ["put", "k", "--renew"],
         ["put", "k", "--stale", "1h"], ["put", "k", "--meta", "x"], ["put", "k", "--meta", "=x"],
+        ["put", "k", "--tag", ""], ["put", "k", "--meta", "a=1", "--meta", "a=2"],
+        ["put", "k", "--ttl", "90000d"],
         ["get"], ["get", ""], ["get", "a", "b"], ["get", "k", "-o", ""], ["put", "k", ""],
         ["get", "k", "--json=1"], ["rm"], ["rm", "a", ""],
         ["ls", "k"], ["ls", "--sort", "colour"], ["ls", "--reverse"], ["ls", "--limit", "-1"],
@@ -45,6 +47,37 @@ struct CommandFailureTests {
 
     @Test func `a word that is not UTF-8 is refused`() throws {
         expectFailure(try tool.shell("\"$TOOL\" put $'a\\xff' </dev/null"), 64, "UTF-8")
+    }
+
+    @Test(arguments: [
+        ("DISKCACHE_DIR=$'/x\\xff'", "$DISKCACHE_DIR is not UTF-8"), ("DISKCACHE_DIR=", "is empty"),
+        ("-u DISKCACHE_DIR XDG_CACHE_HOME=$'/x\\xff'", "$XDG_CACHE_HOME is not UTF-8"),
+        ("-u DISKCACHE_DIR HOME=$'/x\\xff'", "$HOME is not UTF-8"),
+        ("-u DISKCACHE_DIR HOME=here", "a relative path"),
+    ])
+    func `an environment that names no directory is a usage error`(variables: String, words: String) throws {
+        expectFailure(try tool.shell("env \(variables) \"$TOOL\" ls"), 64, words)
+    }
+
+    @Test func `options that are unknown and short for several are told apart`() throws {
+        expectFailure(try tool.run("gc", "--bogus"), 64, "--bogus is no option")
+        expectFailure(try tool.run("gc", "--max", "1"), 64, "--max is short for several options")
+    }
+
+    @Test func `a limit of the file size is an error, not a signal`() throws {
+        let run = try tool.shell("ulimit -f 1; head -c 100000 /dev/zero | \"$TOOL\" put k; exit $?")
+        #expect(run.status > 1 && run.status < 128)
+        #expect(run.error.contains("EFBIG") && run.error.split(separator: "\n").count == 1, "\(run.error)")
+    }
+
+    @Test func `if-absent does not read its input where there is a value`() throws {
+        #expect(try tool.run("put", "k", input: Data("x".utf8)).status == 0)
+        #expect(try tool.shell("timeout 20 \"$TOOL\" put k --if-absent /dev/zero").status == 1)
+    }
+
+    @Test func `a full output is an output error`() throws {
+        #expect(try tool.run("put", "k", input: Data("x".utf8)).status == 0)
+        expectFailure(try tool.run("get", "k", "-o", "/dev/full"), 74)
     }
 
     @Test func `an error is one line, whatever is in the words`() throws {

@@ -27,7 +27,7 @@ struct CommandReportTests {
     }
 
     @Test func `raw keys can be handed to xargs`() throws {
-        for key in ["a b", "c\nd", "e'f"] { try cache.put("x", forKey: key) }
+        for key in ["a b", "c\nd", "e'f", "--dir=/elsewhere"] { try cache.put("x", forKey: key) }
         #expect(try tool.shell("\"$TOOL\" ls -0 | xargs -0 \"$TOOL\" rm --").status == 0)
         #expect(try tool.run("ls").outputData.isEmpty)
     }
@@ -36,6 +36,7 @@ struct CommandReportTests {
         let key = String(repeating: "k", count: 1025)
         try cache.put("x", forKey: key)
         #expect(try tool.run("ls").output == "sha256:\(ContentDigest(of: Data(key.utf8)))\n")
+        #expect(try tool.run("ls", "--null").outputData.isEmpty)
     }
 
     @Test(arguments: [
@@ -163,7 +164,7 @@ struct CommandReportTests {
     @Test func `doctor is content with a private directory on a local disk`() throws {
         let report = try json(tool.run("doctor", "--json"))
         let findings = try #require(report["findings"] as? [[String: Any]])
-        #expect(findings.count == 9)
+        #expect(findings.count == 10)
         #expect(try #require(findings.first)["state"] as? String == "writable")
     }
 
@@ -178,7 +179,7 @@ struct CommandReportTests {
     // MARK: Everywhere
 
     static let commands = [
-        "put", "get", "rm", "clear", "touch", "ls", "info", "gc", "stats", "verify", "doctor",
+        "put", "get", "rm", "clear", "touch", "ls", "info", "gc", "stats", "verify", "doctor", "bench",
     ]
 
     @Test(arguments: commands)
@@ -186,6 +187,7 @@ struct CommandReportTests {
         let help = try tool.run(command, "--help")
         #expect(help.status == 0)
         #expect(help.output.hasPrefix("Usage: diskcache \(command) "))
+        #expect(help.lines.allSatisfy { !$0.hasSuffix(" ") })
         #expect(help.output.contains("Exit status:") && help.output.contains("Example"))
         #expect(help.lines.allSatisfy { $0.count <= 110 })
         #expect(try tool.run("help", command).output == help.output)

@@ -11,6 +11,8 @@ package struct DirectoryFacts: Sendable, Equatable {
     package var hasAttributes: Bool
     /// Whether there are files without a name (O_TMPFILE) that can be given one later.
     package var hasUnnamedFiles: Bool
+    /// Whether files can be locked (flock); nil where there was none to try it on.
+    package var hasLocks: Bool?
     /// Whether the path still leads to the directory that was opened.
     package var isCurrent: Bool
     package var fileSystem: FileSystemKind
@@ -27,6 +29,7 @@ package struct DirectoryFacts: Sendable, Equatable {
         isWritable: Bool,
         hasAttributes: Bool,
         hasUnnamedFiles: Bool,
+        hasLocks: Bool?,
         isCurrent: Bool,
         fileSystem: FileSystemKind,
         space: FileSystemSpace,
@@ -38,6 +41,7 @@ package struct DirectoryFacts: Sendable, Equatable {
         self.isWritable = isWritable
         self.hasAttributes = hasAttributes
         self.hasUnnamedFiles = hasUnnamedFiles
+        self.hasLocks = hasLocks
         self.isCurrent = isCurrent
         self.fileSystem = fileSystem
         self.space = space
@@ -89,6 +93,7 @@ extension SharedCache {
                     isWritable: directory.isWritable,
                     hasAttributes: directory.capabilities.attributes == .writable,
                     hasUnnamedFiles: directory.capabilities.unnamedFiles,
+                    hasLocks: Self.hasLocks(directory.root),
                     isCurrent: isCurrent,
                     fileSystem: try directory.root.descriptor.fileSystemKind(),
                     space: try directory.root.descriptor.fileSystemSpace(),
@@ -103,13 +108,32 @@ extension SharedCache {
         }
     }
 
+    /// Made with the cache, and there as long as it is.
+    private static let probe: RelativePath = "locks/format"
+
+    /// Whether flock works, nil where the file can't be opened: then other findings say why.
+    private static func hasLocks(_ root: borrowing Directory) -> Bool? {
+        let file: FileDescriptor
+        do throws(Errno) {
+            file = try root.open(probe, .readOnly)
+        } catch {
+            return nil
+        }
+        do throws(Errno) {
+            // Held by another it works as well. Closing the file gives it back.
+            _ = try file.tryLock(.shared)
+            return true
+        } catch {
+            return false
+        }
+    }
+
     /// The file system's present less the clock's, nil where the file can't be dated: then other findings
     /// say why.
     private static func clockSkew(_ root: borrowing Directory) -> Duration? {
-        let file: RelativePath = "locks/format"
         do throws(Errno) {
-            try root.touch(file)
-            return try root.status(of: file).changed - .now
+            try root.touch(probe)
+            return try root.status(of: probe).changed - .now
         } catch {
             return nil
         }
@@ -123,7 +147,7 @@ extension DirectoryFacts {
     package var findings: [Finding] {
         [
             directoryFinding, ownerFinding, permissionsFinding, fileSystemFinding, attributesFinding,
-            unnamedFilesFinding, spaceFinding, inodesFinding, clockFinding,
+            unnamedFilesFinding, locksFinding, spaceFinding, inodesFinding, clockFinding,
         ]
     }
 
@@ -218,6 +242,19 @@ extension DirectoryFacts {
             state: "named in tmp/ first: no O_TMPFILE here",
             advice: "what a killed process leaves there stays until the next `diskcache gc`"
         )
+    }
+
+    private var locksFinding: Finding {
+        switch hasLocks {
+        case true?: return fine("locks", "flock works")
+        case nil: return fine("locks", "not tried: the lock file can't be opened")
+        case false?:
+            return risk(
+                "locks",
+                "flock fails here",
+                "use a local directory: without locks a collection can remove what another process stores"
+            )
+        }
     }
 
     private var spaceFinding: Finding {

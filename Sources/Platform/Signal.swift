@@ -10,6 +10,8 @@ package struct Signal: Sendable, Equatable {
         self.rawValue = rawValue
     }
 
+    package static let hangup = Signal(rawValue: SIGHUP)
+    package static let quit = Signal(rawValue: SIGQUIT)
     package static let interrupt = Signal(rawValue: SIGINT)
     package static let terminate = Signal(rawValue: SIGTERM)
     package static let kill = Signal(rawValue: SIGKILL)
@@ -23,9 +25,36 @@ package struct Signal: Sendable, Equatable {
     package static func ignoreBrokenPipes() {
         _ = Glibc.signal(SIGPIPE, SIG_IGN)
     }
+
+    /// Makes writes past the limit of a file's size (`ulimit -f`) fail with EFBIG instead of ending the
+    /// process.
+    ///
+    /// C: `signal`.
+    package static func ignoreSizeLimit() {
+        _ = Glibc.signal(SIGXFSZ, SIG_IGN)
+    }
+
+    /// Takes a signal from whatever handles it, so that it ends the process as the kernel does; where this
+    /// process was started with the signal ignored, that stays.
+    ///
+    /// C: `signal`.
+    package func restoreDefault() {
+        if !isIgnored { _ = Glibc.signal(rawValue, SIG_DFL) }
+    }
+
+    /// C: `sigaction`.
+    fileprivate var isIgnored: Bool {
+        var action = sigaction()
+        let failed = unsafe sigaction(rawValue, nil, &action) == -1
+        precondition(!failed, "there is such a signal")
+        // SIG_IGN is 1 and no function: only its bits can be compared.
+        return unsafe unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
+    }
 }
 
-/// SIGINT and SIGTERM, held back so that a process can put its things in order first.
+/// SIGHUP, SIGINT and SIGTERM, held back so that a process can put its things in order first.
+///
+/// One that is ignored stays so, as under nohup(1): blocked, it would arrive.
 ///
 /// They are blocked, not handled: no code of ours runs inside a signal handler. Only the calling thread
 /// and those started later hold them back, so this is for a process's main thread.
@@ -67,8 +96,9 @@ package enum Interruptions {
     private static func set() -> sigset_t {
         var signals = sigset_t()
         unsafe sigemptyset(&signals)
-        unsafe sigaddset(&signals, SIGINT)
-        unsafe sigaddset(&signals, SIGTERM)
+        for signal in [Signal.hangup, .interrupt, .terminate] where !signal.isIgnored {
+            unsafe sigaddset(&signals, signal.rawValue)
+        }
         return signals
     }
 }

@@ -23,13 +23,20 @@ package enum Terminal {
     }
 }
 
+/// Bytes that should be text and are not valid UTF-8.
+package struct InvalidText: Error, Equatable {}
+
 /// Facts about this process.
 package enum CurrentProcess {
-    /// The value of an environment variable, or nil.
+    /// The value of an environment variable, nil where it is not set.
     ///
     /// C: `getenv`.
-    package static func environment(_ name: String) -> String? {
-        unsafe getenv(name).map { unsafe String(cString: $0) }
+    ///
+    /// - Throws: where it is not valid UTF-8, as its repaired form may name another file.
+    package static func environment(_ name: String) throws(InvalidText) -> String? {
+        guard let bytes = unsafe getenv(name) else { return nil }
+        guard let text = unsafe String(validatingCString: bytes) else { throw InvalidText() }
+        return text
     }
 
     /// The arguments but the program's name; nil at those that are not valid UTF-8, of which two different

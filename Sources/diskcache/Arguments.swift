@@ -7,7 +7,8 @@ import Platform
 struct Arguments {
     let operands: [String]
     private let values: [String: [String]]
-    private let command: String
+    /// The command's name, with which its messages begin.
+    let command: String
     private let globalDirectory: String?
 
     init(_ scanned: ScannedOptions, options: [Option], command: String, directory: String?) {
@@ -56,27 +57,48 @@ struct Arguments {
 
     /// The directory: `--dir`, else `$DISKCACHE_DIR`, else `${XDG_CACHE_HOME:-~/.cache}/diskcache`.
     func directory() throws(Failure) -> String {
-        if let given = value("dir") ?? globalDirectory ?? CurrentProcess.environment("DISKCACHE_DIR") {
+        if let given = value("dir") ?? globalDirectory {
             if given.isEmpty { throw Failure.usage("the cache directory is empty: give --dir DIR") }
-            // Without slashes at the end, as paths below it are shown; the root keeps its own.
-            let trimmed = given.prefix(through: given.lastIndex { $0 != "/" } ?? given.startIndex)
-            return String(trimmed)
+            return Self.trimmed(given)
+        }
+        if let given = try Self.environment("DISKCACHE_DIR") {
+            // Not as if it were unset: who set it did not mean the cache that all programs share.
+            if given.isEmpty {
+                throw .usage("$DISKCACHE_DIR is empty: it names no directory: unset it, or give --dir DIR")
+            }
+            return Self.trimmed(given)
         }
         // The specification wants relative paths in XDG_CACHE_HOME ignored.
-        if let base = CurrentProcess.environment("XDG_CACHE_HOME"), base.hasPrefix("/") {
+        if let base = try Self.environment("XDG_CACHE_HOME"), base.hasPrefix("/") {
             return base + "/diskcache"
         }
-        guard let home = CurrentProcess.environment("HOME"), !home.isEmpty else {
+        guard let home = try Self.environment("HOME"), !home.isEmpty else {
             throw Failure.usage("no cache directory: neither $HOME nor $DISKCACHE_DIR is set: give --dir DIR")
         }
+        guard home.hasPrefix("/") else {
+            throw .usage("no cache directory: $HOME is \(home), a relative path: give --dir DIR")
+        }
         return home + "/.cache/diskcache"
+    }
+
+    /// Without slashes at the end, as paths below it are shown; the root keeps its own.
+    private static func trimmed(_ path: String) -> String {
+        String(path.prefix(through: path.lastIndex { $0 != "/" } ?? path.startIndex))
+    }
+
+    private static func environment(_ name: String) throws(Failure) -> String? {
+        do throws(InvalidText) {
+            return try CurrentProcess.environment(name)
+        } catch {
+            throw .usage("$\(name) is not UTF-8: what it names can't be told: correct or unset it")
+        }
     }
 
     /// The configuration that the environment asks for: `$DISKCACHE_METADATA`, for tests and for
     /// directories that are to be copied by tools that lose extended attributes.
     func configuration() throws(Failure) -> CacheConfiguration {
         var configuration = CacheConfiguration()
-        switch CurrentProcess.environment("DISKCACHE_METADATA") {
+        switch try Self.environment("DISKCACHE_METADATA") {
         case nil, "", "automatic": break
         case "sidecar": configuration.metadataForm = .sidecar
         case let other?:
@@ -91,13 +113,23 @@ struct Arguments {
     /// The key that the command is about: its first operand.
     func key() throws(Failure) -> String {
         let key = operands.first ?? ""
-        try Self.check(key)
+        try check(key)
         return key
     }
 
     /// Refuses what can't be a key before anything is opened or made for it.
-    static func check(_ key: String) throws(Failure) {
-        if key.isEmpty { throw .usage("the key is empty: it names nothing: give a key") }
+    func check(_ key: String) throws(Failure) {
+        if key.isEmpty { throw .usage("\(command): the key is empty: it names nothing: give a key") }
+    }
+
+    /// The tags given, each once, in order.
+    func tags() throws(Failure) -> [String] {
+        var tags: [String] = []
+        for tag in all("tag") where !tags.contains(tag) {
+            if tag.isEmpty { throw .usage("\(command): --tag: the tag is empty: give a word") }
+            tags.append(tag)
+        }
+        return tags
     }
 
     /// The cache that the command is about, made where it is missing.

@@ -21,15 +21,16 @@ enum CollectCommand: Command {
     static let details = """
         One sweep, safe beside readers and writers, none of which waits for it. It always removes expired
         values, entries whose value is gone or whose metadata is damaged, values that no key names, and
-        what killed processes have left. Sizes are those on disk.
+        what killed processes have left. Sizes are those on disk. An access is noted once in 225 s at most:
+        of values used within that time of each other, those that were stored first go first.
 
         JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries,
         size; each with count and bytes; what does not occur is left out), removedBytes, entries and objects
         (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks of stopped
         processes: what they guard was left alone), unrecognised (files that are not ours), isDryRun, seconds.
 
-        Exit status: 0 done, also where there was nothing to do; 64 usage; 75 another process does it and
-        did not end in time; 78 there is no cache.
+        Exit status: 0 done, also where there was nothing to do; 64 usage; 73 no directory, or a read-only
+        file system; 75 another process does it and did not end in time; 77 permission; 78 there is no cache.
 
         Examples:
           diskcache gc --max-size 2G --max-idle 30d
@@ -109,7 +110,7 @@ enum CollectCommand: Command {
         return table.text
     }
 
-    private static func words(_ reason: RemovalReason) -> String {
+    static func words(_ reason: RemovalReason) -> String {
         switch reason {
         case .staleTemporary: "left behind"
         case .expired: "expired"

@@ -53,7 +53,7 @@ extension Command {
         do throws(OptionError) {
             scanned = try OptionScanner.scan(words, all.map(\.specification), stopsAtOperand: false)
         } catch {
-            throw Failure.usage("\(name): \(error.words): see `diskcache \(name) --help`")
+            throw Failure.usage("\(name): \(error.words(all)): see `diskcache \(name) --help`")
         }
         let arguments = Arguments(scanned, options: all, command: name, directory: directory)
         if arguments.has("help") {
@@ -65,7 +65,8 @@ extension Command {
 
     /// The text of `--help`.
     static var help: String {
-        var text = "Usage: diskcache \(name) [OPTION]… \(operands)\n\n\(summary).\n"
+        let words = ["Usage: diskcache", name, "[OPTION]…", operands].filter { !$0.isEmpty }
+        var text = words.joined(separator: " ") + "\n\n\(summary).\n"
         if !details.isEmpty { text += "\n\(details)\n" }
         return text + "\nOptions:\n" + (options + Option.common).map(\.line).joined()
     }
@@ -85,12 +86,17 @@ extension Option {
 }
 
 extension OptionError {
-    /// What is wrong, for one line of an error.
-    var words: String {
+    /// What is wrong, for one line of an error; `options` are those that there are.
+    func words(_ options: [Option]) -> String {
         switch self {
-        case .unknown(let word): "\(word) is no option, or short for several"
-        case .missingValue(let word): "\(word) needs a value"
-        case .unexpectedValue(let word): "\(word) takes no value"
+        case .unknown(let word):
+            // getopt has one error for both; which it is can be told from the names.
+            let start = word.prefix { $0 != "=" }
+            let candidates = options.map { "--\($0.specification.name)" }.filter { $0.hasPrefix(start) }
+            guard start.hasPrefix("--"), candidates.count > 1 else { return "\(word) is no option" }
+            return "\(start) is short for several options: \(candidates.joined(separator: ", "))"
+        case .missingValue(let word): return "\(word) needs a value"
+        case .unexpectedValue(let word): return "\(word) takes no value"
         }
     }
 }

@@ -24,6 +24,9 @@ struct DiskCacheTool {
     ]
 
     static func main() {
+        // Swift's runtime prints a backtrace at Ctrl-\ and goes on, where people want the process to end.
+        Signal.quit.restoreDefault()
+        Signal.ignoreSizeLimit()
         CurrentProcess.occupyStandardDescriptors()
         CurrentProcess.exit(run(CurrentProcess.arguments).rawValue)
     }
@@ -59,7 +62,7 @@ struct DiskCacheTool {
         do throws(OptionError) {
             scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: true)
         } catch {
-            throw Failure.usage("\(error.words): see `diskcache --help`")
+            throw Failure.usage("\(error.words(options)): see `diskcache --help`")
         }
         let globals = Arguments(scanned, options: options, command: "diskcache", directory: nil)
         if globals.has("version") {

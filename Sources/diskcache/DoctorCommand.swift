@@ -9,13 +9,14 @@ enum DoctorCommand: Command {
     static let summary = "say what the directory can do, and what is risky about it"
     static let options = [Option.json]
     static let details = """
-        Looks at the directory, its owner and permissions, the file system, its room and its clock; not at
+        Looks at the directory, its owner and permissions, the file system, its room, locks and clock; not at
         the contents: `diskcache verify` does. A fallback works, at a price; a risk is something to do.
 
         JSON: path, findings (each with subject, level: fine, fallback or risk, state, and advice where there
         is any).
 
-        Exit status: 0 nothing to do; 64 usage; 78 a risk was found, or there is no cache.
+        Exit status: 0 nothing to do; 64 usage; 73 no directory; 77 permission; 78 a risk was found, or there is
+        no cache.
 
         Example:
           diskcache doctor

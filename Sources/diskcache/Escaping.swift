@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension String {
-    /// The text on one line: control characters and backslashes as C writes them (`\n`, `\t`, `\r`, `\\`,
+    /// The text on one line: control and format characters and backslashes as C writes them (`\n`, `\t`, `\r`, `\\`,
     /// else `\x` and two digits for each byte), all others as they are.
     ///
     /// One line is one key then, and no key can speak to the terminal.
@@ -9,7 +9,7 @@ extension String {
         escaping { $0 == "\\" || $0.isControl }
     }
 
-    /// The text with control characters escaped and backslashes left: for messages.
+    /// The text with control and format characters escaped and backslashes left: for messages.
     var singleLine: String {
         escaping(\.isControl)
     }
@@ -29,9 +29,10 @@ extension String {
 }
 
 extension Unicode.Scalar {
-    /// C0, DEL and C1: what terminals act upon.
+    /// C0, DEL and C1: what terminals act upon; and format characters (Cf), which are not seen themselves
+    /// but turn the text around them, such as U+202E.
     fileprivate var isControl: Bool {
-        value < 0x20 || 0x7F...0x9F ~= value
+        value < 0x20 || 0x7F...0x9F ~= value || properties.generalCategory == .format
     }
 
     fileprivate var escape: String {

@@ -6,7 +6,7 @@ import FoundationEssentials
 /// The options that say until when a value is good.
 enum ExpirationOptions {
     static let all = [
-        Option("ttl", "t", "SPAN", help: "it expires after this: 90s, 15m, 7d; never: not at all"),
+        Option("ttl", "t", "SPAN", help: "it expires after this: 90s, 15m, 7d (below); never: not at all"),
         Option("expires-at", nil, "TIME", help: "it expires then: 2030-01-31T18:00:00Z, +02:00 instead of Z"),
         Option("renew", help: "each access gives it the whole time again"),
     ]
@@ -15,10 +15,14 @@ enum ExpirationOptions {
     static func expiration(_ arguments: Arguments) throws(Failure) -> Expiration? {
         let span = try arguments.value("ttl", as: lifetime)
         let moment = try arguments.value("expires-at", as: Self.moment)
-        if span != nil, moment != nil { throw .usage("--ttl and --expires-at exclude each other: give one") }
+        if span != nil, moment != nil {
+            throw .usage("\(arguments.command): --ttl and --expires-at exclude each other: give one")
+        }
         let expiration = span ?? moment.map { .at($0) }
         if arguments.has("renew"), expiration == nil || expiration == .never {
-            throw .usage("--renew renews nothing: give --ttl or --expires-at with it")
+            throw .usage(
+                "\(arguments.command): --renew renews nothing: give --ttl or --expires-at with it"
+            )
         }
         return expiration
     }
@@ -28,8 +32,22 @@ enum ExpirationOptions {
         arguments.has("renew") ? .renew : nil
     }
 
-    private static func lifetime(_ text: String) throws(Failure) -> Expiration {
-        text == "never" ? .never : .after(try Quantity.duration(text))
+    /// Where 64 bits of nanoseconds since 1970 end, to the second: 2262-04-11T23:47:16Z.
+    private static let latest = Date(timeIntervalSince1970: 9_223_372_036)
+
+    /// A span as ``Quantity/duration(_:)`` reads it, or "never".
+    static func lifetime(_ text: String) throws(Failure) -> Expiration {
+        if text == "never" { return .never }
+        let span: Duration
+        do throws(Failure) {
+            span = try Quantity.duration(text)
+        } catch {
+            throw .usage(error.message + ", or never")
+        }
+        guard Date.now.addingTimeInterval(span.inSeconds) <= latest else {
+            throw .usage("\(text) is too long: the latest is 2262-04-11, or never")
+        }
+        return .after(span)
     }
 
     /// A moment in ISO 8601: a date, or a date, a time and a zone.
@@ -44,6 +62,7 @@ enum ExpirationOptions {
         else {
             throw .usage("\(text) is no time: write it like 2030-01-31 or 2030-01-31T18:00:00Z")
         }
+        guard moment <= latest else { throw .usage("\(text) is too late: the latest is 2262-04-11") }
         return moment
     }
 

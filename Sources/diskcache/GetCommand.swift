@@ -14,10 +14,11 @@ enum GetCommand: Command {
     ]
     static let details = """
         All of the value is checked before its first byte is written. A miss writes nothing and leaves FILE
-        alone.
+        alone. `-o -` is standard output, too. A key that begins with - needs -- before it.
 
         Exit status: 0 found; 1 a miss: never stored, expired, removed, damaged, or no cache there at all;
-        64 usage; 74 the output can't be written.
+        64 usage; 73 no directory; 74 the output can't be written; 77 permission; 78 the directory is no
+        cache.
 
         Examples:
           diskcache get page -o page.html ||
@@ -32,8 +33,7 @@ enum GetCommand: Command {
         guard let cache = try arguments.openExistingCache() else { return .miss }
         let isStaleWanted = arguments.has("stale")
         if let path = arguments.value("output"), path != "-" {
-            let entry = try cache.copyValue(forKey: key, toFile: path, allowingStale: isStaleWanted)
-            return entry == nil ? .miss : .done
+            return try copy(key, from: cache, to: path, isStaleWanted)
         }
         // Not copyValue(forKey:toDescriptor:): a full disk behind the output is no full cache.
         let found: Void? = try cache.withDescriptor(forKey: key, allowingStale: isStaleWanted) { value, _ in
@@ -41,5 +41,21 @@ enum GetCommand: Command {
                 .copyAll(from: FileDescriptor.duplicate(value))
         }
         return found == nil ? .miss : .done
+    }
+
+    private static func copy(
+        _ key: String,
+        from cache: SharedCache,
+        to path: String,
+        _ isStaleWanted: Bool
+    ) throws -> ExitStatus {
+        do throws(CacheError) {
+            let entry = try cache.copyValue(forKey: key, toFile: path, allowingStale: isStaleWanted)
+            return entry == nil ? .miss : .done
+        } catch {
+            // A get takes no room in the cache: it is the output that is full.
+            if error.code == .noSpace { throw Failure(.inputOutput, error.message) }
+            throw error
+        }
     }
 }

@@ -17,7 +17,7 @@ enum InfoCommand: Command {
 
         \(EntryDescription.help) Also entryPath and objectPath.
 
-        Exit status: 0 found; 1 a miss; 64 usage.
+        Exit status: 0 found; 1 a miss; 64 usage; 73 no directory; 77 permission; 78 no cache.
 
         Example:
           diskcache info page

@@ -23,16 +23,17 @@ enum ListCommand: Command {
 
         A key's control characters and backslashes are written as in C (\\n, \\t, \\r, \\\\, \\x1b), except with
         --null. A key that is not kept (longer than 1 KiB, or by the user's wish) is shown as sha256: and
-        its digest. Expired values are left out.
+        its digest; with --null it is left out. Expired values are left out. Where keys become arguments of
+        a command, put -- before them: a key may look like an option.
 
         JSON: one object a line, as in `diskcache info`, without the paths.
 
-        Exit status: 0 done, also where nothing is there; 64 usage; 74 or 77 a part could not be read;
-        78 there is no cache.
+        Exit status: 0 done, also where nothing is there; 64 usage; 73 no directory; 74 or 77 a part could
+        not be read; 78 there is no cache.
 
         Examples:
           diskcache ls --long --sort size --limit 10
-          diskcache ls --null | xargs -0 diskcache rm
+          diskcache ls --null | xargs -0 diskcache rm --
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
@@ -43,7 +44,7 @@ enum ListCommand: Command {
             throw Failure.usage("ls: --reverse turns an order round: give --sort with it")
         }
         let limit = try arguments.value("limit", as: Quantity.count) ?? .max
-        let entries = Reader(try arguments.requireCache().entries())
+        let entries = Reader(try arguments.requireCache().entries(), onlyWithKey: style == .null)
         try Output.toStandardOutput { output in
             if style == .long { try output.write(header) }
             let now = Date.now
@@ -132,15 +133,20 @@ enum ListCommand: Command {
 /// The entries that can be read; of those that can't, the first failure is kept for the end.
 private final class Reader: Sequence, IteratorProtocol {
     private var entries: CacheEntries.Iterator
+    private let onlyWithKey: Bool
     private(set) var failure: CacheError?
 
-    init(_ entries: CacheEntries) {
+    /// - Parameter onlyWithKey: leaves out entries whose key is not kept: what stands for it elsewhere
+    ///   would be taken for a key by whoever reads it.
+    init(_ entries: CacheEntries, onlyWithKey: Bool) {
         self.entries = entries.makeIterator()
+        self.onlyWithKey = onlyWithKey
     }
 
     func next() -> CacheEntry? {
         while let result = entries.next() {
             switch result {
+            case .success(let entry) where onlyWithKey && entry.key == nil: continue
             case .success(let entry): return entry
             case .failure(let error): failure = failure ?? error
             }

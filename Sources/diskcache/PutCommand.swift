@@ -24,12 +24,17 @@ enum PutCommand: Command {
         FILE may be -, which is standard input too. The directory is made where it is missing. Once this has
         returned, every process gets the new value; a value that was there before is replaced in one step,
         and stays where storing fails. Equal values take their space once. In a pipe the exit status of what
-        comes before is unknown here: where that may fail half-way, let it write a file first.
+        comes before is unknown here: where that may fail half-way, let it write a file first. A key that
+        begins with - needs -- before it.
+
+        SPAN is a number and a unit: ms, s, m, h, d or w; a bare number is seconds. TIME can be a plain date,
+        which means its beginning in UTC. The latest is 2262-04-11.
 
         \(EntryDescription.help)
 
         Exit status: 0 stored; 1 with --if-absent: there was a value already, and it was left alone;
-        64 usage; 73 no space, or the directory can't be made; 74 FILE can't be read.
+        64 usage; 73 no space, no directory, or it can't be made or written; 74 FILE can't be read;
+        75 another process holds a lock for too long; 77 permission; 78 the directory is no cache.
 
         Examples:
           curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m
@@ -68,21 +73,25 @@ enum PutCommand: Command {
                 entityTag: arguments.value("etag"),
                 lastModified: arguments.value("last-modified"),
                 contentType: arguments.value("content-type"),
-                tags: arguments.all("tag"),
+                tags: try arguments.tags(),
                 metadata: try PutCommand.metadata(arguments.all("meta"))
             )
             isOnlyIfAbsent = arguments.has("if-absent")
         }
     }
 
-    /// "name=text" taken apart; of two texts for a name the last counts.
+    /// "name=text" taken apart.
     private static func metadata(_ words: [String]) throws(Failure) -> [String: String] {
         var metadata: [String: String] = [:]
         for word in words {
             guard let mark = word.firstIndex(of: "="), mark != word.startIndex else {
                 throw .usage("put: --meta: \(word) has no name: write it like name=text")
             }
-            metadata[String(word[..<mark])] = String(word[word.index(after: mark)...])
+            let name = String(word[..<mark])
+            guard metadata[name] == nil else {
+                throw .usage("put: --meta: \(name) is given twice: one name has one text: give it once")
+            }
+            metadata[name] = String(word[word.index(after: mark)...])
         }
         return metadata
     }
@@ -103,6 +112,8 @@ enum PutCommand: Command {
                 attributes: order.attributes
             )
         }
+        // Asked before all of the value is read into memory; what is stored meanwhile is noticed below.
+        if try cache.contains(key) { return nil }
         let data = try InputFile.contents(input)
         let isStored = try cache.putIfAbsent(
             data,

@@ -26,13 +26,17 @@ enum Quantity {
         guard let value = Double(number), let unit = units[String(text.dropFirst(number.count))] else {
             throw .usage("\(text) is no span of time: write it like 90s, 15m, 12h or 7d")
         }
-        guard value * unit < 9e9 else { throw .usage("\(text) is too long: the most is about 285 years") }
+        // A moment that is reckoned from it fits into 64 bits of nanoseconds then, either way from now.
+        guard value * unit < 9e9 else { throw .usage("\(text) is too long: the most is 104166d") }
         return .seconds(value * unit)
     }
 
     /// A whole number that is not negative.
     static func count(_ text: String) throws(Failure) -> Int {
         guard let count = Int(text), count >= 0 else {
+            if !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isNumber }) {
+                throw .usage("\(text) is too large: the most is \(Int.max)")
+            }
             throw .usage("\(text) is no number: write it like 1000")
         }
         return count
@@ -72,5 +76,21 @@ enum Quantity {
     /// "1 key", "12 keys".
     static func count(_ count: Int, _ noun: String) -> String {
         "\(count) \(noun)\(count == 1 ? "" : "s")"
+    }
+
+    /// "1 entry", "12 345 entries".
+    static func grouped(_ count: Int, _ noun: String, _ plural: String? = nil) -> String {
+        "\(grouped(count)) \(count == 1 ? noun : plural ?? noun + "s")"
+    }
+
+    /// "1 234 567".
+    static func grouped(_ number: Int) -> String {
+        let digits = Array(String(number.magnitude))
+        var text = number < 0 ? "-" : ""
+        for (place, digit) in digits.enumerated() {
+            if place > 0, (digits.count - place) % 3 == 0 { text.append(" ") }
+            text.append(digit)
+        }
+        return text
     }
 }

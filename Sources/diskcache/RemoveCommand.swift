@@ -12,11 +12,13 @@ enum RemoveCommand: Command {
     ]
     static let details = """
         Once this has returned no process gets them any more. The space is reclaimed by the next
-        `diskcache gc`. Removing by tag looks at every entry.
+        `diskcache gc`. Removing by tag looks at every entry. With --tag TAG and KEY both go: the key and all
+        that has the tag. A key that begins with - needs -- before it.
 
         JSON: {"removed": how many keys}.
 
-        Exit status: 0 something was removed; 1 nothing was there to remove; 64 usage.
+        Exit status: 0 something was removed; 1 nothing was there to remove; 64 usage; 73 no directory, or a
+        read-only file system; 77 permission; 78 the directory is no cache.
 
         Examples:
           diskcache rm page thumb:17
@@ -24,13 +26,13 @@ enum RemoveCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        let tags = arguments.all("tag")
+        let tags = try arguments.tags()
         let keys = arguments.operands
         if keys.isEmpty, tags.isEmpty {
             throw Failure.usage("rm: something is missing: give KEY… or --tag TAG; see `diskcache rm --help`")
         }
         // All of them first: a wrong word must not come to light when half is done.
-        for key in keys { try Arguments.check(key) }
+        for key in keys { try arguments.check(key) }
         let removed = try arguments.openExistingCache().map { try remove(keys, tags, from: $0) } ?? 0
         if arguments.has("json") { try Output.print(JSON.line(["removed": removed])) }
         return removed > 0 ? .done : .miss

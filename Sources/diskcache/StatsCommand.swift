@@ -16,7 +16,7 @@ enum StatsCommand: Command {
         JSON: path, entries, entryBytes, expiredEntries, objects, objectBytes, bytes (of both), logicalBytes,
         oldestAccess (of the next value to go when space runs short; left out where there is none).
 
-        Exit status: 0 done; 64 usage; 78 there is no cache.
+        Exit status: 0 done; 64 usage; 73 no directory; 77 permission; 78 there is no cache.
 
         Example:
           diskcache stats --json

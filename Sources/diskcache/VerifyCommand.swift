@@ -18,7 +18,7 @@ enum VerifyCommand: Command {
         are not ours), repaired (how many were deleted), isClean.
 
         Exit status: 0 all is sound; 65 something was corrupt or dangling, also where it was repaired;
-        64 usage; 78 there is no cache.
+        64 usage; 73 no directory, or --repair on a read-only file system; 77 permission; 78 there is no cache.
 
         Example:
           diskcache verify --repair
@@ -30,11 +30,11 @@ enum VerifyCommand: Command {
         let report = try ProgressLine.during { line in
             try cache.verify(repair: arguments.has("repair")) { line.show($0) }
         }
-        try Output.print(arguments.has("json") ? JSON.line(report) : text(report))
+        try Output.print(arguments.has("json") ? JSON.line(report) : text(report, arguments))
         return report.isClean ? .done : .dataError
     }
 
-    static func text(_ report: VerifyReport) -> String {
+    private static func text(_ report: VerifyReport, _ arguments: Arguments) -> String {
         let read = """
             \(Quantity.count(report.entries, "key")), \(Quantity.count(report.objects, "value")), \
             \(Quantity.text(bytes: report.objectBytes))
@@ -47,6 +47,7 @@ enum VerifyCommand: Command {
         if report.isClean { return text + "sound: \(read)\n" }
         let damaged =
             report.corruptObjects.count + report.corruptEntries.count + report.danglingEntries.count
-        return text + "damaged: \(damaged), of them deleted: \(report.repaired); in all \(read)\n"
+        text += "damaged: \(damaged), of them deleted: \(report.repaired); in all \(read)\n"
+        return arguments.has("repair") ? text : text + "remove it with `diskcache verify --repair`\n"
     }
 }

@@ -52,6 +52,17 @@ final class BenchCorpusTests {
     }
 
     @Test
+    func `a name that is not UTF-8 is left out and told of`() throws {
+        try write("x", to: "a")
+        let path = Array(place.utf8CString.dropLast()) + [0x2F, CChar(bitPattern: 0xFF), 0]
+        let descriptor = open(path, O_CREAT | O_WRONLY, 0o600)
+        try #require(descriptor >= 0)
+        close(descriptor)
+        let corpus = try Corpus(below: place)
+        #expect(corpus.count == 1 && corpus.notes == ["corpus: 1 left out: the name is not UTF-8"])
+    }
+
+    @Test
     func `what does not fit the limit is left out and told of`() throws {
         try write("12345", to: "a")
         try write("123456", to: "b")

@@ -12,6 +12,7 @@ struct DiagnosisTests {
             isWritable: true,
             hasAttributes: true,
             hasUnnamedFiles: true,
+            hasLocks: true,
             isCurrent: true,
             fileSystem: FileSystemKind(magic: 0xEF53),
             space: space(),
@@ -88,6 +89,11 @@ struct DiagnosisTests {
         #expect(
             findings.contains { $0.subject == "file system" && $0.level == .fine && $0.state == "type 0xabc" }
         )
+    }
+
+    @Test(arguments: [(true, [:]), (nil, [:]), (false, ["locks": Finding.Level.risk])])
+    func `locks that fail are a risk`(hasLocks: Bool?, troubles: [String: Finding.Level]) {
+        #expect(Self.troubles { $0.hasLocks = hasLocks } == troubles)
     }
 
     @Test func `another owner is a risk`() {

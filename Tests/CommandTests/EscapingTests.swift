@@ -9,6 +9,7 @@ struct EscapingTests {
         ("plain", "plain"), ("", ""), ("ünï✓🙂 ", "ünï✓🙂 "), ("a\nb", "a\\nb"), ("a\tb\rc", "a\\tb\\rc"),
         ("a\r\nb", "a\\r\\nb"), ("back\\slash", "back\\\\slash"), ("\u{1B}[31m", "\\x1b[31m"),
         ("\u{0}\u{7F}", "\\x00\\x7f"), ("\u{9B}", "\\xc2\\x9b"), ("e\u{301}\n", "e\u{301}\\n"),
+        ("a\u{202E}b", "a\\xe2\\x80\\xaeb"),
     ])
     func `control characters and backslashes are written as in C`(text: String, escaped: String) {
         #expect(text.escaped == escaped)

@@ -71,6 +71,20 @@ struct QuantityTests {
 }
 
 struct ExpirationOptionsTests {
+    @Test(arguments: ["90000d", "soon"])
+    func `a lifetime that is none says what else there is`(text: String) {
+        #expect { try ExpirationOptions.lifetime(text) } throws: {
+            ($0 as? Failure)?.message.hasSuffix("or never") ?? false
+        }
+    }
+
+    @Test func `the latest moment is in the year 2262`() throws {
+        #expect(throws: Never.self) { try ExpirationOptions.moment("2262-04-11") }
+        #expect { try ExpirationOptions.moment("2262-04-12") } throws: {
+            ($0 as? Failure)?.message.contains("the latest is 2262-04-11") ?? false
+        }
+    }
+
     @Test(arguments: [
         ("2030-01-31", 1_896_048_000.0), ("2030-01-31T18:00:00Z", 1_896_112_800),
         ("2030-01-31T18:00:00.250Z", 1_896_112_800.25), ("2030-01-31T18:00:00+02:00", 1_896_105_600),

@@ -37,7 +37,8 @@ struct Bench {
         if let corpus = plan.corpus {
             let values = try Corpus(below: corpus)
             result.notes += values.notes
-            result.notes.append("corpus: \(values.count) files, \(Quantity.text(bytes: values.totalSize))")
+            let size = Quantity.text(bytes: values.totalSize)
+            result.notes.append("corpus: \(Quantity.grouped(values.count, "file")), \(size)")
             try run(values, size: nil)
         } else {
             for size in plan.sizes {
@@ -92,9 +93,9 @@ struct Bench {
         let onProgress = onProgress
         return { progress in
             let rate = Double(progress.operations) / max(0.001, progress.elapsed / .seconds(1))
-            let kills = progress.kills > 0 ? ", \(progress.kills) kills" : ""
+            let kills = progress.kills > 0 ? ", " + Quantity.grouped(progress.kills, "kill") : ""
             onProgress(
-                "\(name): \(Quantity.text(progress.elapsed)), \(BenchTable.grouped(Int(rate))) operations/s\(kills)"
+                "\(name): \(Quantity.text(progress.elapsed)), \(Quantity.grouped(Int(rate))) operations/s\(kills)"
             )
         }
     }

@@ -7,7 +7,7 @@ import Platform
 struct BenchCommand: Command {
     static let name = "bench"
     static let operands = ""
-    static let summary = "Measure the cache with several processes, checking every byte"
+    static let summary = "measure the cache with several processes, checking every byte"
     static let details = """
         Starts processes that work on one fresh directory at the same time. Every value proves whose it is and
         that it is whole; at the end one collection runs, and the directory must hold nothing but what the keys
@@ -15,13 +15,14 @@ struct BenchCommand: Command {
         when it has written 2 GiB.
 
         The directory is a new one, diskcache-bench-…: inside DIR where DIR is a directory and no cache, else
-        beside it. It is removed at the end, also after Ctrl-C.
+        beside it. It is removed at the end, also after Ctrl-C (SIGINT, SIGTERM, SIGHUP); SIGKILL of this
+        process leaves it there.
 
         Columns: operations a second over all processes; latencies of get and put (median, 99th percentile);
         misses of keys that have a value; values with a wrong byte; bytes read and written.
 
-        Exit status: 0; 65 a wrong value, or the directory was not as it must be; 70 a process crashed; 74 a
-        call failed.
+        Exit status: 0; 64 usage; 65 a wrong value, or the directory was not as it must be; 70 a process
+        crashed; 73 the directory can't be made; 74 a call failed; 78 configuration.
 
         Example: diskcache bench --workers 8 --gc --kill 50ms --workload mixed
         """
@@ -30,8 +31,10 @@ struct BenchCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         try arguments.expectOperands(0...0, "options only")
         let plan = try BenchPlan(arguments)
-        let directory = try BenchDirectory(near: arguments.directory())
+        let place = try arguments.directory()
+        // First, so that no signal can come between the making of the directory and its removal.
         Interruptions.hold()
+        let directory = try BenchDirectory(near: place)
         let outcome = Result { try measure(plan, directory, arguments) }
         if plan.isKept {
             try Terminal.write("diskcache: kept \(directory.path)\n", to: Terminal.standardError)

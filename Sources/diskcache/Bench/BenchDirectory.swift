@@ -14,11 +14,17 @@ struct BenchDirectory {
         var generator = SystemRandomNumberGenerator()
         let random = String(generator.next() >> 32, radix: 36)
         path = base + "/diskcache-bench-\(CurrentProcess.identifier)-\(random)"
-        do {
-            try FileManager.default.createDirectory(atPath: base, withIntermediateDirectories: true)
+        do throws(Errno) {
             try Directory.make(path, mode: 0o700)
         } catch {
-            throw Failure(.cannotCreate, "make \(path): \(error): choose a place with --dir")
+            // Not made: it would have to be removed again, and may be another's by then.
+            if error == .noEntry {
+                throw .init(
+                    .cannotCreate,
+                    "bench: there is no directory \(base): make it, or choose another with --dir"
+                )
+            }
+            throw .init(.cannotCreate, "make \(path): \(error): choose a place with --dir")
         }
     }
 

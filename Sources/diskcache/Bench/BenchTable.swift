@@ -23,10 +23,10 @@ struct BenchTable {
     private static func cells(_ row: BenchRow) -> [String] {
         [
             row.workload.rawValue, row.valueBytes.map { Quantity.text(bytes: Int64($0)) } ?? "corpus",
-            "\(row.workers)", grouped(Int(row.operationsPerSecond.rounded())),
+            "\(row.workers)", Quantity.grouped(Int(row.operationsPerSecond.rounded())),
             micros(row.getP50Microseconds), micros(row.getP99Microseconds),
             micros(row.putP50Microseconds), micros(row.putP99Microseconds),
-            grouped(row.hits), grouped(row.misses), grouped(row.wrong),
+            Quantity.grouped(row.hits), Quantity.grouped(row.misses), Quantity.grouped(row.wrong),
             Quantity.text(bytes: row.bytesRead + row.bytesWritten),
         ]
     }
@@ -41,11 +41,14 @@ struct BenchTable {
     private static func remarks(on row: BenchRow) -> String {
         var parts: [String] = []
         if row.isCut { parts.append("ended early, having written as much as it may") }
-        if row.kills > 0 { parts.append("\(row.kills) kills") }
-        if row.sweeps > 0 { parts.append("\(row.sweeps) sweeps removed \(row.swept)") }
-        if row.failures > 0 { parts.append("\(row.failures) calls failed") }
+        if row.kills > 0 { parts.append(Quantity.grouped(row.kills, "kill")) }
+        if row.sweeps > 0 {
+            let removed = Quantity.grouped(row.swept, "file")
+            parts.append("\(Quantity.grouped(row.sweeps, "sweep")) removed \(removed)")
+        }
+        if row.failures > 0 { parts.append("\(Quantity.grouped(row.failures, "call")) failed") }
         if row.misses > 0, row.workload != .churn {
-            parts.append("\(row.misses) misses of keys that have a value")
+            parts.append("\(Quantity.grouped(row.misses, "miss", "misses")) of keys that have a value")
         }
         if parts.isEmpty { return "" }
         let size = row.valueBytes.map { " " + Quantity.text(bytes: Int64($0)) } ?? ""
@@ -54,17 +57,29 @@ struct BenchTable {
 
     private static func summary(_ leftovers: BenchLeftovers) -> String {
         let found = leftovers.verification
-        let removed = leftovers.removed.map { "\($0.value.count) \($0.key.rawValue)" }.sorted()
-        let sweep = removed.isEmpty ? "nothing" : removed.joined(separator: ", ")
+        let reasons = RemovalReason.allCases.compactMap { reason in
+            leftovers.removed[reason].map {
+                "\(Quantity.grouped($0.count, "file")) (\(CollectCommand.words(reason)))"
+            }
+        }
+        let sweep = reasons.isEmpty ? "nothing" : reasons.joined(separator: ", ")
+        let kept = """
+            \(Quantity.grouped(found.entries, "entry", "entries")), \
+            \(Quantity.grouped(found.objects, "object"))
+            """
+
         let state =
             leftovers.isClean
-            ? "clean: \(grouped(found.entries)) entries, \(grouped(found.objects)) objects, nothing else"
+            ? "clean: \(kept), nothing else"
             : """
-            NOT CLEAN: \(found.corruptObjects.count) corrupt objects, \(found.corruptEntries.count) corrupt \
-            entries, \(found.danglingEntries.count) dangling entries, \(found.orphans) unreferenced objects, \
-            \(leftovers.temporaries) temporary files, \(found.unrecognised.count) unknown files
+            NOT CLEAN: \(Quantity.grouped(found.corruptObjects.count, "corrupt object")), \
+            \(Quantity.grouped(found.corruptEntries.count, "corrupt entry", "corrupt entries")), \
+            \(Quantity.grouped(found.danglingEntries.count, "dangling entry", "dangling entries")), \
+            \(Quantity.grouped(found.orphans, "object")) with no key, \
+            \(Quantity.grouped(leftovers.temporaries, "temporary file")), \
+            \(Quantity.grouped(found.unrecognised.count, "unknown file"))
             """
-        return "At the end one sweep removed \(sweep); then \(state).\n"
+        return "at the end one sweep removed \(sweep); then \(state)\n"
     }
 
     private static func list(_ title: String, _ lines: [String]) -> String {
@@ -75,19 +90,8 @@ struct BenchTable {
 
     private static func micros(_ value: Double?) -> String {
         guard let value else { return "-" }
-        if value >= 100 { return grouped(Int(value.rounded())) }
+        if value >= 100 { return Quantity.grouped(Int(value.rounded())) }
         let tenths = Int((value * 10).rounded())
         return "\(tenths / 10).\(tenths % 10)"
-    }
-
-    /// "1 234 567".
-    static func grouped(_ number: Int) -> String {
-        let digits = Array(String(number.magnitude))
-        var text = number < 0 ? "-" : ""
-        for (place, digit) in digits.enumerated() {
-            if place > 0, (digits.count - place) % 3 == 0 { text.append(" ") }
-            text.append(digit)
-        }
-        return text
     }
 }

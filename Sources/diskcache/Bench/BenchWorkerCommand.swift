@@ -11,7 +11,7 @@ import Platform
 struct BenchWorkerCommand: Command {
     static let name = "bench-worker"
     static let operands = "PLAN"
-    static let summary = "Do one process's share of a benchmark"
+    static let summary = "do one process's share of a benchmark"
     static let details = "Started by `diskcache bench`; PLAN is JSON."
     static let options: [Option] = []
     static let isHidden = true

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import FoundationEssentials
+import Platform
 
 /// The files below a directory as values: their paths below it are the keys.
 ///
@@ -17,16 +18,10 @@ struct Corpus: BenchValues {
 
     /// - Throws: ``Failure`` where there is no file that can be read.
     init(below directory: String, limit: Int64 = Corpus.limit) throws(Failure) {
-        let paths: [String]
-        do {
-            paths = try FileManager.default.subpathsOfDirectory(atPath: directory).sorted()
-        } catch {
-            throw Failure(.inputOutput, "read the corpus \(directory): it is no directory that can be read")
-        }
-        var files: [(path: String, data: Data)] = []
         var left = LeftOut()
+        var files: [(path: String, data: Data)] = []
         var rest = limit
-        for path in paths {
+        for path in try Self.regularFiles(below: directory, &left).sorted() {
             guard let data = Self.read(directory + "/" + path, limit: rest, &left) else { continue }
             rest -= Int64(data.count)
             files.append((path, data))
@@ -40,6 +35,7 @@ struct Corpus: BenchValues {
         self.files = files
         notes = [
             (left.special, "no regular files"), (left.unreadable, "not readable"),
+            (left.misnamed, "the name is not UTF-8"),
             (left.overLimit, "past the limit of \(Quantity.text(bytes: limit))"),
         ].filter { $0.0 > 0 }.map { "corpus: \($0.0) left out: \($0.1)" }
     }
@@ -47,21 +43,63 @@ struct Corpus: BenchValues {
     private struct LeftOut {
         var special = 0
         var unreadable = 0
+        var misnamed = 0
         var overLimit = 0
     }
 
-    /// The bytes of a file; nil for a directory and for whatever is left out.
+    /// Paths of the regular files below a directory, relative to it, in no order.
     ///
-    /// Opens nothing but regular files: to open a pipe would wait for its other end.
+    /// A directory below it that can't be read is left out.
+    private static func regularFiles(
+        below directory: String,
+        _ left: inout LeftOut
+    ) throws(Failure) -> [String] {
+        var files: [String] = []
+        // Directories to look into, each with the slash that its names follow.
+        var pending = [""]
+        while let part = pending.popLast() {
+            let names: [String]
+            do throws(Errno) {
+                names = try Directory(opening: part.isEmpty ? directory : directory + "/" + part).names()
+            } catch {
+                if part.isEmpty {
+                    throw Failure(
+                        .inputOutput,
+                        "read the corpus \(directory): \(error): choose a directory that can be read"
+                    )
+                }
+                left.unreadable += 1
+                continue
+            }
+            for name in names {
+                switch kind(of: directory + "/" + part + name) {
+                case .typeDirectory: pending.append(part + name + "/")
+                case .typeRegular: files.append(part + name)
+                // What stands for bytes that are not UTF-8, and so leads nowhere.
+                case nil where name.unicodeScalars.contains("\u{FFFD}"): left.misnamed += 1
+                case nil: left.unreadable += 1
+                default: left.special += 1
+                }
+            }
+        }
+        return files
+    }
+
+    /// What a path names, links not followed; nil where that can't be found out.
+    private static func kind(of path: String) -> FileAttributeType? {
+        do {
+            return try FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
+        } catch {
+            return nil
+        }
+    }
+
+    /// The bytes of a regular file; nil where it is left out.
+    ///
+    /// To open anything else might wait for ever, as a pipe does for its other end.
     private static func read(_ path: String, limit: Int64, _ left: inout LeftOut) -> Data? {
         do {
             let attributes = try FileManager.default.attributesOfItem(atPath: path)
-            let type = attributes[.type] as? FileAttributeType
-            if type == .typeDirectory { return nil }
-            guard type == .typeRegular else {
-                left.special += 1
-                return nil
-            }
             if let size = attributes[.size] as? UInt, size <= limit {
                 let data = try Data(contentsOf: URL(filePath: path))
                 if data.count <= limit { return data }

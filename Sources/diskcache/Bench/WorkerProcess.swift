@@ -65,7 +65,9 @@ final class WorkerProcess {
 
     /// What it has said since the last time; waits if that is nothing.
     ///
-    /// Its output's end makes it `ended`.     /// A line without an end is one that its writer did not live to end, and counts as not said.
+    /// Its output's end makes it `ended`.
+    ///
+    /// A line without an end is one that its writer did not live to end, and counts as not said.
     func receive() throws(Errno) -> [WorkerMessage] {
         let bytes = try process.output.readAvailable()
         lastHeard = .now
