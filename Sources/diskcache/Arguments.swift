@@ -57,6 +57,12 @@ struct Arguments {
 
     /// The directory: `--dir`, else `$DISKCACHE_DIR`, else `${XDG_CACHE_HOME:-~/.cache}/diskcache`.
     func directory() throws(Failure) -> String {
+        if let named = try namedDirectory() { return named }
+        return try defaultDirectory()
+    }
+
+    /// The directory that the user chose; nil where it is the default.
+    func namedDirectory() throws(Failure) -> String? {
         if let given = value("dir") ?? globalDirectory {
             if given.isEmpty { throw Failure.usage("the cache directory is empty: give --dir DIR") }
             return Self.trimmed(given)
@@ -68,6 +74,10 @@ struct Arguments {
             }
             return Self.trimmed(given)
         }
+        return nil
+    }
+
+    private func defaultDirectory() throws(Failure) -> String {
         // The specification wants relative paths in XDG_CACHE_HOME ignored.
         if let base = try Self.environment("XDG_CACHE_HOME"), base.hasPrefix("/") {
             return base + "/diskcache"

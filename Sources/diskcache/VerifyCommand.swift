@@ -14,8 +14,9 @@ enum VerifyCommand: Command {
         Safe beside readers and writers. Damage is found out by every read as well, and is a miss then.
 
         JSON: objects, objectBytes (length), entries, corruptObjects, corruptEntries, danglingEntries (names
-        of files), orphans (values that no key names: the next gc removes them), unrecognised (files that
-        are not ours), repaired (how many were deleted), isClean.
+        of files), unfinishedEntries (left by killed puts) and orphans (values that no key names), both of
+        which the next gc removes, unrecognised (files that are not ours), repaired (how many were deleted),
+        isClean.
 
         Exit status: 0 all is sound; 65 something was corrupt or dangling, also where it was repaired;
         64 usage; 73 no directory, or --repair on a read-only file system; 77 permission; 78 there is no cache.
@@ -43,6 +44,9 @@ enum VerifyCommand: Command {
         text += report.corruptEntries.map { "corrupt entry: \($0)\n" }.joined()
         text += report.danglingEntries.map { "entry without its value: \($0)\n" }.joined()
         text += report.unrecognised.map { "not ours, left alone: \($0.escaped)\n" }.joined()
+        if report.unfinishedEntries > 0 {
+            text += "keys that were never finished, for gc to remove: \(report.unfinishedEntries)\n"
+        }
         if report.orphans > 0 { text += "values without a key, for gc to remove: \(report.orphans)\n" }
         if report.isClean { return text + "sound: \(read)\n" }
         let damaged =

@@ -34,7 +34,7 @@ struct BenchCommand: Command {
         let place = try arguments.directory()
         // First, so that no signal can come between the making of the directory and its removal.
         Interruptions.hold()
-        let directory = try BenchDirectory(near: place)
+        let directory = try BenchDirectory(near: place, isDefault: arguments.namedDirectory() == nil)
         let outcome = Result { try measure(plan, directory, arguments) }
         if plan.isKept {
             try Terminal.write("diskcache: kept \(directory.path)\n", to: Terminal.standardError)

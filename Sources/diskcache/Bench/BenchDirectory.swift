@@ -9,8 +9,18 @@ struct BenchDirectory {
 
     /// Makes `diskcache-bench-PID-RANDOM` on the file system that is to be measured: inside `place` where
     /// that is a directory and no cache, else beside it, where the cache is or would be.
-    init(near place: String) throws(Failure) {
+    ///
+    /// - Parameter isDefault: whether the user named no place: then the directory of all caches
+    ///   (`~/.cache`) is made where it is missing, as any program may that uses it.
+    init(near place: String, isDefault: Bool = false) throws(Failure) {
         let base = Self.base(near: place)
+        if isDefault {
+            do {
+                try FileManager.default.createDirectory(atPath: base, withIntermediateDirectories: true)
+            } catch {
+                throw .init(.cannotCreate, "bench: make \(base): \(error): choose a place with --dir")
+            }
+        }
         var generator = SystemRandomNumberGenerator()
         let random = String(generator.next() >> 32, radix: 36)
         path = base + "/diskcache-bench-\(CurrentProcess.identifier)-\(random)"
