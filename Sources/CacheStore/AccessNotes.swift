@@ -8,7 +8,7 @@ package import Platform
 /// other costs one more look at its file. Policy only: it knows no files.
 package struct AccessNotes: Sendable {
     /// Places, of 16 bytes each: 64 KiB hold what a process uses often; more hardly helps, as a look
-    /// costs about 1 µs.
+    /// (`fstatat`) costs 1 to 2 µs.
     static let capacity = 4096
 
     private struct Note {

@@ -101,11 +101,15 @@ extension Record {
     /// Of `accessed` only a sliding expiration takes notice.
     package func expiry(accessed: Timestamp, now: Timestamp) -> Timestamp? {
         guard let expires else { return nil }
-        guard let idleLifetime, accessed > created, accessed <= now + Self.newestAccess else {
+        guard let idleLifetime, accessed > latestUncountedAccess, accessed <= now + Self.newestAccess else {
             return expires
         }
         return max(expires, accessed + idleLifetime)
     }
+
+    /// Accesses up to here may have been of the value before: a record knows the millisecond in which it was
+    /// created and no more.
+    package var latestUncountedAccess: Timestamp { created + .nanoseconds(999_999) }
 
     /// How good the value is at `now`.
     package func freshness(at now: Timestamp, accessed: Timestamp) -> Freshness {

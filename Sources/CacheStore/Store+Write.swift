@@ -127,8 +127,8 @@ extension Store {
 
     /// Publishes an object and its record.
     ///
-    /// Nothing is written to disk while the stripe is held: that has been done, so it is held for
-    /// microseconds however large the value is.
+    /// The bytes have been written before the stripe is taken, so it is held for microseconds however large
+    /// the value is; in a durable store as long as the medium takes for the names and the entry.
     private func publish(
         _ record: Record,
         for key: Digest,

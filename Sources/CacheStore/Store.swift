@@ -64,7 +64,7 @@ package final class Store: Sendable {
         let granularity = min(accessGranularity, record.idleLifetime.map { $0 / 16 } ?? accessGranularity)
         // Only what lies after the writing prolongs a sliding expiration; an older access does not make
         // this one superfluous, however recent it is.
-        let start = record.idleLifetime == nil ? Timestamp.distantPast : record.created
+        let start = record.idleLifetime == nil ? Timestamp.distantPast : record.latestUncountedAccess
         let isRecent = accessNotes.withLock {
             $0.isRecent(key, now: now, granularity: granularity, after: start)
         }

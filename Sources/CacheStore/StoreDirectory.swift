@@ -22,7 +22,7 @@ enum FileMode {
 
 /// An open cache directory: its parts, and what its file system can do.
 ///
-/// Opening costs about twenty system calls, however much the directory holds; nothing is scanned.
+/// Opening costs twelve system calls, however much the directory holds; nothing is scanned.
 package final class StoreDirectory: Sendable {
     /// As the user gave it.
     package let path: String

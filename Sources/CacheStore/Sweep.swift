@@ -37,7 +37,8 @@ package struct Sweep {
     ///
     /// - Throws: ``StoreError/Code/busy`` where another sweep did not end within the request's patience.
     /// - Complexity: O(*n*) in entries and objects: two system calls for each of the former and one for
-    ///   each of the latter, five for each that is deleted. About 300 bytes of memory an entry.
+    ///   each of the latter, five for each that is deleted. About 570 bytes of memory for an
+    ///   entry with a value of its own (measured with 55,000 of them).
     package static func run(
         _ request: SweepRequest,
         on store: Store,

@@ -30,7 +30,7 @@ public final class SharedCache: Sendable {
 
     /// Opens the cache at `path`, creating the directory (for its owner only) where there is none.
     ///
-    /// About twenty system calls, and the contents are not looked at; a new directory also gets its lock
+    /// Twelve system calls, and the contents are not looked at; a new directory also gets its lock
     /// files, 130 of them.
     ///
     /// - Throws: ``CacheError`` with the code `notACache` for a directory that holds other files,

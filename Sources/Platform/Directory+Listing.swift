@@ -9,7 +9,7 @@ extension Directory {
     ///
     /// All names are read before any is used: deleting while listing may make a directory skip some.
     ///
-    /// - Complexity: O(*n*) in the names, about 0.4 µs and 50 bytes each.
+    /// - Complexity: O(*n*) in the names.
     package func names() throws(Errno) -> [String] {
         // A descriptor of its own: listing moves the offset, which duplicates share.
         let number = try open(".", [.readOnly, .directory]).release()

@@ -34,6 +34,31 @@ import Testing
         #expect(try fixture.text("k") == nil)
     }
 
+    @Test func `an access of the value before prolongs nothing, also in the millisecond of the overwrite`()
+        throws
+    {
+        let fixture = try CacheFixture()
+        fixture.clock.advance(by: 0.0002)
+        try fixture.cache.put("old", forKey: "k")
+        fixture.clock.advance(by: 0.0002)
+        #expect(try fixture.text("k") == "old")
+        fixture.clock.advance(by: 0.0002)
+        try fixture.cache.put("v", forKey: "k", expires: .seconds(1), onAccess: .set(.seconds(100)))
+        fixture.clock.advance(by: 2)
+        #expect(try fixture.text("k") == nil)
+    }
+
+    @Test func `an access in the millisecond of the put is made up for by the next`() throws {
+        let fixture = try CacheFixture { $0.accessGranularity = .seconds(225) }
+        try fixture.cache.put("v", forKey: "k", expires: .seconds(1), onAccess: .set(.seconds(100)))
+        fixture.clock.advance(by: 0.0005)
+        #expect(try fixture.text("k") == "v")
+        fixture.clock.advance(by: 0.5)
+        #expect(try fixture.text("k") == "v")
+        fixture.clock.advance(by: 50)
+        #expect(try fixture.text("k") == "v")
+    }
+
     @Test func `expired is expired at once, sliding or not`() throws {
         let fixture = try CacheFixture()
         fixture.clock.advance(by: 0.0004567)
