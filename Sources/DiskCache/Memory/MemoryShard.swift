@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// One part of the memory tier's map: values by the UTF-8 bytes of their key, and their form.
+///
+/// A table of open addresses leads to slots that stay where they are. Forms of one key have the same
+/// hash and stand one after the other in the table.
+struct MemoryShard: Sendable {
+    /// A value and what belongs to it.
+    struct Slot: Sendable {
+        let key: String
+        let form: MemoryForm
+        var item: any MemoryItem
+        var stamp: MemoryStamp
+        /// Its place in the eviction queues.
+        let handle: EvictionQueues<MemoryPlace>.Handle
+        /// Hits since it came, up to 3.
+        var frequency: UInt8
+        var isDiscardable: Bool
+        let tag: UInt32
+        /// Tells it from every other value that this tier ever held.
+        let serial: UInt64
+
+        /// For a change in place.
+        fileprivate mutating func update<Result>(_ body: (inout Slot) -> Result) -> Result {
+            body(&self)
+        }
+    }
+
+    /// What a value has earned, and hands on to the one that replaces it.
+    struct Standing: Sendable {
+        let queue: EvictionQueues<MemoryPlace>.Queue
+        let frequency: UInt8
+    }
+
+    /// An address in the table.
+    private struct Address: Sendable {
+        /// The low half of the hash.
+        var tag: UInt32 = 0
+        /// The slot's number, or -1 where this is empty.
+        var slot: Int32 = -1
+    }
+
+    private var table = [Address](repeating: Address(), count: 8)
+    private var slots: [Slot?] = []
+    private var free: [Int32] = []
+
+    /// Number of values.
+    var count: Int { slots.count - free.count }
+
+    /// The slot of this key and form.
+    func find(_ hash: UInt64, _ key: String, _ form: MemoryForm) -> Int? {
+        let tag = UInt32(truncatingIfNeeded: hash)
+        let mask = table.count - 1
+        var position = Int(tag) & mask
+        while true {
+            let address = table[position]
+            if address.slot < 0 { return nil }
+            if address.tag == tag, isMatch(Int(address.slot), key, form) { return Int(address.slot) }
+            position = (position + 1) & mask
+        }
+    }
+
+    /// The slots of all forms of this key.
+    func findAll(_ hash: UInt64, _ key: String) -> [Int] {
+        let tag = UInt32(truncatingIfNeeded: hash)
+        let mask = table.count - 1
+        var position = Int(tag) & mask
+        var found: [Int] = []
+        while table[position].slot >= 0 {
+            let slot = Int(table[position].slot)
+            if table[position].tag == tag, isMatch(slot, key, nil) { found.append(slot) }
+            position = (position + 1) & mask
+        }
+        return found
+    }
+
+    private func isMatch(_ slot: Int, _ key: String, _ form: MemoryForm?) -> Bool {
+        guard let slot = slots[slot], form == nil || slot.form == form else { return false }
+        return slot.key.hasSameBytes(as: key)
+    }
+
+    /// The number of the slot that the next ``fill(_:with:)`` has to be for.
+    var nextSlot: Int { free.last.map(Int.init) ?? slots.count }
+
+    /// Puts a value in the slot ``nextSlot``; there must be none for its key and form.
+    mutating func fill(_ number: Int, with slot: Slot) {
+        if (count + 1) * 2 > table.count { grow() }
+        if free.popLast() == nil { slots.append(slot) } else { slots[number] = slot }
+        place(Address(tag: slot.tag, slot: Int32(number)))
+    }
+
+    /// Takes the value out of a slot, if there is one.
+    mutating func clear(_ number: Int) -> Slot? {
+        guard let slot = slots[number] else { return nil }
+        slots[number] = nil
+        free.append(Int32(number))
+        vacate(slot.tag, number)
+        return slot
+    }
+
+    /// Changes a value where it is, or does nothing where the slot is empty.
+    mutating func update<Result>(_ number: Int, _ body: (inout Slot) -> Result) -> Result? {
+        slots[number]?.update(body)
+    }
+
+    private mutating func place(_ address: Address) {
+        let mask = table.count - 1
+        var position = Int(address.tag) & mask
+        while table[position].slot >= 0 { position = (position + 1) & mask }
+        table[position] = address
+    }
+
+    private mutating func grow() {
+        let old = table
+        table = Array(repeating: Address(), count: old.count * 2)
+        for address in old where address.slot >= 0 { place(address) }
+    }
+
+    /// Empties an address, and moves up those behind it that would no longer be found.
+    private mutating func vacate(_ tag: UInt32, _ number: Int) {
+        let mask = table.count - 1
+        var hole = Int(tag) & mask
+        while table[hole].slot != Int32(number) { hole = (hole + 1) & mask }
+        var position = hole
+        while true {
+            position = (position + 1) & mask
+            let address = table[position]
+            if address.slot < 0 { break }
+            // Those at or behind their home as seen from the hole stay findable only if they move.
+            let distance = (position - Int(address.tag)) & mask
+            if distance >= (position - hole) & mask {
+                table[hole] = address
+                hole = position
+            }
+        }
+        table[hole] = Address()
+    }
+}

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// Where a value is in the memory tier.
+struct MemoryPlace: Sendable, Equatable {
+    var shard: Int32
+    var slot: Int32
+}
+
+/// Values in this process's memory, bounded by their total cost and number.
+///
+/// Keys differ if their UTF-8 bytes do. All calls may come from any thread. A hit takes the lock of one of
+/// 64 shards for a short moment, and makes neither a system call (unless another thread is just using the same
+/// shard) nor an allocation. Everything that changes what is held, inserts, removals and evictions, is
+/// done one at a time under the ledger's lock: so both limits hold exactly and at every moment, over all shards.
+///
+/// Locks are taken in this order: ledger, then one shard at a time. `judge` runs under a shard's lock and must
+/// not call the tier; the removal callback, the values' own code and their deinit run under none.
+///
+/// Costs are the caller's; what the tier adds, about 300 bytes a value, is not counted.
+final class MemoryTier: Sendable {
+    /// What is held, and how much of it there may be.
+    struct Ledger: Sendable {
+        var queues = EvictionQueues<MemoryPlace>()
+        var limits: MemoryLimits
+        var isFrozen = false
+        /// Of the value that came last.
+        var serial: UInt64 = 0
+    }
+
+    private static let shardCount = 64
+
+    let shards: [Locked<MemoryShard>.Box]
+    let ledger: Locked<Ledger>
+    private let onRemoval: (@Sendable (MemoryRemoval) -> Void)?
+
+    /// An empty tier.
+    ///
+    /// `onRemoval` is told of every value that leaves, on the thread that made it leave, with no lock held,
+    /// in no certain order between threads; nil costs nothing.
+    init(limits: MemoryLimits, onRemoval: (@Sendable (MemoryRemoval) -> Void)? = nil) {
+        shards = (0..<Self.shardCount).map { _ in Locked.Box(MemoryShard()) }
+        ledger = Locked(Ledger(limits: limits))
+        self.onRemoval = onRemoval
+    }
+
+    /// The value of this key and form, if there is one and `judge` finds that it may be given out.
+    ///
+    /// What is found expired or invalidated is removed. `judge` can change the stamp, to say when the next
+    /// access is due. No allocation and no system call on a hit.
+    func value(
+        forKey key: String,
+        form: MemoryForm = .bytes,
+        judge: (inout MemoryStamp) -> MemoryVerdict
+    ) -> (any MemoryItem)? {
+        let hash = key.bytesHash
+        var verdict = MemoryVerdict.valid
+        var serial: UInt64 = 0
+        let item: (any MemoryItem)? = shard(of: hash).value.withLock { shard in
+            guard let slot = shard.find(hash, key, form) else { return nil }
+            return shard.update(slot) { slot in
+                verdict = judge(&slot.stamp)
+                serial = slot.serial
+                if verdict == .valid, slot.frequency < EvictionQueues<MemoryPlace>.highestFrequency {
+                    slot.frequency += 1
+                }
+                return slot.item
+            }
+        }
+        guard let item else { return nil }
+        if verdict == .valid { return item }
+        removeValue(
+            forKey: key,
+            form,
+            hash,
+            serial: serial,
+            cause: verdict == .expired ? .expired : .invalidated
+        )
+        return nil
+    }
+
+    /// Holds a value, in place of what was held for this key and form.
+    ///
+    /// Makes room first. A value that is not admitted still takes the old one's place: nothing is held then.
+    /// A negative cost counts as 0.
+    @discardableResult
+    func insert(
+        _ item: any MemoryItem,
+        forKey key: String,
+        form: MemoryForm = .bytes,
+        cost: Int,
+        stamp: MemoryStamp
+    ) -> MemoryAdmission {
+        let hash = key.bytesHash
+        let newcomer = Newcomer(
+            item: item,
+            key: key,
+            form: form,
+            hash: hash,
+            cost: max(0, cost),
+            stamp: stamp,
+            isDiscardable: item is any DiscardableItem
+        )
+        var removed: [MemoryRemoval] = []
+        let admission = ledger.withLock { ledger in admit(newcomer, &ledger, &removed) }
+        report(removed)
+        return admission
+    }
+
+    /// Removes all forms of a key's value.
+    ///
+    /// One short critical section where none is held.
+    func remove(_ key: String, cause: MemoryRemoval.Cause = .explicit) {
+        let hash = key.bytesHash
+        guard shard(of: hash).value.withLock({ !$0.findAll(hash, key).isEmpty }) else { return }
+        var removed: [MemoryRemoval] = []
+        ledger.withLock { ledger in
+            for slot in shard(of: hash).value.withLock({ $0.findAll(hash, key) }) {
+                take(place(hash, slot), &ledger, cause, &removed)
+            }
+        }
+        report(removed)
+    }
+
+    /// Removes everything, and forgets what was evicted before.
+    func removeAll(cause: MemoryRemoval.Cause = .explicit) {
+        let removed = ledger.withLock { ledger in
+            var removed: [MemoryRemoval] = []
+            ledger.queues.forEachOldestFirst { place, cost in
+                guard let slot = clear(place) else { return }
+                removed.append(MemoryRemoval(slot, cost: cost, cause: cause))
+            }
+            for shard in shards { shard.value.withLock { $0 = MemoryShard() } }
+            ledger.queues.removeAll()
+            return removed
+        }
+        report(removed)
+    }
+
+    /// How much is held.
+    var usage: (cost: Int, count: Int) {
+        ledger.withLock { ($0.queues.cost, $0.queues.count) }
+    }
+
+    /// How much may be held.
+    var limits: MemoryLimits {
+        ledger.withLock { $0.limits }
+    }
+
+    // MARK: Changes, under the ledger's lock
+
+    /// Takes out the value at `place`, by then out of the queues too.
+    func clear(_ place: MemoryPlace) -> MemoryShard.Slot? {
+        shards[Int(place.shard)].value.withLock { $0.clear(Int(place.slot)) }
+    }
+
+    /// Takes out the value at `place`, and from the queues; gives the queue that it was in and its counter.
+    @discardableResult
+    func take(
+        _ place: MemoryPlace,
+        _ ledger: inout Ledger,
+        _ cause: MemoryRemoval.Cause,
+        _ removed: inout [MemoryRemoval]
+    ) -> MemoryShard.Standing? {
+        guard let slot = clear(place) else { return nil }
+        let (queue, cost) = ledger.queues.remove(slot.handle)
+        removed.append(MemoryRemoval(slot, cost: cost, cause: cause))
+        return MemoryShard.Standing(queue: queue, frequency: slot.frequency)
+    }
+
+    /// Lets go of values until no more is held than this.
+    func evict(
+        toCost cost: Int,
+        count: Int,
+        _ ledger: inout Ledger,
+        pressure: Bool = false,
+        _ removed: inout [MemoryRemoval]
+    ) {
+        while true {
+            let isCostly = ledger.queues.cost > cost
+            guard isCostly || ledger.queues.count > count else { return }
+            let victim = ledger.queues.evict(for: isCostly ? .cost : .count) { place, change in
+                exchangeFrequency(at: place, change)
+            }
+            guard let (place, cost) = victim, let slot = clear(place) else { return }
+            let cause: MemoryRemoval.Cause = pressure ? .pressure : isCostly ? .cost : .count
+            removed.append(MemoryRemoval(slot, cost: cost, cause: cause))
+        }
+    }
+
+    private func exchangeFrequency(at place: MemoryPlace, _ change: (UInt8) -> UInt8) -> UInt8 {
+        shards[Int(place.shard)].value.withLock { shard in
+            shard.update(Int(place.slot)) { slot in
+                let old = slot.frequency
+                slot.frequency = change(old)
+                return old
+            } ?? 0
+        }
+    }
+
+    private func admit(
+        _ newcomer: Newcomer,
+        _ ledger: inout Ledger,
+        _ removed: inout [MemoryRemoval]
+    ) -> MemoryAdmission {
+        let box = shard(of: newcomer.hash)
+        let old = box.value.withLock { $0.find(newcomer.hash, newcomer.key, newcomer.form) }
+        // A value that is replaced stays in its queue: being written is no reason to lose what it has earned.
+        let standing = old.flatMap { take(place(newcomer.hash, $0), &ledger, .replaced, &removed) }
+        if ledger.isFrozen { return .frozen }
+        let limits = ledger.limits
+        guard newcomer.cost <= limits.largestCost, limits.count > 0 else { return .oversized }
+        evict(toCost: limits.cost - newcomer.cost, count: limits.count - 1, &ledger, &removed)
+        ledger.serial += 1
+        let serial = ledger.serial
+        let number = box.value.withLock { $0.nextSlot }
+        let handle = ledger.queues.insert(
+            place(newcomer.hash, number),
+            fingerprint: newcomer.hash ^ newcomer.form.fingerprint,
+            cost: newcomer.cost,
+            queue: standing?.queue
+        )
+        box.value.withLock { shard in
+            shard.fill(
+                number,
+                with: MemoryShard.Slot(
+                    key: newcomer.key,
+                    form: newcomer.form,
+                    item: newcomer.item,
+                    stamp: newcomer.stamp,
+                    handle: handle,
+                    frequency: standing?.frequency ?? 0,
+                    isDiscardable: newcomer.isDiscardable,
+                    tag: UInt32(truncatingIfNeeded: newcomer.hash),
+                    serial: serial
+                )
+            )
+        }
+        return .admitted
+    }
+
+    /// Removes the value that was found not to be valid, unless another one took its place.
+    private func removeValue(
+        forKey key: String,
+        _ form: MemoryForm,
+        _ hash: UInt64,
+        serial: UInt64,
+        cause: MemoryRemoval.Cause
+    ) {
+        var removed: [MemoryRemoval] = []
+        ledger.withLock { ledger in
+            let number = shard(of: hash).value.withLock { shard in
+                shard.find(hash, key, form).flatMap { number in
+                    shard.update(number) { $0.serial } == serial ? number : nil
+                }
+            }
+            if let number { take(place(hash, number), &ledger, cause, &removed) }
+        }
+        report(removed)
+    }
+
+    // MARK: Places
+
+    /// A value on its way in.
+    private struct Newcomer {
+        let item: any MemoryItem
+        let key: String
+        let form: MemoryForm
+        let hash: UInt64
+        let cost: Int
+        let stamp: MemoryStamp
+        let isDiscardable: Bool
+    }
+
+    private func shard(of hash: UInt64) -> Locked<MemoryShard>.Box {
+        shards[Int(hash >> 58)]
+    }
+
+    private func place(_ hash: UInt64, _ slot: Int) -> MemoryPlace {
+        MemoryPlace(shard: Int32(hash >> 58), slot: Int32(slot))
+    }
+
+    /// Tells of what left; the values go when this returns.
+    func report(_ removed: [MemoryRemoval]) {
+        guard let onRemoval else { return }
+        for removal in removed { onRemoval(removal) }
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Platform
+
+/// What the memory tier keeps: an object that any thread may use.
+typealias MemoryItem = AnyObject & Sendable
+
+/// Tells the forms of one key's value apart: its bytes, and what typed views made of them.
+struct MemoryForm: Sendable, Hashable {
+    /// What the view is known by; nil for bytes.
+    private let view: ObjectIdentifier?
+
+    /// The bytes as they are stored.
+    static let bytes = MemoryForm(view: nil)
+
+    /// Decoded values, of a view that is known by `view`, such as the metatype of its codec.
+    static func decoded(_ view: ObjectIdentifier) -> MemoryForm {
+        MemoryForm(view: view)
+    }
+
+    /// A number to tell the forms of one key apart by, mostly.
+    var fingerprint: UInt64 {
+        view.map { UInt64(UInt(bitPattern: $0)) } ?? 0
+    }
+}
+
+/// What a copy must satisfy to be given out: for the caller to judge, as the tier knows neither disk nor clock.
+struct MemoryStamp: Sendable, Equatable {
+    /// The word under which the copy may be held; nil where there is no control file.
+    var generation: Generation?
+    /// Until when it may be given out without a look at the disk; nil: for ever.
+    var heldUntil: Timestamp?
+    /// When an access has to be noted on disk again.
+    var accessDue = Timestamp.distantFuture
+}
+
+/// What a caller finds of a copy's stamp.
+enum MemoryVerdict: Sendable {
+    /// It can be given out.
+    case valid
+    /// Its time is up.
+    case expired
+    /// Something else was, or is being, written for its key.
+    case invalidated
+}
+
+/// How much the tier holds at most.
+struct MemoryLimits: Sendable, Equatable {
+    /// Sum of the values' costs.
+    var cost: Int
+    /// Number of values.
+    var count: Int
+
+    /// The cost of the largest value that is held: a quarter of the whole.
+    ///
+    /// A larger one would push out much of what is in use, and is gone again soon.
+    var largestCost: Int { cost == .max ? .max : cost / 4 }
+}
+
+/// What became of a value that was offered to the tier.
+enum MemoryAdmission: Sendable, Equatable {
+    /// It is held.
+    case admitted
+    /// It costs more than ``MemoryLimits/largestCost``, or the tier is there for none at all.
+    case oversized
+    /// The tier is frozen.
+    case frozen
+}
+
+/// A value that the memory tier has let go of.
+struct MemoryRemoval: Sendable {
+    /// Why a value left the tier.
+    enum Cause: String, Sendable, CaseIterable {
+        /// Somebody asked for it.
+        case explicit
+        /// A newer value of the same key and form came.
+        case replaced
+        /// Its time was up when it was asked for.
+        case expired
+        /// The values would have cost too much.
+        case cost
+        /// There would have been too many.
+        case count
+        /// Its key was written, perhaps by another process.
+        case invalidated
+        /// Memory is short in the whole system.
+        case pressure
+    }
+
+    let key: String
+    let form: MemoryForm
+    let item: any MemoryItem
+    let cost: Int
+    let cause: Cause
+}
+
+extension MemoryRemoval {
+    init(_ slot: MemoryShard.Slot, cost: Int, cause: Cause) {
+        self.init(key: slot.key, form: slot.form, item: slot.item, cost: cost, cause: cause)
+    }
+}
+
+/// A value that has a costly part which it can do without for a while.
+protocol DiscardableItem: MemoryItem {
+    /// What stays of it, at a lower cost, when memory is short; nil while the whole is needed.
+    ///
+    /// Called on the thread that reacts to the shortage, with no lock of the tier held. What does not cost
+    /// less is ignored.
+    func discarded() -> (item: any MemoryItem, cost: Int)?
+}
