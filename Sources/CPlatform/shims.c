@@ -132,6 +132,13 @@ void cplatform_thread_sanitizer_release(void *address) {
 #endif
 }
 
+unsigned int cplatform_thread_number(void) {
+    static atomic_uint last;
+    static _Thread_local unsigned int number;
+    if (number == 0) number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    return number;
+}
+
 int cplatform_pipe(int descriptors[2]) { return pipe2(descriptors, O_CLOEXEC); }
 
 int cplatform_exited_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }

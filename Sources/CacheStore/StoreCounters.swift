@@ -17,6 +17,8 @@ package final class StoreCounters: Sendable {
         case accessFailure
         /// Something damaged that a reader could not remove at once.
         case repairFailure
+        /// A control file that could not be made or mapped.
+        case controlFailure
     }
 
     private let counts = StoreCounters.makeCounts()

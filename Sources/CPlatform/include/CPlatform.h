@@ -76,6 +76,9 @@ int cplatform_getopt_offender(void);
 void cplatform_thread_sanitizer_acquire(void *address);
 void cplatform_thread_sanitizer_release(void *address);
 
+/// A number of the calling thread's own, counted up as threads first ask.
+unsigned int cplatform_thread_number(void);
+
 /// pipe2(2) with O_CLOEXEC: reading end first.
 int cplatform_pipe(int descriptors[2]);
 
