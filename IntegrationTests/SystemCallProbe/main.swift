@@ -11,6 +11,7 @@ guard words.count == 4, let times = Int(words[3]) else {
     fatalError("usage: SystemCallProbe DIRECTORY OPERATION TIMES")
 }
 var configuration = CacheConfiguration()
+configuration.memory = .none
 if ProcessInfo.processInfo.environment["DISKCACHE_METADATA"] == "sidecar" {
     configuration.metadataForm = .sidecar
 }

@@ -123,18 +123,29 @@ package final class Control: Sendable {
         return Writing(words: words, index: index, before: before)
     }
 
-    /// Takes the writer off and raises the version, unless nothing was changed.
+    /// Takes the writer off and raises the version.
     ///
     /// The generation by which the value just written may be held: nil where anybody else was writing
     /// meanwhile.
     @discardableResult
-    func endWriting(_ writing: Writing, isChanged: Bool) -> Generation? {
-        let step = isChanged ? GenerationWord.end : GenerationWord.withdraw
-        let last = writing.words.add(step, at: ControlLayout.generations + writing.index)
-        guard isChanged, !GenerationWord(rawValue: writing.before).hasWriters,
+    func endWriting(_ writing: Writing) -> Generation? {
+        let last = writing.words.add(GenerationWord.end, at: ControlLayout.generations + writing.index)
+        guard !GenerationWord(rawValue: writing.before).hasWriters,
             last == writing.before &+ GenerationWord.begin,
             writing.words.load(ControlLayout.stateIndex) == ControlFile.State.ready.rawValue
         else { return nil }
-        return Generation(index: writing.index, word: last &+ step, mapping: writing.words.address)
+        return Generation(
+            index: writing.index,
+            word: last &+ GenerationWord.end,
+            mapping: writing.words.address
+        )
+    }
+
+    /// Raises every version.
+    func raiseAll() {
+        guard let words = writableWords else { return }
+        for index in 0..<ControlLayout.generationCount {
+            words.add(GenerationWord.raise, at: ControlLayout.generations + index)
+        }
     }
 }

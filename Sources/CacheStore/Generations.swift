@@ -48,8 +48,8 @@ package struct GenerationWord: Sendable, Equatable {
     package static let begin: UInt64 = 1
     /// What it adds, wrapping, when it has published: a version more and a writer less, in one step.
     package static let end: UInt64 = 1 << 16 &- 1
-    /// What it adds instead when nothing was changed.
-    package static let withdraw = UInt64.max
+    /// What is added where all that is held in memory is to be read again: a version more.
+    package static let raise: UInt64 = 1 << 16
     /// A count that no number of writers reaches or takes away: of a file that counts no more.
     package static let closed: UInt64 = 1 << 15
 

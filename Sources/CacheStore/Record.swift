@@ -111,6 +111,15 @@ extension Record {
     /// created and no more.
     package var latestUncountedAccess: Timestamp { created + .nanoseconds(999_999) }
 
+    /// Until when a value that was just written may be given out from memory without a look at the disk; nil:
+    /// for ever.
+    ///
+    /// One that accesses prolong is looked at when the next access is due to be noted.
+    package var heldUntil: Timestamp? {
+        guard let expires, let idleLifetime else { return expires }
+        return min(expires, created + idleLifetime / 16)
+    }
+
     /// How good the value is at `now`.
     package func freshness(at now: Timestamp, accessed: Timestamp) -> Freshness {
         guard let expiry = expiry(accessed: accessed, now: now), now >= expiry else { return .fresh }

@@ -29,23 +29,26 @@ extension Store {
         }
     }
 
-    /// Runs `publish`, which changes the entry of `key` and says whether it did, as a writer in its word of
-    /// the generation table.
+    /// Runs `publish`, which changes the entry of `key`, as a writer in its word of the generation table.
     ///
     /// The caller holds the entry's stripe. No system call where the control file is mapped.
-    func writing(
+    func writing<Result>(
         _ key: Digest,
-        _ publish: () throws(StoreError) -> Bool
-    ) throws(StoreError) -> (isChanged: Bool, generation: Generation?) {
+        _ publish: () throws(StoreError) -> Result
+    ) throws(StoreError) -> (result: Result, generation: Generation?) {
         guard let writing = try control.beginWriting(key) else { return (try publish(), nil) }
-        // What failed may have been published all the same.
-        var isChanged = true
         do throws(StoreError) {
-            isChanged = try publish()
+            let result = try publish()
+            return (result, control.endWriting(writing))
         } catch {
-            control.endWriting(writing, isChanged: true)
+            // What failed may have been published all the same.
+            control.endWriting(writing)
             throw error
         }
-        return (isChanged, control.endWriting(writing, isChanged: isChanged))
+    }
+
+    /// Makes every value that any process holds in memory be read from disk again.
+    package func raiseAllGenerations() {
+        control.raiseAll()
     }
 }

@@ -210,7 +210,6 @@ extension Store {
     ) throws(StoreError) -> PublishOutcome {
         let (_, generation) = try writing(key) { () throws(StoreError) in
             try entries.write(bytes, for: key, accessed: accessed)
-            return true
         }
         return .published(generation)
     }
@@ -219,8 +218,9 @@ extension Store {
     ///
     /// The object stays until a sweep finds that no entry names it. Three system calls.
     package func remove(_ key: Digest) throws(StoreError) -> Bool {
-        let isRemoved = try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
-            try writing(key) { () throws(StoreError) in try entries.delete(key) }.isChanged
+        // Raised also where there is no entry: a sweep may have evicted one whose value others still hold.
+        let (isRemoved, _) = try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
+            try writing(key) { () throws(StoreError) in try entries.delete(key) }
         }
         if isRemoved { counters.add(.removal) }
         return isRemoved
@@ -230,7 +230,7 @@ extension Store {
     package func remove(_ key: Digest, ifStill observed: StoredEntry) throws(StoreError) -> Bool {
         let isRemoved = try entryStripes.withLock(.exclusive, of: key) { () throws(StoreError) in
             guard try entries.read(key)?.bytes == observed.bytes else { return false }
-            return try writing(key) { () throws(StoreError) in try entries.delete(key) }.isChanged
+            return try writing(key) { () throws(StoreError) in try entries.delete(key) }.result
         }
         if isRemoved { counters.add(.removal) }
         return isRemoved

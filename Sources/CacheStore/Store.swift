@@ -91,4 +91,17 @@ package final class Store: Sendable {
             return nil
         }
     }
+
+    /// Notes an access that was a hit in memory; the entry may be gone by now.
+    ///
+    /// One system call.
+    package func noteAccess(_ key: Digest, at time: Timestamp) {
+        guard directory.isWritable else { return }
+        do throws(StoreError) {
+            guard try entries.setAccessTime(of: key, to: time) else { return }
+            accessNotes.withLock { $0.note(key, accessed: time) }
+        } catch {
+            counters.add(.accessFailure)
+        }
+    }
 }

@@ -19,6 +19,7 @@ package final class StoreCounters: Sendable {
         case repairFailure
         /// A control file that could not be made or mapped.
         case controlFailure
+        case memoryHit, publishFailure
     }
 
     private let counts = StoreCounters.makeCounts()

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+package import CacheStore
 public import FoundationEssentials
 
 /// How a process uses a cache directory.
@@ -55,19 +55,48 @@ public struct CacheConfiguration: Sendable {
     ///
     /// Default: 225 seconds. A sliding expiration is renewed at least every 1/16 of its length.
     public var accessGranularity: Duration = Store.defaultAccessGranularity
+    /// What this process keeps in its own memory.
+    ///
+    /// Default: up to 64 MiB.
+    public var memory = MemoryConfiguration()
+    /// When a put returns that does not say it.
+    ///
+    /// Default: once the value is on disk.
+    public var writing = WritePolicy.through
+    /// How much may wait to be published in the background.
+    public var writeBehindLimits = WriteBehindLimits()
+    /// Called for each event, on the thread where it happens: it should return soon, and must not use the
+    /// cache.
+    ///
+    /// Default: nil. See also ``SharedCache/events``.
+    public var onEvent: (@Sendable (CacheEvent) -> Void)?
     /// The clock by which values expire: the system's.
     ///
     /// Tests bring their own.
     public var now: (@Sendable () -> Date)?
 
+    /// Whether copies in memory are checked before each use; off, they go stale, which shows that the tests
+    /// of coherence find that.
+    package var checksGenerations = true
+    /// What to take for what the file system can do: for tests of what falls back.
+    package var assumedCapabilities: Capabilities?
+
     /// The defaults.
     public init() {}
+
+    var pendingWrites: PendingWrites.Limits {
+        PendingWrites.Limits(
+            bytes: Int(clamping: writeBehindLimits.size.bytes),
+            count: max(0, writeBehindLimits.count)
+        )
+    }
 
     var storeOptions: StoreOptions {
         var options = StoreOptions()
         options.isDurable = durability == .fsync
         options.recordForm = metadataForm == .automatic ? .attribute : .sidecar
         options.accessGranularity = accessGranularity
+        options.assumedCapabilities = assumedCapabilities
         return options
     }
 }

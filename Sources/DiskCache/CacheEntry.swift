@@ -117,18 +117,58 @@ public struct CacheEntry: Sendable, Equatable {
 
 /// A value that was found.
 public struct CacheHit: Sendable {
-    /// Where the value came from.
+    /// Where a value came from.
     public enum Tier: String, Sendable {
+        /// This process's memory.
+        case memory
         /// The files that all processes share.
         case disk
     }
 
+    /// What tells the rest, looked at only when that is asked for.
+    private enum Source {
+        case held(HeldValue<Data>)
+        case pending(PendingWrite)
+    }
+
     /// The value's bytes, exactly as they were stored.
     public let data: Data
-    /// What belongs to it.
-    public let entry: CacheEntry
     /// Where it came from.
     public let tier: Tier
     /// Whether it has expired; only where stale values were asked for.
     public let isStale: Bool
+    private let source: Source
+    private let moment: Timestamp
+
+    init(_ held: HeldValue<Data>, from tier: Tier, isStale: Bool, at moment: Timestamp) {
+        data = held.value
+        self.tier = tier
+        self.isStale = isStale
+        source = .held(held)
+        self.moment = moment
+    }
+
+    init(_ pending: PendingWrite, isStale: Bool, at moment: Timestamp) {
+        data = pending.data
+        tier = .memory
+        self.isStale = isStale
+        source = .pending(pending)
+        self.moment = moment
+    }
+
+    /// What belongs to it.
+    public var entry: CacheEntry {
+        switch source {
+        case .held(let held):
+            CacheEntry(held.record, keyDigest: held.keyDigest, key: held.key, accessed: nil, now: moment)
+        case .pending(let write):
+            CacheEntry(
+                write.makeRecord(),
+                keyDigest: write.keyDigest,
+                key: write.key,
+                accessed: nil,
+                now: moment
+            )
+        }
+    }
 }

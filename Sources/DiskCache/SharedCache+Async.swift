@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 public import FoundationEssentials
 
 // The asynchronous form of each call: the same promises, with the system calls on a thread of their own.
@@ -17,8 +18,20 @@ extension SharedCache {
     }
 
     /// The value of `key`, or nil for a miss.
+    ///
+    /// From memory without a change of thread.
     public func get(_ key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheHit? {
-        try await offload { () throws(CacheError) in try self.get(key, allowingStale: allowingStale) }
+        // Without a control file even a hit in memory asks the disk.
+        if core.store.generations != nil {
+            switch try memoryHit(key, allowingStale: allowingStale) {
+            case .hit(let hit): return hit
+            case .miss: return nil
+            case .unknown: break
+            }
+        }
+        return try await offload { () throws(CacheError) in
+            try self.get(key, allowingStale: allowingStale)
+        }
     }
 
     /// What the cache knows of `key`, or nil for a miss.
@@ -42,15 +55,29 @@ extension SharedCache {
     }
 
     /// Stores `data` under `key`.
+    ///
+    /// With ``WritePolicy/behind`` without a change of thread, unless the queue is full.
     public func put(
         _ data: Data,
         forKey key: String,
         expires: Expiration? = nil,
         onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes()
+        attributes: EntryAttributes = EntryAttributes(),
+        writing: WritePolicy? = nil
     ) async throws(CacheError) {
+        if (writing ?? configuration.writing) == .behind {
+            let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
+            if writeBehind.tryPut(try pendingWrite(data, forKey: key, terms)) { return }
+        }
         try await offload { () throws(CacheError) in
-            try self.put(data, forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+            try self.put(
+                data,
+                forKey: key,
+                expires: expires,
+                onAccess: onAccess,
+                attributes: attributes,
+                writing: writing
+            )
         }
     }
 
@@ -60,9 +87,17 @@ extension SharedCache {
         forKey key: String,
         expires: Expiration? = nil,
         onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes()
+        attributes: EntryAttributes = EntryAttributes(),
+        writing: WritePolicy? = nil
     ) async throws(CacheError) {
-        try await put(Data(bytes), forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+        try await put(
+            Data(bytes),
+            forKey: key,
+            expires: expires,
+            onAccess: onAccess,
+            attributes: attributes,
+            writing: writing
+        )
     }
 
     /// Stores a string's UTF-8 bytes under `key`.
@@ -71,15 +106,23 @@ extension SharedCache {
         forKey key: String,
         expires: Expiration? = nil,
         onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes()
+        attributes: EntryAttributes = EntryAttributes(),
+        writing: WritePolicy? = nil
     ) async throws(CacheError) {
         try await put(
             Data(string.utf8),
             forKey: key,
             expires: expires,
             onAccess: onAccess,
-            attributes: attributes
+            attributes: attributes,
+            writing: writing
         )
+    }
+
+    /// Waits until all puts so far are published; false where `limit` passed first.
+    @discardableResult
+    public func flush(within limit: Duration? = nil) async -> Bool {
+        await offload { self.flush(within: limit) }
     }
 
     /// Stores `data` unless there is a value for `key` already.
@@ -190,36 +233,6 @@ extension SharedCache {
     ) async throws(CacheError) -> CacheEntry? {
         try await offload { () throws(CacheError) in
             try self.copyValue(forKey: key, toDescriptor: descriptor, allowingStale: allowingStale)
-        }
-    }
-
-    /// Stores a value as JSON.
-    public func putValue(
-        _ value: some Encodable & Sendable,
-        forKey key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes()
-    ) async throws(CacheError) {
-        try await offload { () throws(CacheError) in
-            try self.putValue(
-                value,
-                forKey: key,
-                expires: expires,
-                onAccess: onAccess,
-                attributes: attributes
-            )
-        }
-    }
-
-    /// The value of `key`, decoded from JSON; nil for a miss.
-    public func value<Value: Decodable & Sendable>(
-        _ type: Value.Type,
-        forKey key: String,
-        allowingStale: Bool = false
-    ) async throws(CacheError) -> Value? {
-        try await offload { () throws(CacheError) in
-            try self.value(type, forKey: key, allowingStale: allowingStale)
         }
     }
 

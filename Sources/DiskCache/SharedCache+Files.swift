@@ -21,7 +21,7 @@ extension SharedCache {
         onAccess: AccessExtension? = nil,
         attributes: EntryAttributes = EntryAttributes()
     ) throws(CacheError) -> CacheEntry {
-        let digest = try digest(ofKey: key)
+        let digest = try settledDigest(ofKey: key)
         let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
         let source = try describing("read", path) { () throws(Errno) in
             try FileDescriptor(opening: path, .readOnly)
@@ -43,7 +43,7 @@ extension SharedCache {
         onAccess: AccessExtension? = nil,
         attributes: EntryAttributes = EntryAttributes()
     ) throws(CacheError) -> CacheEntry {
-        let digest = try digest(ofKey: key)
+        let digest = try settledDigest(ofKey: key)
         let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
         let source = try describing("read", "descriptor \(descriptor)") { () throws(Errno) in
             try FileDescriptor.duplicate(descriptor)
@@ -74,6 +74,7 @@ extension SharedCache {
             guard let staged = slot.take() else { return }
             try store.put(staged, for: digest, record)
         }
+        core.memory?.remove(key, cause: .replaced)
         return CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: stored)
     }
 
@@ -127,7 +128,7 @@ extension SharedCache {
         allowingStale: Bool = false,
         _ body: (Int32, CacheEntry) throws -> Value
     ) throws -> Value? {
-        let digest = try digest(ofKey: key)
+        let digest = try settledDigest(ofKey: key)
         guard let hit = try open(digest, allowingStale) else { return nil }
         let entry = CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now)
         return try body(hit.value.rawValue, entry)
@@ -138,7 +139,7 @@ extension SharedCache {
         allowingStale: Bool,
         _ body: (borrowing FileDescriptor, CacheEntry) throws(CacheError) -> Value
     ) throws(CacheError) -> Value? {
-        let digest = try digest(ofKey: key)
+        let digest = try settledDigest(ofKey: key)
         guard let hit = try open(digest, allowingStale) else { return nil }
         let entry = CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now)
         return try body(hit.value, entry)

@@ -55,6 +55,7 @@ extension SharedCache {
     @discardableResult
     public func removeAll() throws(CacheError) -> Int {
         let count = try removeAll { _ in true }
+        core.memory?.removeAll(cause: .explicit)
         try collectGarbage()
         return count
     }
@@ -71,7 +72,8 @@ extension SharedCache {
     }
 
     private func removeAll(where isMeant: (StoredEntry) -> Bool) throws(CacheError) -> Int {
-        try withStore { (store, _) throws(StoreError) in
+        _ = writeBehind.flush()
+        return try withStore { (store, _) throws(StoreError) in
             let scan = StoreScan(of: store)
             var count = 0
             for shard in 0..<256 {
@@ -80,6 +82,8 @@ extension SharedCache {
                     if try store.remove(key, ifStill: stored) { count += 1 }
                 }
             }
+            // What was evicted from disk may still be in the memory of any process.
+            store.raiseAllGenerations()
             return count
         }
     }

@@ -7,9 +7,10 @@ import Platform
 extension SharedCache {
     /// Stores `data` under `key`, replacing what was there.
     ///
-    /// Once it has returned, every get that starts afterwards in any process sees the value. Equal bytes
-    /// under several keys are stored once. Seven system calls where the bytes and the key are known
-    /// already, twelve for new bytes, four more for a new key. (On kernels before 6.13, two more each.)
+    /// Once it has returned, every get that starts afterwards in any process sees the value; with
+    /// ``WritePolicy/behind``, in this process. Equal bytes under several keys are stored once. Seven system
+    /// calls where the bytes and the key are known already, twelve for new bytes, four more for a new key.
+    /// (On kernels before 6.13, two more each.)
     ///
     /// - Parameters:
     ///   - data: the value.
@@ -17,20 +18,48 @@ extension SharedCache {
     ///   - expires: until when; nil: the configuration's default.
     ///   - onAccess: what an access does to that; nil: the configuration's default.
     ///   - attributes: what else to keep.
+    ///   - writing: whether to wait until it is on disk; nil: the configuration's default.
     /// - Throws: ``CacheError``; what was stored before is then still there.
     public func put(
         _ data: Data,
         forKey key: String,
         expires: Expiration? = nil,
         onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes()
+        attributes: EntryAttributes = EntryAttributes(),
+        writing: WritePolicy? = nil
+    ) throws(CacheError) {
+        let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
+        if (writing ?? configuration.writing) == .behind {
+            let write = try pendingWrite(data, forKey: key, terms)
+            // What is larger than the whole queue takes the other way.
+            if writeBehind.put(write) { return }
+        }
+        try putThrough(data, forKey: key, terms) {
+            HeldValue(data, key: key, keyDigest: $0, record: $1, cost: data.count)
+        }
+    }
+
+    func pendingWrite(_ data: Data, forKey key: String, _ terms: Terms) throws(CacheError) -> PendingWrite {
+        let digest = try digest(ofKey: key)
+        try core.checkOpen()
+        let unknown = Content(digest: digest, length: data.count, checksum: 0)
+        let draft = try record(of: unknown, key: key, terms, now: now)
+        return PendingWrite(data, forKey: key, digest, draft: draft)
+    }
+
+    /// Stores `data` on disk, and in memory in the form that `hold` makes of the key's digest and the record.
+    func putThrough<Value>(
+        _ data: Data,
+        forKey key: String,
+        _ terms: Terms,
+        form: MemoryForm = .bytes,
+        _ hold: (Digest, Record) -> HeldValue<Value>
     ) throws(CacheError) {
         let digest = try digest(ofKey: key)
-        let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
+        try core.checkOpen()
         let record = try record(of: Content(of: data.span), key: key, terms, now: now)
-        _ = try withStore { (store, _) throws(StoreError) in
-            try store.put(data.span, for: digest, record)
-        }
+        writeBehind.discard(digest)
+        try core.publish(data, hold(digest, record), form)
     }
 
     /// Stores bytes; all else is as when storing `Data`.
@@ -39,9 +68,17 @@ extension SharedCache {
         forKey key: String,
         expires: Expiration? = nil,
         onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes()
+        attributes: EntryAttributes = EntryAttributes(),
+        writing: WritePolicy? = nil
     ) throws(CacheError) {
-        try put(Data(bytes), forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+        try put(
+            Data(bytes),
+            forKey: key,
+            expires: expires,
+            onAccess: onAccess,
+            attributes: attributes,
+            writing: writing
+        )
     }
 
     /// Stores a string's UTF-8 bytes; all else is as when storing `Data`.
@@ -50,9 +87,17 @@ extension SharedCache {
         forKey key: String,
         expires: Expiration? = nil,
         onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes()
+        attributes: EntryAttributes = EntryAttributes(),
+        writing: WritePolicy? = nil
     ) throws(CacheError) {
-        try put(Data(string.utf8), forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+        try put(
+            Data(string.utf8),
+            forKey: key,
+            expires: expires,
+            onAccess: onAccess,
+            attributes: attributes,
+            writing: writing
+        )
     }
 
     /// Stores `data` unless there is a value for `key` already.
@@ -67,7 +112,7 @@ extension SharedCache {
         onAccess: AccessExtension? = nil,
         attributes: EntryAttributes = EntryAttributes()
     ) throws(CacheError) -> Bool {
-        let digest = try digest(ofKey: key)
+        let digest = try settledDigest(ofKey: key)
         let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
         let content = Content(of: data.span)
         var backoff = ConflictBackoff()
@@ -80,7 +125,10 @@ extension SharedCache {
             let isStored = try withStore { (store, _) throws(StoreError) in
                 try store.put(data.span, for: digest, record, ifStill: observed.stored).isPublished
             }
-            if isStored { return true }
+            if isStored {
+                core.memory?.remove(key, cause: .replaced)
+                return true
+            }
             backoff.pause()
         }
     }
@@ -106,7 +154,7 @@ extension SharedCache {
         attributes: EntryAttributes = EntryAttributes(),
         _ transform: (Data?) throws -> Data?
     ) throws -> Data? {
-        let digest = try digest(ofKey: key)
+        let digest = try settledDigest(ofKey: key)
         let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
         var backoff = ConflictBackoff()
         while true {
@@ -114,7 +162,10 @@ extension SharedCache {
                 try store.observe(digest, now: now)
             }
             let value = try transform(observed.value)
-            if try replace(observed.stored, with: value, digest, key, terms) { return value }
+            if try replace(observed.stored, with: value, digest, key, terms) {
+                core.memory?.remove(key, cause: value == nil ? .explicit : .replaced)
+                return value
+            }
             backoff.pause()
         }
     }
@@ -156,8 +207,10 @@ extension SharedCache {
     /// The space of its bytes is reclaimed by the next collection.
     @discardableResult
     public func remove(_ key: String) throws(CacheError) -> Bool {
-        let digest = try digest(ofKey: key)
-        return try withStore { (store, _) throws(StoreError) in try store.remove(digest) }
+        let digest = try settledDigest(ofKey: key)
+        let isRemoved = try withStore { (store, _) throws(StoreError) in try store.remove(digest) }
+        core.memory?.remove(key, cause: .explicit)
+        return isRemoved
     }
 
     /// Counts as an access of `key` now, which also prolongs a sliding expiration.
@@ -165,7 +218,7 @@ extension SharedCache {
     /// False: a get would miss.
     @discardableResult
     public func touch(_ key: String) throws(CacheError) -> Bool {
-        let digest = try digest(ofKey: key)
+        let digest = try settledDigest(ofKey: key)
         return try withStore { (store, now) throws(StoreError) in
             guard try store.liveEntry(digest, now: now, allowingStale: false) != nil else { return false }
             return try store.touch(digest, now: now)
@@ -183,7 +236,7 @@ extension SharedCache {
         to expires: Expiration,
         onAccess: AccessExtension = .keep
     ) throws(CacheError) -> Bool {
-        let digest = try digest(ofKey: key)
+        let digest = try settledDigest(ofKey: key)
         var backoff = ConflictBackoff()
         while true {
             let now = now
@@ -200,7 +253,9 @@ extension SharedCache {
                 try store.rewrite(changed, for: digest, ifStill: live.stored, now: now)
             }
             switch outcome {
-            case .published: return true
+            case .published:
+                core.memory?.remove(key, cause: .replaced)
+                return true
             case .objectMissing: return false
             case .conflict: backoff.pause()
             }

@@ -25,8 +25,8 @@ public final class SharedCache: Sendable {
     public let path: String
     /// How this process uses it.
     public let configuration: CacheConfiguration
-    private let openStore: Store
-    private let isClosed = Atomic<Bool>(false)
+    let core: CacheCore
+    let writeBehind: WriteBehind
 
     /// Opens the cache at `path`, creating the directory (for its owner only) where there is none.
     ///
@@ -43,18 +43,25 @@ public final class SharedCache: Sendable {
         self.path = path
         self.configuration = configuration
         do throws(StoreError) {
-            openStore = try Store(at: path, options: configuration.storeOptions)
+            core = try CacheCore(path: path, configuration: configuration)
         } catch {
             throw CacheError(error)
         }
+        writeBehind = WriteBehind(limits: configuration.pendingWrites) { [core] in core.publish($0) }
     }
 
     /// Ends the use of this cache: later calls throw `closed`.
     ///
     /// Calls under way end as usual. Its descriptors are closed when the last reference to it goes.
     public func close() {
-        isClosed.store(true, ordering: .relaxed)
+        _ = core.close()
     }
+
+    /// What happens in this cache from now on that nobody is told by a call's result.
+    ///
+    /// Each use is a stream of its own, which keeps the latest 1,024 events for its reader. None costs
+    /// anything while nobody listens.
+    public var events: AsyncStream<CacheEvent> { core.events.makeStream() }
 
     // MARK: For the extensions
 
@@ -62,31 +69,14 @@ public final class SharedCache: Sendable {
     func withStore<Value: ~Copyable>(
         _ body: (Store, Timestamp) throws(StoreError) -> Value
     ) throws(CacheError) -> Value {
-        if isClosed.load(ordering: .relaxed) {
-            throw CacheError(.closed, "use \(path): the cache was closed: open it anew", path: path)
-        }
-        do throws(StoreError) {
-            return try body(openStore, now)
-        } catch {
-            throw CacheError(error, directoryIsGone: error.errno == .noEntry && isDirectoryGone)
-        }
+        try core.withStore(body)
     }
 
     /// What was counted since this cache was opened.
-    var counters: StoreCounters { openStore.counters }
-
-    private var isDirectoryGone: Bool {
-        do throws(StoreError) {
-            return try !openStore.directory.isCurrent()
-        } catch {
-            return false
-        }
-    }
+    var counters: StoreCounters { core.store.counters }
 
     /// The moment by which this cache judges expirations.
-    var now: Timestamp {
-        configuration.now.map { Timestamp($0()) } ?? .now
-    }
+    var now: Timestamp { core.now }
 
     /// The name of a key's entry.
     func digest(ofKey key: String) throws(CacheError) -> Digest {
@@ -94,6 +84,13 @@ public final class SharedCache: Sendable {
             throw CacheError(.invalidArgument, "use an empty key: it names nothing: give a key")
         }
         return Digest(ofKey: key)
+    }
+
+    /// The name of a key's entry, on disk as this process has put it: what waits to be published is, first.
+    func settledDigest(ofKey key: String) throws(CacheError) -> Digest {
+        let digest = try digest(ofKey: key)
+        writeBehind.settle(digest)
+        return digest
     }
 
     /// What a cache does with one value: the part of a put that is not its bytes.

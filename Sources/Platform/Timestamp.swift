@@ -24,7 +24,17 @@ package struct Timestamp: Sendable, Hashable, Comparable {
         return Timestamp(time)
     }
 
-    /// The same, rounded down to a millisecond.
+    /// The same, late by up to a tick of the kernel (1 to 10 ms), for a quarter of the cost.
+    ///
+    /// C: `clock_gettime(CLOCK_REALTIME_COARSE)`.
+    package static var coarseNow: Timestamp {
+        var time = Glibc.timespec()
+        let result = unsafe clock_gettime(CLOCK_REALTIME_COARSE, &time)
+        precondition(result == 0, "CLOCK_REALTIME_COARSE exists since Linux 2.6.32")
+        return Timestamp(time)
+    }
+
+    /// This moment, rounded down to a millisecond.
     package var wholeMilliseconds: Timestamp {
         let rest = nanoseconds % 1_000_000
         return Timestamp(nanoseconds: nanoseconds.subtractingSaturating(rest < 0 ? rest + 1_000_000 : rest))

@@ -108,6 +108,8 @@ struct Arguments {
     /// directories that are to be copied by tools that lose extended attributes.
     func configuration() throws(Failure) -> CacheConfiguration {
         var configuration = CacheConfiguration()
+        // A command looks at each value once.
+        configuration.memory = .none
         switch try Self.environment("DISKCACHE_METADATA") {
         case nil, "", "automatic": break
         case "sidecar": configuration.metadataForm = .sidecar

@@ -120,44 +120,6 @@ import Testing
     }
 }
 
-@Suite struct SharedCacheCodableTests {
-    private struct Point: Codable, Equatable, Sendable {
-        var x: Double
-        var name: String
-    }
-
-    @Test func `a value is encoded and decoded`() throws {
-        let fixture = try CacheFixture()
-        let point = Point(x: 0.1, name: "ö")
-        try fixture.cache.putValue(point, forKey: "key")
-        #expect(try fixture.cache.value(Point.self, forKey: "key") == point)
-        #expect(try fixture.cache.value(Point.self, forKey: "absent") == nil)
-    }
-
-    @Test func `what does not decode is a miss`() throws {
-        let fixture = try CacheFixture()
-        try fixture.cache.put("no JSON", forKey: "key")
-        #expect(try fixture.cache.value(Point.self, forKey: "key") == nil)
-    }
-
-    @Test func `what can't be encoded is an error`() throws {
-        let fixture = try CacheFixture()
-        let point = Point(x: .infinity, name: "")
-        #expect(code { try fixture.cache.putValue(point, forKey: "key") } == .encoding)
-    }
-
-    @Test func `equal values are stored once`() throws {
-        let fixture = try CacheFixture()
-        let value = Dictionary(uniqueKeysWithValues: (0..<50).map { ("k\($0)", $0) })
-        try fixture.cache.putValue(value, forKey: "a")
-        try fixture.cache.putValue(
-            Dictionary(uniqueKeysWithValues: value.reversed().map { ($0, $1) }),
-            forKey: "b"
-        )
-        #expect(try fixture.cache.statistics().objects == 1)
-    }
-}
-
 @Suite struct SharedCacheAsyncTests {
     @Test func `the calls work in tasks, many at once`() async throws {
         let fixture = try CacheFixture()

@@ -16,6 +16,8 @@ final class CacheFixture: Sendable {
         directory = try TemporaryDirectory()
         var configuration = CacheConfiguration()
         configuration.accessGranularity = .zero
+        // What is on disk is what most tests are about.
+        configuration.memory = .none
         let clock = clock
         configuration.now = { clock.now }
         change(&configuration)

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import FoundationEssentials
+import Platform
+import Synchronization
+
+/// What a ``SharedCache`` consists of.
+///
+/// It lives as long as anything needs it: threads in the background hold this and never the cache itself,
+/// so that whoever lets go of a cache is not kept waiting.
+final class CacheCore: Sendable {
+    let path: String
+    let configuration: CacheConfiguration
+    let events: EventStreams
+    let memory: MemoryTier?
+    private let openStore: Locked<Store>
+    private let dueAccesses = Locked(DueAccesses())
+    private let isClosed = Atomic<Bool>(false)
+
+    init(path: String, configuration: CacheConfiguration) throws(StoreError) {
+        self.path = path
+        self.configuration = configuration
+        let store = try Store(at: path, options: configuration.storeOptions)
+        openStore = Locked(store)
+        let events = EventStreams(callback: configuration.onEvent)
+        self.events = events
+        memory = Self.makeMemory(configuration.memory, events)
+    }
+
+    private static func makeMemory(
+        _ configuration: MemoryConfiguration,
+        _ events: EventStreams
+    ) -> MemoryTier? {
+        guard configuration.isEnabled else { return nil }
+        return MemoryTier(limits: configuration.limits) { removal in
+            events.send(
+                .removedFromMemory(key: removal.key, cause: RemovalCause(removal.cause), cost: removal.cost)
+            )
+        }
+    }
+
+    // MARK: Use
+
+    /// The directory's files; another object after the directory was replaced.
+    var store: Store { openStore.withLock { $0 } }
+
+    /// The moment by which this cache judges expirations.
+    var now: Timestamp {
+        configuration.now.map { Timestamp($0()) } ?? .now
+    }
+
+    func close() -> Bool {
+        !isClosed.exchange(true, ordering: .sequentiallyConsistent)
+    }
+
+    /// Refuses to go on after ``close()``.
+    func checkOpen() throws(CacheError) {
+        if isClosed.load(ordering: .relaxed) {
+            throw CacheError(.closed, "use \(path): the cache was closed: open it anew", path: path)
+        }
+    }
+
+    /// Runs `body` on the store and says of its failures what the user can do.
+    func withStore<Value: ~Copyable>(
+        _ body: (Store, Timestamp) throws(StoreError) -> Value
+    ) throws(CacheError) -> Value {
+        try checkOpen()
+        return try describingFailures { (store) throws(StoreError) in try body(store, now) }
+    }
+
+    /// The same also while and after the cache is closed, for what is still to be done then.
+    func describingFailures<Value: ~Copyable>(
+        _ body: (Store) throws(StoreError) -> Value
+    ) throws(CacheError) -> Value {
+        let store = store
+        do throws(StoreError) {
+            return try body(store)
+        } catch {
+            throw CacheError(error, directoryIsGone: error.errno == .noEntry && Self.isGone(store))
+        }
+    }
+
+    private static func isGone(_ store: Store) -> Bool {
+        do throws(StoreError) {
+            return try !store.directory.isCurrent()
+        } catch {
+            return false
+        }
+    }
+
+    /// Goes on in the directory that the path leads to now, made anew where there is none.
+    func reopen() throws(StoreError) {
+        let store = try Store(at: path, options: configuration.storeOptions)
+        openStore.withLock { $0 = store }
+        memory?.removeAll(cause: .invalidated)
+        events.send(.directoryReplaced)
+    }
+
+    // MARK: Accesses
+
+    /// Puts down that a value in memory was used; false where there is no room for that.
+    func noteAccess(_ key: Digest, at now: Timestamp) -> Bool {
+        dueAccesses.withLock { $0.add(key, at: now) }
+    }
+
+    /// Notes on disk what was used in memory.
+    ///
+    /// One system call for each key, at most ``DueAccesses/capacity``.
+    func flushAccesses() {
+        let store = store
+        for (key, time) in dueAccesses.withLock({ $0.take() }) { store.noteAccess(key, at: time) }
+    }
+}

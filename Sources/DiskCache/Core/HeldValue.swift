@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import FoundationEssentials
+import Platform
+
+/// A value as a process holds it: what was stored, or what a typed view made of it, with its record.
+final class HeldValue<Value: Sendable>: Sendable {
+    let value: Value
+    let key: String
+    let keyDigest: Digest
+    let record: Record
+    /// What the whole value costs in memory.
+    let cost: Int
+    /// The record as it is on disk, where copies must be held against that before each use.
+    let storedRecord: [UInt8]?
+    /// Whether it has dropped its costly part.
+    let isDiscarded: Bool
+
+    init(
+        _ value: Value,
+        key: String,
+        keyDigest: Digest,
+        record: Record,
+        cost: Int,
+        storedRecord: [UInt8]? = nil,
+        isDiscarded: Bool = false
+    ) {
+        self.value = value
+        self.key = key
+        self.keyDigest = keyDigest
+        self.record = record
+        self.cost = cost
+        self.storedRecord = storedRecord
+        self.isDiscarded = isDiscarded
+    }
+
+    /// The same entry with another form of its value.
+    private func replacing(_ value: Value, isDiscarded: Bool) -> HeldValue {
+        HeldValue(
+            value,
+            key: key,
+            keyDigest: keyDigest,
+            record: record,
+            cost: cost,
+            storedRecord: storedRecord,
+            isDiscarded: isDiscarded
+        )
+    }
+}
+
+/// A value in memory that has dropped its costly part, and can make it again.
+protocol RestorableItem: MemoryItem {
+    func restored() throws -> any MemoryItem
+}
+
+extension HeldValue: DiscardableItem, RestorableItem where Value: DiscardableValue {
+    func discarded() -> (item: any MemoryItem, cost: Int)? {
+        value.discarded().map { (replacing($0.value, isDiscarded: true), $0.cost) }
+    }
+
+    func restored() throws -> any MemoryItem {
+        replacing(try value.restored(), isDiscarded: false)
+    }
+}

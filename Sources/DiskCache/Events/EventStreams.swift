@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import Synchronization
+
+/// Who listens to a cache's events.
+///
+/// Nobody does as a rule, and then an event costs one load.
+final class EventStreams: Sendable {
+    /// Events that a stream keeps for a listener who is slower than they come; the oldest go first.
+    ///
+    /// A listener who wants none lost takes the callback of the configuration.
+    static let capacity = 1024
+
+    private struct State {
+        var continuations: [Int: AsyncStream<CacheEvent>.Continuation] = [:]
+        var next = 0
+    }
+
+    private let callback: (@Sendable (CacheEvent) -> Void)?
+    private let state = Locked(State())
+    private let listeners = Atomic<Int>(0)
+
+    init(callback: (@Sendable (CacheEvent) -> Void)?) {
+        self.callback = callback
+    }
+
+    deinit {
+        finish()
+    }
+
+    /// Whether it is worth making an event.
+    var isHeard: Bool { callback != nil || listeners.load(ordering: .relaxed) > 0 }
+
+    /// Tells everybody who listens; on the calling thread, which must hold no lock.
+    func send(_ event: @autoclosure () -> CacheEvent) {
+        guard isHeard else { return }
+        let event = event()
+        callback?(event)
+        let continuations = state.withLock { Array($0.continuations.values) }
+        for continuation in continuations { continuation.yield(event) }
+    }
+
+    /// A stream of what happens from now on.
+    func makeStream() -> AsyncStream<CacheEvent> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: CacheEvent.self,
+            bufferingPolicy: .bufferingNewest(Self.capacity)
+        )
+        let number = state.withLock { state in
+            state.next += 1
+            state.continuations[state.next] = continuation
+            return state.next
+        }
+        listeners.add(1, ordering: .relaxed)
+        continuation.onTermination = { [weak self] _ in self?.forget(number) }
+        return stream
+    }
+
+    /// Ends all streams.
+    func finish() {
+        // Ended outside the lock: ending one calls back into `forget`.
+        for continuation in state.withLock({ Array($0.continuations.values) }) { continuation.finish() }
+    }
+
+    private func forget(_ number: Int) {
+        let wasThere = state.withLock { $0.continuations.removeValue(forKey: number) != nil }
+        if wasThere { listeners.subtract(1, ordering: .relaxed) }
+    }
+}

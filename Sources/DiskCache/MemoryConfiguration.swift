@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// How much of a cache a process keeps in its own memory.
+///
+/// Copies there are as good as the value on disk: a change by any process is noticed by the next get.
+public struct MemoryConfiguration: Sendable, Equatable {
+    /// The sum of the values' costs: of bytes their number, of decoded values what their codec says.
+    ///
+    /// Default: 64 MiB, which a worker process can spare and which holds the hot tenth of a cache of 640 MiB;
+    /// by Zipf's law that tenth serves about three gets of four.
+    public var costLimit: ByteCount
+    /// How many values; nil: as many as their cost allows.
+    ///
+    /// Default: nil.
+    public var countLimit: Int?
+    /// Whether to give some up when the system runs short of memory.
+    ///
+    /// Default: true.
+    public var shrinksUnderPressure: Bool
+
+    /// Limits; all can be left out.
+    public init(
+        costLimit: ByteCount = .mebibytes(64),
+        countLimit: Int? = nil,
+        shrinksUnderPressure: Bool = true
+    ) {
+        self.costLimit = costLimit
+        self.countLimit = countLimit
+        self.shrinksUnderPressure = shrinksUnderPressure
+    }
+
+    /// Nothing is kept: each get reads the disk.
+    public static let none = MemoryConfiguration(costLimit: .bytes(0))
+
+    var limits: MemoryLimits {
+        MemoryLimits(cost: Int(clamping: costLimit.bytes), count: max(0, countLimit ?? .max))
+    }
+
+    var isEnabled: Bool { costLimit.bytes > 0 && countLimit != 0 }
+}
+
+/// When a put returns.
+public enum WritePolicy: Sendable, Equatable {
+    /// Once the value is on disk and every process sees it.
+    case through
+    /// Once this process sees it; a thread in the background publishes it soon.
+    ///
+    /// For callers that can lose what they put: a crash loses what is not published yet, and nothing else.
+    /// Until then other processes see the value before; what they put meanwhile is replaced.
+    case behind
+}
+
+/// How many puts may wait to be published in the background.
+public struct WriteBehindLimits: Sendable, Equatable {
+    /// Bytes of all values that wait; a put that would exceed them waits itself.
+    ///
+    /// Default: 64 MiB: a second's work of a disk that writes 64 MiB/s.
+    public var size: ByteCount
+    /// Values that wait.
+    ///
+    /// Default: 10,000: a second's work at 100 µs each.
+    public var count: Int
+
+    /// Limits; both can be left out.
+    public init(size: ByteCount = .mebibytes(64), count: Int = 10_000) {
+        self.size = size
+        self.count = count
+    }
+}

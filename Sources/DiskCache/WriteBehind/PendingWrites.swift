@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import FoundationEssentials
+import Platform
+
+/// A put whose caller no longer waits for it.
+final class PendingWrite: Sendable {
+    let key: String
+    let keyDigest: Digest
+    let data: Data
+    /// The record but for the content's digest and checksum, which take longer than the caller should wait.
+    private let draft: Record
+
+    init(_ data: Data, forKey key: String, _ keyDigest: Digest, draft: Record) {
+        self.key = key
+        self.keyDigest = keyDigest
+        self.data = data
+        self.draft = draft
+    }
+
+    /// The record as it will be published.
+    ///
+    /// - Complexity: O(*n*) in the value's bytes, which are hashed.
+    func makeRecord() -> Record {
+        var record = draft
+        record.content = Content(of: data.span)
+        return record
+    }
+
+    /// Whether the value may still be given out.
+    func freshness(at now: Timestamp) -> Freshness {
+        draft.freshness(at: now, accessed: .distantPast)
+    }
+}
+
+/// The puts that wait to be published: at most one for each key, first come first served.
+///
+/// Policy only: it knows neither threads nor files. A key's writes are never published at the same
+/// time, so that they become visible in the order of the puts; of several that wait only the last one is
+/// published, as nobody in another process could have seen the others for any length of time.
+struct PendingWrites {
+    /// How much may wait.
+    struct Limits {
+        let bytes: Int
+        let count: Int
+    }
+
+    private struct Place {
+        var write: PendingWrite
+        let sequence: Int
+    }
+
+    private struct Turn {
+        let key: Digest
+        let sequence: Int
+    }
+
+    /// Whether a key was free to be dealt with by a caller.
+    enum Claim {
+        /// Nothing waits, and nothing is being published.
+        case absent
+        /// This waited; the caller has it now and says when it is finished.
+        case taken(PendingWrite)
+        /// It is being published at this moment.
+        case busy
+    }
+
+    private let limits: Limits
+    private var waiting: [Digest: Place] = [:]
+    private var publishing: [Digest: Place] = [:]
+    /// Keys in the order of their first waiting put; those taken out of turn are passed over.
+    private var turns: [Turn] = []
+    private var firstTurn = 0
+    private(set) var sequence = 0
+    private(set) var bytes = 0
+    var isDraining = false
+
+    init(limits: Limits) {
+        self.limits = limits
+    }
+
+    var count: Int { waiting.count + publishing.count }
+
+    /// Whether a value of this size can wait at all.
+    func canHold(_ size: Int) -> Bool { size <= limits.bytes && limits.count > 0 }
+
+    /// Adds a put, unless there is no room for it now.
+    mutating func add(_ write: PendingWrite) -> Bool {
+        let replaced = waiting[write.keyDigest]
+        let freed = replaced?.write.data.count ?? 0
+        guard bytes - freed + write.data.count <= limits.bytes,
+            count + (replaced == nil ? 1 : 0) <= limits.count
+        else { return false }
+        bytes += write.data.count - freed
+        sequence += 1
+        if let replaced {
+            // It keeps its turn: what it replaces has waited for that already.
+            waiting[write.keyDigest] = Place(write: write, sequence: replaced.sequence)
+        } else {
+            waiting[write.keyDigest] = Place(write: write, sequence: sequence)
+            turns.append(Turn(key: write.keyDigest, sequence: sequence))
+        }
+        return true
+    }
+
+    /// What a get of this process must see, although it is not on disk yet.
+    func latest(of key: Digest) -> PendingWrite? {
+        waiting[key]?.write ?? publishing[key]?.write
+    }
+
+    /// The next put to publish, nil where none is free to be.
+    mutating func takeNext() -> PendingWrite? {
+        while firstTurn < turns.count {
+            let turn = turns[firstTurn]
+            guard let place = waiting[turn.key], place.sequence == turn.sequence else {
+                dropFirstTurn()
+                continue
+            }
+            // A caller publishes an earlier put of this key: `finish` gives this one a new turn.
+            if publishing[turn.key] == nil { return take(place) }
+            dropFirstTurn()
+        }
+        return nil
+    }
+
+    /// Takes the put of `key` out of turn.
+    mutating func claim(_ key: Digest) -> Claim {
+        if publishing[key] != nil { return .busy }
+        guard let place = waiting[key] else { return .absent }
+        return .taken(take(place))
+    }
+
+    private mutating func take(_ place: Place) -> PendingWrite {
+        waiting[place.write.keyDigest] = nil
+        publishing[place.write.keyDigest] = place
+        return place.write
+    }
+
+    /// Takes note that a put that was taken is published, or has failed.
+    mutating func finish(_ write: PendingWrite) {
+        guard publishing.removeValue(forKey: write.keyDigest) != nil else { return }
+        bytes -= write.data.count
+        // One that came meanwhile may have lost its turn.
+        if let place = waiting[write.keyDigest] {
+            turns.append(Turn(key: write.keyDigest, sequence: place.sequence))
+        }
+    }
+
+    /// Whether all puts up to this number are published or have failed.
+    func isFinished(upTo sequence: Int) -> Bool {
+        // Only flushing asks, so the walk is of no account beside the writes themselves.
+        !waiting.values.contains { $0.sequence <= sequence }
+            && !publishing.values.contains { $0.sequence <= sequence }
+    }
+
+    private mutating func dropFirstTurn() {
+        firstTurn += 1
+        // Moved down once half of it is used up, so that a turn costs O(1) on the average.
+        guard firstTurn > 64, firstTurn * 2 > turns.count else { return }
+        turns.removeFirst(firstTurn)
+        firstTurn = 0
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Dispatch
+import Platform
+import Synchronization
+
+/// Publishes puts in the background, within bounds.
+///
+/// One thread at a time drains the queue; it ends when there is nothing left and keeps whatever it needs
+/// alive until then, so that no cache has to wait for it when it goes.
+final class WriteBehind: Sendable {
+    private let pending: Monitored<PendingWrites>
+    private let publish: @Sendable (PendingWrite) -> Void
+    private let queue = DispatchQueue(label: "diskcache.write-behind")
+    /// How many wait or are being published: lets a get pass by without the lock.
+    private let count = Atomic<Int>(0)
+
+    /// - Parameter publish: writes one to disk and sees to a failure; called by one thread for each key
+    ///   at a time.
+    init(limits: PendingWrites.Limits, publish: @escaping @Sendable (PendingWrite) -> Void) {
+        pending = Monitored(PendingWrites(limits: limits))
+        self.publish = publish
+    }
+
+    /// Queues a put, waiting while the queue is full; false where it is too large to be queued at all.
+    func put(_ write: PendingWrite) -> Bool {
+        guard pending.withLock({ $0.canHold(write.data.count) }) else { return false }
+        if tryPut(write) { return true }
+        _ = pending.wait { $0.add(write) ? true : nil }
+        didAdd()
+        return true
+    }
+
+    /// Queues a put if there is room for it now.
+    func tryPut(_ write: PendingWrite) -> Bool {
+        guard pending.withLock({ $0.add(write) }) else { return false }
+        didAdd()
+        return true
+    }
+
+    private func didAdd() {
+        let mustStart = pending.withLock { pending in
+            count.store(pending.count, ordering: .sequentiallyConsistent)
+            defer { pending.isDraining = true }
+            return !pending.isDraining
+        }
+        if mustStart { queue.async { self.drain() } }
+    }
+
+    private func drain() {
+        while true {
+            let next = pending.withLock { pending in
+                let next = pending.takeNext()
+                pending.isDraining = next != nil
+                return next
+            }
+            guard let next else { return }
+            publish(next)
+            finish(next)
+        }
+    }
+
+    private func finish(_ write: PendingWrite) {
+        let mustStart = pending.withLock { pending in
+            pending.finish(write)
+            count.store(pending.count, ordering: .sequentiallyConsistent)
+            defer { pending.isDraining = pending.isDraining || pending.count > 0 }
+            return !pending.isDraining && pending.count > 0
+        }
+        pending.wakeAll()
+        if mustStart { queue.async { self.drain() } }
+    }
+
+    /// What a get of this process must see although it is not on disk yet.
+    ///
+    /// One load where nothing is pending, and then `key` is not asked for its digest.
+    func latest(_ key: () -> Digest) -> PendingWrite? {
+        guard count.load(ordering: .sequentiallyConsistent) > 0 else { return nil }
+        let digest = key()
+        return pending.withLock { $0.latest(of: digest) }
+    }
+
+    /// Publishes what is pending of `key` now, so that what follows finds it on disk.
+    func settle(_ key: Digest) {
+        guard let write = take(key) else { return }
+        publish(write)
+        finish(write)
+    }
+
+    /// Drops what is pending of `key`, as the caller is about to replace it; what is being published is
+    /// waited for.
+    func discard(_ key: Digest) {
+        if let write = take(key) { finish(write) }
+    }
+
+    private func take(_ key: Digest) -> PendingWrite? {
+        guard count.load(ordering: .sequentiallyConsistent) > 0 else { return nil }
+        let claim = pending.wait { pending in
+            let claim = pending.claim(key)
+            if case .busy = claim { return nil as PendingWrites.Claim? }
+            return claim
+        }
+        guard case .taken(let write) = claim else { return nil }
+        return write
+    }
+
+    /// Waits until all that was put before this call is published or has failed.
+    ///
+    /// False: `deadline` passed first.
+    func flush(until deadline: ContinuousClock.Instant? = nil) -> Bool {
+        let target = pending.withLock { $0.sequence }
+        return pending.wait(until: deadline) { $0.isFinished(upTo: target) ? true : nil } ?? false
+    }
+
+    /// How many puts are not published yet.
+    var backlog: Int { count.load(ordering: .relaxed) }
+}

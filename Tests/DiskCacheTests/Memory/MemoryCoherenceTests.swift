@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CacheStore
+@testable import DiskCache
+
+/// Two caches on one directory, which know no more of each other than two processes do.
+private final class Pair: Sendable {
+    let fixture: CacheFixture
+    let other: SharedCache
+    var cache: SharedCache { fixture.cache }
+
+    init(_ change: (inout CacheConfiguration) -> Void = { _ in }) throws {
+        fixture = try CacheFixture {
+            $0.memory = MemoryConfiguration()
+            change(&$0)
+        }
+        other = try SharedCache(at: fixture.cache.path, configuration: fixture.cache.configuration)
+    }
+
+    /// Puts, and reads until both have it in memory.
+    func warm(_ key: String, _ value: String, expires: Expiration? = nil) throws {
+        try cache.put(value, forKey: key, expires: expires)
+        for cache in [cache, other] {
+            _ = try cache.get(key)
+            #expect(try cache.get(key)?.tier == .memory)
+        }
+    }
+}
+
+private func text(_ hit: CacheHit?) -> String? {
+    hit.map { String(decoding: $0.data, as: UTF8.self) }
+}
+
+@Suite struct MemoryCoherenceTests {
+    @Test func `what was read or put comes from memory the next time`() throws {
+        let pair = try Pair()
+        try pair.cache.put("value", forKey: "key", expires: .days(1))
+        let own = try #require(try pair.cache.get("key"))
+        #expect(own.tier == .memory)
+        #expect(try pair.other.get("key")?.tier == .disk)
+        let hit = try #require(try pair.other.get("key"))
+        #expect(hit.tier == .memory)
+        #expect(text(hit) == "value")
+        #expect(hit.entry == own.entry)
+        #expect(hit.entry.expires == pair.fixture.clock.now + 86_400)
+    }
+
+    @Test func `every way of changing a value in one process is seen by the other at once`() throws {
+        let pair = try Pair()
+        let file = pair.fixture.directory.path + "/file"
+        try Data("from file".utf8).write(to: URL(filePath: file))
+        let changes: [(String, String?, (String) throws -> Void)] = [
+            ("put", "new", { try pair.other.put("new", forKey: $0) }),
+            ("remove", nil, { try pair.other.remove($0) }),
+            ("update", "old+", { try pair.other.update($0) { ($0 ?? Data()) + Data("+".utf8) } }),
+            ("file", "from file", { try pair.other.put(contentsOfFile: file, forKey: $0) }),
+            ("expiration", nil, { try pair.other.setExpiration(of: $0, to: .expired) }),
+            (
+                "typed", #""json""#,
+                { try pair.other.typed(String.self).put("json", forKey: $0) }
+            ),
+            (
+                "behind", "later",
+                {
+                    try pair.other.put("later", forKey: $0, writing: .behind)
+                    pair.other.flush()
+                }
+            ),
+            ("all", nil, { _ in try pair.other.removeAll() }),
+        ]
+        for (name, expected, change) in changes {
+            try pair.warm(name, "old")
+            try change(name)
+            #expect(text(try pair.cache.get(name)) == expected, "\(name)")
+            #expect(text(try pair.other.get(name)) == expected, "\(name)")
+        }
+    }
+
+    @Test func `a value in memory expires at the instant that it was given`() throws {
+        let pair = try Pair()
+        try pair.warm("key", "value", expires: .seconds(10))
+        pair.fixture.clock.advance(by: 9.999)
+        #expect(try pair.cache.get("key")?.tier == .memory)
+        pair.fixture.clock.advance(by: 0.001)
+        #expect(try pair.cache.get("key") == nil)
+        #expect(try pair.other.get("key") == nil)
+    }
+
+    @Test func `by the system's clock too, within its resolution`() throws {
+        let directory = try TemporaryDirectory()
+        let cache = try SharedCache(at: directory.path + "/cache")
+        let end = Date.now + 0.05
+        try cache.put("value", forKey: "key", expires: .at(end))
+        while true {
+            let before = Date.now
+            let hit = try cache.get("key")
+            if Date.now < end { #expect(hit?.tier == .memory) }
+            if before >= end {
+                #expect(hit == nil)
+                return
+            }
+        }
+    }
+
+    @Test func `eviction from disk leaves what is in memory, which is still the value`() throws {
+        let pair = try Pair()
+        try pair.warm("key", "value")
+        try pair.other.trim(to: .bytes(0))
+        #expect(try pair.cache.get("key")?.tier == .memory)
+        try pair.other.put("new", forKey: "key")
+        #expect(text(try pair.cache.get("key")) == "new")
+    }
+
+    @Test func `hits in memory are noted on disk when accesses are flushed`() throws {
+        let pair = try Pair { $0.accessGranularity = .seconds(60) }
+        try pair.warm("key", "value")
+        let before = try #require(try pair.cache.entry(forKey: "key")?.lastAccess)
+        pair.fixture.clock.advance(by: 30)
+        #expect(try pair.cache.get("key")?.tier == .memory)
+        pair.cache.core.flushAccesses()
+        #expect(try pair.cache.entry(forKey: "key")?.lastAccess == before)
+        pair.fixture.clock.advance(by: 60)
+        #expect(try pair.cache.get("key")?.tier == .memory)
+        pair.cache.core.flushAccesses()
+        #expect(try pair.cache.entry(forKey: "key")?.lastAccess == pair.fixture.clock.now)
+    }
+
+    @Test func `hits in memory prolong a sliding expiration, for all processes`() throws {
+        let pair = try Pair()
+        try pair.cache.put("value", forKey: "key", expires: .seconds(160), onAccess: .renew)
+        pair.fixture.clock.advance(by: 1)
+        for _ in 0..<100 {
+            #expect(text(try pair.cache.get("key")) == "value")
+            pair.fixture.clock.advance(by: 9)
+        }
+        pair.fixture.clock.advance(by: 130)
+        #expect(text(try pair.other.get("key")) == "value")
+        pair.fixture.clock.advance(by: 171)
+        #expect(try pair.cache.get("key") == nil)
+        #expect(try pair.other.get("key") == nil)
+    }
+
+    @Test func `stale values are not held as good ones`() throws {
+        let pair = try Pair()
+        try pair.cache.put(
+            "value",
+            forKey: "key",
+            expires: .seconds(10),
+            attributes: EntryAttributes(staleFor: .seconds(10))
+        )
+        pair.fixture.clock.advance(by: 11)
+        for _ in 0..<2 {
+            #expect(try pair.cache.get("key", allowingStale: true)?.isStale == true)
+            #expect(try pair.cache.get("key") == nil)
+        }
+    }
+
+    @Test func `without a control file each hit in memory is held against the record on disk`() throws {
+        let pair = try Pair {
+            $0.assumedCapabilities = Capabilities(
+                attributes: .writable,
+                unnamedFiles: true,
+                sharedMapping: false
+            )
+        }
+        #expect(pair.cache.core.store.generations == nil)
+        try pair.warm("key", "old")
+        try pair.other.put("new", forKey: "key")
+        #expect(text(try pair.cache.get("key")) == "new")
+        #expect(try pair.cache.get("key")?.tier == .memory)
+        try pair.other.remove("key")
+        #expect(try pair.cache.get("key") == nil)
+    }
+
+    @Test func `with the check turned off old values are given out: the tests above can fail`() throws {
+        let pair = try Pair { $0.checksGenerations = false }
+        try pair.warm("key", "old")
+        try pair.other.put("new", forKey: "key")
+        #expect(text(try pair.cache.get("key")) == "old")
+    }
+
+    @Test func `removals from memory are told with their cause`() throws {
+        let causes = Mutex<Set<String>>([])
+        let pair = try Pair {
+            $0.memory = MemoryConfiguration(costLimit: .bytes(100), countLimit: 2)
+            $0.onEvent = { event in
+                guard case .removedFromMemory(let key, let cause, _) = event else { return }
+                causes.withLock { _ = $0.insert("\(key): \(cause)") }
+            }
+        }
+        let cache = pair.cache
+        try cache.put("1", forKey: "explicit")
+        try cache.remove("explicit")
+        try cache.put("1", forKey: "replaced")
+        try cache.put("2", forKey: "replaced")
+        try cache.put("1", forKey: "expired", expires: .seconds(1))
+        pair.fixture.clock.advance(by: 2)
+        _ = try cache.get("expired")
+        cache.clearMemory()
+        try cache.put("1", forKey: "invalidated")
+        try pair.other.put("2", forKey: "invalidated")
+        _ = try cache.get("invalidated")
+        cache.clearMemory()
+        for key in ["count", "b", "c"] { try cache.put("1", forKey: key) }
+        cache.clearMemory()
+        for key in ["cost", "d"] { try cache.put([UInt8](repeating: 1, count: 25), forKey: key) }
+        cache.resizeMemory(costLimit: .bytes(40), countLimit: 2)
+        #expect(cache.memoryUsage.count == 1)
+        let found = causes.withLock { $0 }
+        for cause in RemovalCause.allCases where cause != .pressure {
+            #expect(found.contains("\(cause): \(cause)"))
+        }
+    }
+
+    @Test func `a frozen tier answers and takes nothing`() throws {
+        let pair = try Pair()
+        try pair.warm("key", "value")
+        pair.cache.isMemoryFrozen = true
+        try pair.cache.put("x", forKey: "new")
+        #expect(try pair.cache.get("new")?.tier == .disk)
+        #expect(try pair.cache.get("key")?.tier == .memory)
+        pair.cache.isMemoryFrozen = false
+        #expect(try pair.cache.get("new")?.tier == .disk)
+        #expect(try pair.cache.get("new")?.tier == .memory)
+    }
+
+    @Test func `a cache that was closed answers from nowhere`() throws {
+        let pair = try Pair()
+        try pair.warm("key", "value")
+        pair.cache.close()
+        #expect(code { _ = try pair.cache.get("key") } == .closed)
+    }
+
+    @Test func `tasks are served from memory too`() async throws {
+        let pair = try Pair()
+        try pair.warm("key", "value")
+        #expect(try await pair.cache.get("key")?.tier == .memory)
+        try await pair.other.put("new", forKey: "key")
+        #expect(text(try await pair.cache.get("key")) == "new")
+    }
+}

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DiskCache
+
+private struct Point: Codable, Equatable, Sendable {
+    var x: Double
+    var name: String
+}
+
+/// Counts how often it decodes.
+private final class CountingCodec: CacheCodec {
+    struct Malformed: Error {}
+
+    let decoded = Atomic<Int>(0)
+
+    func encode(_ value: String) throws -> Data { Data(value.utf8) }
+
+    func decode(_ data: Data) throws -> String {
+        decoded.add(1, ordering: .relaxed)
+        guard let text = String(data: data, encoding: .utf8) else { throw Malformed() }
+        return text
+    }
+
+    func cost(of value: String, encodedSize: Int) -> Int { encodedSize * 10 }
+}
+
+/// A picture whose pixels can be made again.
+private struct Picture: Codable, Equatable, DiscardableValue {
+    var seed: Int
+    var pixels: [Int]?
+
+    func discarded() -> (value: Picture, cost: Int)? {
+        pixels == nil ? nil : (Picture(seed: seed, pixels: nil), 8)
+    }
+
+    func restored() -> Picture { Picture(seed: seed, pixels: [seed]) }
+}
+
+@Suite struct TypedCacheTests {
+    private func fixture() throws -> CacheFixture {
+        try CacheFixture { $0.memory = MemoryConfiguration() }
+    }
+
+    @Test func `a value comes back as it was, from memory and from disk`() throws {
+        let fixture = try fixture()
+        let point = Point(x: 0.1, name: "ö")
+        let view = fixture.cache.typed(Point.self)
+        try view.put(point, forKey: "key")
+        #expect(try view.get("key")?.value == point)
+        #expect(try view.get("key")?.tier == .memory)
+        let other = try SharedCache(at: fixture.cache.path).typed(Point.self)
+        #expect(try other.get("key")?.value == point)
+        #expect(try other.get("absent") == nil)
+    }
+
+    @Test func `property lists work like JSON`() throws {
+        let fixture = try CacheFixture()
+        let view = fixture.cache.typed(Point.self, codec: PropertyListCodec())
+        try view.put(Point(x: 1.5, name: "a"), forKey: "key")
+        let hit = try view.get("key")
+        #expect(hit?.value == Point(x: 1.5, name: "a"))
+        #expect(hit?.tier == .disk)
+        #expect(try fixture.cache.get("key")?.data.starts(with: Data("bplist".utf8)) == true)
+    }
+
+    @Test func `a hit in memory does not decode again`() throws {
+        let fixture = try fixture()
+        let codec = CountingCodec()
+        try fixture.cache.put("text", forKey: "key")
+        let view = fixture.cache.typed(String.self, codec: codec)
+        for _ in 0..<5 { #expect(try view.get("key")?.value == "text") }
+        #expect(codec.decoded.load(ordering: .relaxed) == 1)
+    }
+
+    @Test func `a decoded value costs what its codec says`() throws {
+        let fixture = try CacheFixture { $0.memory = MemoryConfiguration(costLimit: .bytes(1000)) }
+        let view = fixture.cache.typed(String.self, codec: CountingCodec())
+        try view.put("1234567", forKey: "key")
+        #expect(fixture.cache.core.memory?.usage.cost == 70)
+    }
+
+    @Test func `what does not decode is a miss, and a put replaces it`() throws {
+        let fixture = try fixture()
+        try fixture.cache.put("no JSON", forKey: "key")
+        let view = fixture.cache.typed(Point.self)
+        #expect(try view.get("key") == nil)
+        try view.put(Point(x: 1, name: "b"), forKey: "key")
+        #expect(try view.get("key")?.value == Point(x: 1, name: "b"))
+    }
+
+    @Test func `what can't be encoded is an error`() throws {
+        let view = try fixture().cache.typed(Point.self)
+        #expect(code { try view.put(Point(x: .infinity, name: ""), forKey: "key") } == .encoding)
+    }
+
+    @Test func `equal values are stored once`() throws {
+        let fixture = try fixture()
+        let view = fixture.cache.typed([String: Int].self)
+        let value = Dictionary(uniqueKeysWithValues: (0..<50).map { ("k\($0)", $0) })
+        try view.put(value, forKey: "a")
+        try view.put(Dictionary(uniqueKeysWithValues: value.reversed().map { ($0, $1) }), forKey: "b")
+        #expect(try fixture.cache.statistics().objects == 1)
+    }
+
+    @Test func `views and bytes of one key see each other's puts`() throws {
+        let fixture = try fixture()
+        let json = fixture.cache.typed(Point.self)
+        let text = fixture.cache.typed(String.self, codec: CountingCodec())
+        try json.put(Point(x: 1, name: "a"), forKey: "key")
+        #expect(try text.get("key")?.value == #"{"name":"a","x":1}"#)
+        try text.put(#"{"name":"b","x":2}"#, forKey: "key")
+        #expect(try json.get("key")?.value == Point(x: 2, name: "b"))
+        try fixture.cache.put("broken", forKey: "key")
+        #expect(try json.get("key") == nil)
+        #expect(try text.get("key")?.value == "broken")
+    }
+
+    @Test func `values drop what they can make again before any has to go`() throws {
+        let fixture = try fixture()
+        let view = fixture.cache.typed(Picture.self)
+        try view.put(Picture(seed: 7, pixels: [7]), forKey: "key")
+        fixture.cache.core.memory?.shrink(to: 0.9)
+        #expect(fixture.cache.core.memory?.usage.count == 1)
+        #expect(fixture.cache.core.memory?.usage.cost == 8)
+        let hit = try view.get("key")
+        #expect(hit?.tier == .memory)
+        #expect(hit?.value == Picture(seed: 7, pixels: [7]))
+        #expect(try #require(fixture.cache.core.memory).usage.cost > 8)
+    }
+
+    @Test func `the calls work in tasks`() async throws {
+        let fixture = try fixture()
+        let view = fixture.cache.typed(Point.self)
+        try await view.put(Point(x: 3, name: "c"), forKey: "key")
+        #expect(try await view.get("key")?.value == Point(x: 3, name: "c"))
+        #expect(try await view.remove("key"))
+        #expect(try await view.get("key") == nil)
+    }
+}

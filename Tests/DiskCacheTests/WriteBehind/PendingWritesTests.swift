@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Foundation
+import Platform
+import Testing
+
+@testable import DiskCache
+
+/// A queue that expectations can change: they take no mutating calls.
+private final class Queue {
+    private var writes: PendingWrites
+
+    init(_ limits: PendingWrites.Limits) { writes = PendingWrites(limits: limits) }
+
+    var count: Int { writes.count }
+    var bytes: Int { writes.bytes }
+    var sequence: Int { writes.sequence }
+
+    func add(_ write: PendingWrite) -> Bool { writes.add(write) }
+    func takeNext() -> PendingWrite? { writes.takeNext() }
+    func claim(_ key: Digest) -> PendingWrites.Claim { writes.claim(key) }
+    func latest(of key: Digest) -> PendingWrite? { writes.latest(of: key) }
+    func finish(_ write: PendingWrite) { writes.finish(write) }
+    func isFinished(upTo sequence: Int) -> Bool { writes.isFinished(upTo: sequence) }
+    func canHold(_ size: Int) -> Bool { writes.canHold(size) }
+}
+
+@Suite struct PendingWritesTests {
+    private func write(_ key: String, _ value: String = "value") -> PendingWrite {
+        let data = Data(value.utf8)
+        let digest = Digest(ofKey: key)
+        let draft = Record(content: Content(digest: digest, length: data.count, checksum: 0), created: .now)
+        return PendingWrite(data, forKey: key, digest, draft: draft)
+    }
+
+    private func pending(bytes: Int = 1000, count: Int = 100) -> Queue {
+        Queue(PendingWrites.Limits(bytes: bytes, count: count))
+    }
+
+    @Test func `puts leave in the order in which they came`() {
+        let pending = pending()
+        for key in ["a", "b", "c"] { #expect(pending.add(write(key))) }
+        #expect(
+            [pending.takeNext(), pending.takeNext(), pending.takeNext()].map { $0?.key } == ["a", "b", "c"]
+        )
+        #expect(pending.takeNext() == nil)
+    }
+
+    @Test func `of several that wait for one key the last is published, in the turn of the first`() {
+        let pending = pending()
+        for (key, value) in [("a", "1"), ("b", "2"), ("a", "3")] { #expect(pending.add(write(key, value))) }
+        #expect(pending.count == 2)
+        #expect(pending.bytes == 2)
+        #expect(pending.takeNext()?.data == Data("3".utf8))
+        #expect(pending.takeNext()?.data == Data("2".utf8))
+        #expect(pending.takeNext() == nil)
+    }
+
+    @Test func `a key's next put waits until the one before is published`() throws {
+        let pending = pending()
+        #expect(pending.add(write("a", "1")))
+        let first = try #require(pending.takeNext())
+        #expect(pending.add(write("a", "2")))
+        #expect(pending.takeNext() == nil)
+        #expect(pending.latest(of: first.keyDigest)?.data == Data("2".utf8))
+        pending.finish(first)
+        #expect(pending.takeNext()?.data == Data("2".utf8))
+    }
+
+    @Test func `the limits hold for what waits and what is being published`() throws {
+        let pending = pending(bytes: 10, count: 2)
+        #expect(pending.add(write("a", "12345")))
+        let first = try #require(pending.takeNext())
+        #expect(!pending.add(write("b", "123456")))
+        #expect(pending.add(write("b", "12345")))
+        #expect(!pending.add(write("c", "")))
+        // What it replaces makes room for it.
+        #expect(pending.add(write("b", "1234")))
+        pending.finish(first)
+        #expect(pending.bytes == 4)
+        #expect(pending.add(write("c", "123456")))
+        #expect(pending.canHold(10) && !pending.canHold(11))
+    }
+
+    @Test func `a caller can take a key out of turn`() throws {
+        let pending = pending()
+        for key in ["a", "b"] { #expect(pending.add(write(key))) }
+        let digest = Digest(ofKey: "b")
+        guard case .taken(let taken) = pending.claim(digest) else { throw Unexpected() }
+        guard case .busy = pending.claim(digest) else { throw Unexpected() }
+        #expect(pending.takeNext()?.key == "a")
+        #expect(pending.takeNext() == nil)
+        pending.finish(taken)
+        guard case .absent = pending.claim(digest) else { throw Unexpected() }
+    }
+
+    @Test func `a flush waits for what came before it and no more`() throws {
+        let pending = pending()
+        #expect(pending.add(write("a")))
+        let target = pending.sequence
+        #expect(pending.add(write("b")))
+        let first = try #require(pending.takeNext())
+        #expect(!pending.isFinished(upTo: target))
+        pending.finish(first)
+        #expect(pending.isFinished(upTo: target))
+        #expect(!pending.isFinished(upTo: pending.sequence))
+    }
+
+    @Test func `ten thousand turns keep their order, whatever is taken in between`() {
+        let pending = pending(bytes: .max, count: .max)
+        var left: [String] = []
+        for round in 0..<10_000 {
+            #expect(pending.add(write("\(round)")))
+            if round % 3 == 0, case .taken(let taken) = pending.claim(Digest(ofKey: "\(round)")) {
+                pending.finish(taken)
+            }
+            if round % 2 == 0, let next = pending.takeNext() {
+                left.append(next.key)
+                pending.finish(next)
+            }
+        }
+        while let next = pending.takeNext() {
+            left.append(next.key)
+            pending.finish(next)
+        }
+        #expect(left == (0..<10_000).filter { $0 % 3 != 0 }.map(String.init))
+        #expect(pending.count == 0 && pending.bytes == 0)
+    }
+
+    private struct Unexpected: Error {}
+}

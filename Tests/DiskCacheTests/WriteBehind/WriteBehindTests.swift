@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Dispatch
+import Foundation
+import Platform
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DiskCache
+
+/// Publishing that stands still until the test lets it go on.
+private final class Gate: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+    let published = Mutex<[String]>([])
+
+    func publish(_ write: PendingWrite) {
+        semaphore.wait()
+        published.withLock { $0.append("\(write.key)=\(String(decoding: write.data, as: UTF8.self))") }
+    }
+
+    func open(_ count: Int = 1) {
+        for _ in 0..<count { semaphore.signal() }
+    }
+}
+
+@Suite struct WriteBehindTests {
+    private func write(_ key: String, _ value: String) -> PendingWrite {
+        let data = Data(value.utf8)
+        let digest = Digest(ofKey: key)
+        let draft = Record(content: Content(digest: digest, length: data.count, checksum: 0), created: .now)
+        return PendingWrite(data, forKey: key, digest, draft: draft)
+    }
+
+    @Test func `a put does not wait, and what reads sees it`() {
+        let gate = Gate()
+        let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { gate.publish($0) }
+        #expect(queue.put(write("a", "1")))
+        #expect(queue.latest { Digest(ofKey: "a") }?.data == Data("1".utf8))
+        #expect(gate.published.withLock { $0 }.isEmpty)
+        gate.open()
+        #expect(queue.flush())
+        #expect(queue.latest { Digest(ofKey: "a") } == nil)
+        #expect(gate.published.withLock { $0 } == ["a=1"])
+    }
+
+    @Test func `a full queue makes the next put wait for room`() {
+        let gate = Gate()
+        let queue = WriteBehind(limits: .init(bytes: 100, count: 1)) { gate.publish($0) }
+        #expect(queue.put(write("a", "1")))
+        let second = write("b", "2")
+        let goesOn = expectBlocks { #expect(queue.put(second)) }
+        gate.open()
+        goesOn()
+        gate.open()
+        #expect(queue.flush())
+        #expect(gate.published.withLock { $0 } == ["a=1", "b=2"])
+    }
+
+    @Test func `what is larger than the queue is not queued`() {
+        let queue = WriteBehind(limits: .init(bytes: 3, count: 10)) { _ in }
+        #expect(!queue.put(write("a", "1234")))
+        #expect(queue.backlog == 0)
+    }
+
+    @Test func `a flush has a limit`() {
+        let gate = Gate()
+        let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { gate.publish($0) }
+        #expect(queue.put(write("a", "1")))
+        #expect(!queue.flush(until: .now + .milliseconds(20)))
+        gate.open()
+        #expect(queue.flush(until: .now + .seconds(60)))
+    }
+
+    @Test func `settling publishes a key at once, and waits for one that is under way`() {
+        let gate = Gate()
+        let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { gate.publish($0) }
+        #expect(queue.put(write("a", "1")))
+        #expect(queue.put(write("b", "2")))
+        // The thread in the background is stuck with "a".
+        let goesOn = expectBlocks { queue.settle(Digest(ofKey: "a")) }
+        gate.open(2)
+        goesOn()
+        queue.settle(Digest(ofKey: "b"))
+        #expect(gate.published.withLock { $0 }.sorted() == ["a=1", "b=2"])
+        #expect(queue.backlog == 0)
+    }
+
+    @Test func `the values of a key become visible in the order of their puts, from many threads`() {
+        let published = Mutex<[String: [Int]]>([:])
+        let queue = WriteBehind(limits: .init(bytes: 2000, count: 50)) { write in
+            let number = Int(String(decoding: write.data, as: UTF8.self)) ?? -1
+            published.withLock { $0[write.key, default: []].append(number) }
+        }
+        onThreads(4) { thread in
+            for round in 0..<2000 {
+                #expect(queue.put(write("\(thread)", "\(round)")))
+                if round % 100 == 0 { queue.settle(Digest(ofKey: "\(thread)")) }
+            }
+        }
+        #expect(queue.flush())
+        let result = published.withLock { $0 }
+        #expect(result.count == 4)
+        for (_, numbers) in result {
+            #expect(numbers == numbers.sorted())
+            #expect(numbers.last == 1999)
+        }
+    }
+}
+
+@Suite struct SharedCacheWriteBehindTests {
+    private func fixture() throws -> CacheFixture {
+        try CacheFixture {
+            $0.memory = MemoryConfiguration()
+            $0.writing = .behind
+        }
+    }
+
+    @Test func `every call of this process sees a put at once`() throws {
+        let fixture = try fixture()
+        let cache = fixture.cache
+        for round in 0..<200 {
+            let key = "key \(round)"
+            try cache.put("old", forKey: key)
+            try cache.put("new", forKey: key)
+            switch round % 8 {
+            case 0: #expect(try fixture.text(key) == "new")
+            case 1: #expect(try cache.contains(key))
+            case 2: #expect(try cache.entry(forKey: key)?.size == 3)
+            case 3:
+                #expect(try cache.remove(key))
+                #expect(try fixture.text(key) == nil)
+            case 4:
+                #expect(
+                    try cache.update(key) { Data(($0 ?? Data()) + Data("er".utf8)) } == Data("newer".utf8)
+                )
+            case 5: #expect(try !cache.putIfAbsent(Data(), forKey: key))
+            case 6:
+                try cache.put("through", forKey: key, writing: .through)
+                #expect(try fixture.text(key) == "through")
+            default: #expect(try cache.setExpiration(of: key, to: .expired))
+            }
+        }
+        #expect(cache.flush())
+        let other = try SharedCache(at: cache.path)
+        for round in 0..<200 {
+            let text = try other.get("key \(round)").map { String(decoding: $0.data, as: UTF8.self) }
+            #expect(text == ["new", "new", "new", nil, "newer", "new", "through", nil][round % 8])
+        }
+    }
+
+    @Test func `another process sees it once it is flushed`() throws {
+        let fixture = try fixture()
+        try fixture.cache.put("value", forKey: "key", expires: .days(1))
+        #expect(fixture.cache.flush())
+        let other = try SharedCache(at: fixture.cache.path, configuration: fixture.cache.configuration)
+        let hit = try #require(try other.get("key"))
+        #expect(hit.tier == .disk)
+        #expect(hit.entry.expires == fixture.clock.now + 86_400)
+        #expect(hit.entry.digest == ContentDigest(of: Data("value".utf8)))
+    }
+
+    @Test func `a pending value that expires is a miss, also where an older one is on disk`() throws {
+        let fixture = try CacheFixture { $0.memory = MemoryConfiguration() }
+        try fixture.cache.put("old", forKey: "key")
+        try fixture.cache.put("new", forKey: "key", expires: .seconds(0), writing: .behind)
+        #expect(try fixture.text("key") == nil)
+        #expect(fixture.cache.flush())
+        #expect(try fixture.text("key") == nil)
+    }
+
+    @Test func `bad terms are refused by the put itself`() throws {
+        let cache = try fixture().cache
+        #expect(code { try cache.put("x", forKey: "") } == .invalidArgument)
+        #expect(code { try cache.put("x", forKey: "k", expires: .seconds(-1)) } == .invalidArgument)
+    }
+
+    @Test func `a failure to publish reaches the events, and the value is gone`() async throws {
+        let failures = Mutex<[String]>([])
+        let fixture = try CacheFixture {
+            $0.onEvent = { event in
+                if case .publishFailed(let key, _) = event { failures.withLock { $0.append(key) } }
+            }
+        }
+        let stream = fixture.cache.events
+        let metadata = ["long": String(repeating: "x", count: 70_000)]
+        try await fixture.cache.put(
+            "x",
+            forKey: "key",
+            attributes: EntryAttributes(metadata: metadata),
+            writing: .behind
+        )
+        #expect(await fixture.cache.flush())
+        #expect(failures.withLock { $0 } == ["key"])
+        #expect(try fixture.text("key") == nil)
+        for await event in stream {
+            guard case .publishFailed(let key, let error) = event else { continue }
+            #expect(key == "key")
+            #expect(error.code == .invalidArgument)
+            break
+        }
+    }
+}
