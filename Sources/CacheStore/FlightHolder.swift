@@ -16,6 +16,20 @@ package struct FlightHolder: Sendable, Equatable {
         self.since = since
     }
 
+    /// Who computes the value of `key`, as far as the lock's file tells; nil where there is none.
+    ///
+    /// Three system calls.
+    package static func current(of key: Digest, in store: Store) throws(StoreError) -> FlightHolder? {
+        let path = StoreLayout.flightName(key)
+        return try describing("read", "\(store.directory.path)/\(StoreLayout.locks)/\(path)") {
+            () throws(Errno) in
+            let line = try ifExists { () throws(Errno) in
+                try store.directory.locks.open(path, [.readOnly, .nonBlocking]).read(lineLength)
+            }
+            return line.flatMap { FlightHolder(line: $0) }
+        }
+    }
+
     /// Room for the longest that a line can be; each has this length, so that one replaces another whole.
     static let lineLength = 40
 
