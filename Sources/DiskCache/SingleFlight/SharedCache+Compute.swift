@@ -26,6 +26,8 @@ extension SharedCache {
     ///   - compute: makes the value; on this thread, or, for a refresh in the background, on another one
     ///     when this call has returned.
     /// - Throws: the computation's own error and no other.
+    // In asynchronous code a closure that awaits nothing would suit this form better, and it blocks.
+    @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
         expires: Expiration? = nil,
@@ -94,6 +96,8 @@ extension SharedCache {
     ///   - options: whether old values will do.
     ///   - compute: makes the value.
     /// - Throws: ``WaitError/timedOut(_:)``, or ``WaitError/computation(_:)`` with the computation's error.
+    // In asynchronous code a closure that awaits nothing would suit this form better, and it blocks.
+    @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
         within limit: Duration,
