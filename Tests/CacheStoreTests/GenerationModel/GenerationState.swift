@@ -15,8 +15,9 @@
 /// follows, in an order that agrees with the order of calls in time: so the history is linearizable. A miss is
 /// always right, for an entry may be reclaimed at any time; so it tells nothing to later reads. What a dead writer has
 /// published has a number too, but raises no floor until a read returns it: it takes effect at once, or from
-/// any later moment, or never. Conversely every violation found is one: a process without a copy can at any time
-/// read the newest number from the disk, and with that read added no order of the writes explains the history.
+/// any later moment, or never. Conversely, among puts no other order will do: a process without copies can read
+/// each number from the disk as soon as it is published. A miss leaves the place of a remove open, so that the
+/// rule is stricter than need be where a remove overlaps a put.
 ///
 /// To a call that begins as late and ends as early as it can the rule is strictest. So beginning is one step with
 /// the first look at what is shared, and ending one with the last; flock likewise with the step that follows and
