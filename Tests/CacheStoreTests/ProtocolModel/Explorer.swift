@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension ProtocolModel {
-    /// Visits every state that a model can reach, nearest first, so that a counterexample is a shortest one.
+    /// Checks properties in every state that a model can reach.
     struct Explorer {
         private let model: Model
         private let properties: [Property]
-        private var states: [State] = []
-        private var parents: [Int] = []
-        private var known: Set<State> = []
         private var cleanDisks: Set<State> = []
         private var taken = Steps()
 
@@ -65,35 +62,20 @@ extension ProtocolModel {
         }
 
         private mutating func run() -> Outcome {
-            for state in model.initialStates { add(state, from: -1) }
+            var space = StateSpace(of: model)
             var ends = 0
-            var index = 0
-            var next: [State] = []
-            var moves: [Move] = []
-            while index < states.count {
-                let state = states[index]
-                next.removeAll(keepingCapacity: true)
-                moves.removeAll(keepingCapacity: true)
-                model.addSuccessors(of: state, to: &next, by: &moves)
+            let found = space.visit { state, moves in
                 taken.insert(stepsOf: state)
                 if state.isTerminal { ends += 1 }
-                if let violation = violation(in: state, moves) {
-                    return outcome(ends: ends, violation: violation, trace: trace(to: index))
-                }
-                for successor in next { add(successor, from: index) }
-                index += 1
+                return violation(in: state, moves)
             }
-            return outcome(ends: ends, violation: nil, trace: [])
-        }
-
-        private func outcome(ends: Int, violation: Property?, trace: [String]) -> Outcome {
-            Outcome(states: states.count, ends: ends, violation: violation, trace: trace, taken: taken)
-        }
-
-        private mutating func add(_ state: State, from parent: Int) {
-            guard known.insert(state).inserted else { return }
-            states.append(state)
-            parents.append(parent)
+            return Outcome(
+                states: space.states.count,
+                ends: ends,
+                violation: found?.finding,
+                trace: found?.trace ?? [],
+                taken: taken
+            )
         }
 
         private mutating func violation(in state: State, _ moves: [Move]) -> Property? {
@@ -120,39 +102,28 @@ extension ProtocolModel {
         private func someoneGoesOn(_ moves: [Move]) -> Bool {
             moves.contains { $0.rawValue <= Move.gc.rawValue || $0 == .tick }
         }
+    }
+}
 
-        /// The way from an initial state: a line for each step, with what it changed on the disk.
-        private func trace(to index: Int) -> [String] {
-            let parent = parents[index]
-            guard parent >= 0 else { return ["start: \(Self.disk(states[index]))"] }
-            var next: [State] = []
-            var moves: [Move] = []
-            model.addSuccessors(of: states[parent], to: &next, by: &moves)
-            let step = zip(next, moves).first { $0.0 == states[index] }.map { state, move in
-                Self.line(for: move, from: states[parent], to: state)
+extension ProtocolModel.Model: ExploredModel {
+    func line(for move: Move, from before: State, to after: State) -> String {
+        let what =
+            switch move {
+            case .writer0: "writer 0: \(before.writer0.step)"
+            case .writer1: "writer 1: \(before.writer1.step)"
+            case .gc: "gc: \(before.collector.step) \(before.collector.cursor)"
+            case .nextPass, .crashOfWriter0, .crashOfWriter1, .crashOfGC, .tick, .clockSetBack: "\(move)"
             }
-            return trace(to: parent) + [step ?? "?"]
-        }
+        return summary(of: before) == summary(of: after) ? what : "\(what)  => \(summary(of: after))"
+    }
 
-        private static func line(for move: Move, from before: State, to after: State) -> String {
-            let what =
-                switch move {
-                case .writer0: "writer 0: \(before.writer0.step)"
-                case .writer1: "writer 1: \(before.writer1.step)"
-                case .gc: "gc: \(before.collector.step) \(before.collector.cursor)"
-                case .nextPass, .crashOfWriter0, .crashOfWriter1, .crashOfGC, .tick, .clockSetBack: "\(move)"
-                }
-            return disk(before) == disk(after) ? what : "\(what)  => \(disk(after))"
+    /// What is on the disk.
+    func summary(of state: State) -> String {
+        func text(_ entry: Entry) -> String {
+            if entry.isAbsent { return "absent" }
+            return entry.record.isNone ? "no record" : "\(entry.record.content)"
         }
-
-        private static func disk(_ state: State) -> String {
-            func text(_ entry: Entry) -> String {
-                if entry.isAbsent { return "absent" }
-                return entry.record.isNone ? "no record" : "\(entry.record.content)"
-            }
-            return
-                "A \(state.objectA), B \(state.objectB), k1 \(text(state.entry1)), k2 \(text(state.entry2))"
-        }
+        return "A \(state.objectA), B \(state.objectB), k1 \(text(state.entry1)), k2 \(text(state.entry2))"
     }
 }
 

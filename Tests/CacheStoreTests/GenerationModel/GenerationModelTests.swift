@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+extension GenerationModel.Call: CustomTestStringConvertible {
+    var testDescription: String { kind == .none ? "nobody" : "\(kind)(\(key)) in \(process)" }
+}
+
+extension GenerationModel.Model: CustomTestStringConvertible {
+    var testDescription: String {
+        let calls = "\(first.testDescription) + \(second.testDescription), readers in \(readers)"
+        return "\(calls), control file \(setting)" + ", gc \(collector)"
+    }
+}
+
+@Suite("The generations of the control file, in every interleaving, with every crash")
+struct GenerationModelTests {
+    private typealias Model = GenerationModel.Model
+
+    /// A model and how many states it has at least: fewer would mean that it was not explored.
+    struct Case: CustomTestStringConvertible {
+        let model: GenerationModel.Model
+        let leastStates: Int
+
+        init(_ model: GenerationModel.Model, _ leastStates: Int) {
+            self.model = model
+            self.leastStates = leastStates
+        }
+
+        var testDescription: String { model.testDescription }
+    }
+
+    /// Writers in the readers' processes and in others; the other key shares the word.
+    static let cases: [Case] = [
+        Case(.init(.put(in: 0), .put(in: 1)), 120_000),
+        Case(.init(.put(in: 0), .put(in: 0), readers: [0, 0]), 40_000),
+        Case(.init(.put(in: 2), .put(in: 2), readers: [0, 0]), 30_000),
+        Case(.init(.put(in: 0), .remove(in: 1)), 30_000),
+        Case(.init(.put(in: 0), .remove(in: 2), readers: [0, 0]), 30_000),
+        Case(.init(.put(in: 0), .put(in: 2, .k2), readers: [0, 0]), 30_000),
+        Case(.init(.put(in: 0), readers: [0, 0], setting: .replaced, collector: .none), 40_000),
+        Case(.init(.put(in: 2), readers: [0], setting: .replaced), 20_000),
+        Case(.init(.remove(in: 0), readers: [0], setting: .replaced), 8_000),
+        Case(.init(.put(in: 0), .put(in: 2), readers: [0], setting: .made), 15_000),
+        Case(.init(.put(in: 0), setting: .made), 10_000),
+        Case(.init(.put(in: 2), setting: .made), 20_000),
+    ]
+
+    @Test("let no read return what it must not", arguments: cases)
+    func isLinearizable(_ example: Case) {
+        let outcome = GenerationModel.Outcome.explore(example.model)
+        #expect(!outcome.isBroken, "\(outcome.description)")
+        #expect(outcome.states >= example.leastStates)
+    }
+
+    static let mistakes: [GenerationModel.Model] = [
+        .init(.put(in: 2), change: .hitWithoutCheck),
+        .init(.put(in: 2), change: .wordAfterRecord),
+        .init(.put(in: 2), change: .copyHeldDespiteWriter),
+        .init(.put(in: 0), setting: .made, change: .phaseAfterRecord),
+        .init(.put(in: 0), setting: .made, change: .copyHeldWhileForming),
+        .init(.put(in: 2), change: .endBeforePublishing),
+        .init(.put(in: 2), change: .writerNotAdded),
+        .init(.put(in: 2), change: .addedBeforeLocking),
+        .init(.put(in: 2), .put(in: 2), collector: .sweeps, change: .unlockedBeforeEnd),
+        .init(.put(in: 2), change: .takenOffBeforeRaising),
+        .init(.put(in: 2), .put(in: 2), collector: .none, change: .endNotAtomic),
+        .init(.put(in: 0), .put(in: 2), change: .ownValueUnchecked),
+        .init(.put(in: 0), .put(in: 2), change: .ownValueCheckedAtBeginning),
+        .init(.put(in: 0), .put(in: 2), change: .ownValueCheckedAtEnd),
+        .init(.put(in: 0), .put(in: 2), readers: [0], setting: .made, change: .ownValueHeldWhileForming),
+        .init(.remove(in: 2), change: .versionLeftIfNothingRemoved),
+        .init(.put(in: 2), change: .sweepWithoutRaising),
+        .init(.put(in: 2), change: .sweepWithoutStripe),
+        .init(.put(in: 0), setting: .made, change: .readyWithoutBarrier),
+        .init(.put(in: 0), setting: .made, change: .barrierNotRepeated),
+        .init(.put(in: 2), readers: [0], setting: .replaced, change: .supersededAfterRename),
+        .init(.put(in: 2), readers: [0], setting: .replaced, change: .neverSuperseded),
+        .init(.put(in: 0), setting: .made, change: .lookedBeforeLocking),
+        .init(.put(in: 2), setting: .made, change: .publishedWithoutLook),
+        .init(.put(in: 2), readers: [0], setting: .replaced, change: .wordsStartOver),
+        .init(.put(in: 2), readers: [0], setting: .replaced, change: .wordsStartOverInClearedTier),
+        .init(.put(in: 2), readers: [0], setting: .replaced, change: .wordsClosed),
+    ]
+
+    @Test("need each part of their protocol", arguments: mistakes)
+    func mistakeIsFound(_ model: GenerationModel.Model) {
+        let outcome = GenerationModel.Outcome.explore(model)
+        #expect(outcome.isBroken, "\(model.change.map { "\($0)" } ?? "") in \(outcome.states) states")
+        #expect(outcome.trace.count > 3)
+    }
+
+    static let variations: [GenerationModel.Model] = [
+        .init(.put(in: 2), .put(in: 2), readers: [0], change: .raisedBeforeTakingOff),
+        .init(.put(in: 0), .put(in: 2), readers: [0], change: .raisedAtBeginning),
+        .init(.put(in: 0), readers: [0, 0], change: .reclaimRaises),
+        .init(.put(in: 2), readers: [0], setting: .replaced, change: .wordsClosedAndRaised),
+    ]
+
+    @Test("need nothing that makes no difference", arguments: variations)
+    func variationHolds(_ model: GenerationModel.Model) {
+        let outcome = GenerationModel.Outcome.explore(model)
+        #expect(!outcome.isBroken, "\(outcome.description)")
+        #expect(outcome.states > 3_000)
+    }
+
+    @Test("are modelled in states without padding, which hash as bytes")
+    func stateHasNoPadding() {
+        #expect(MemoryLayout<GenerationModel.State>.alignment == 1)
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension GenerationModel {
+    /// What a reader does next.
+    enum ReaderStep: UInt8, CaseIterable {
+        /// Load the slot from memory; without one, go on with the disk.
+        case start
+        /// Load the phase of the control file: is it ready?
+        case checkPhase
+        /// Load the word: is it the slot's? Then the read ends with the slot's value.
+        case checkWord
+        /// Load the phase of the control file again: may a copy be held?
+        case loadPhase
+        /// Load the word that a copy is to be held under.
+        case loadWord
+        /// getxattr; without a copy that may be held, the read ends here.
+        case readRecord
+        /// Put the copy into the memory tier; the read ends.
+        case insert
+        /// The process has died.
+        case dead
+
+        /// The way from memory to disk.
+        static func sequence(_ setting: Setting, _ change: Change?) -> [ReaderStep] {
+            let steps: [ReaderStep] =
+                switch change {
+                case .wordAfterRecord:
+                    [.checkPhase, .checkWord, .loadPhase, .readRecord, .loadWord, .insert]
+                case .phaseAfterRecord:
+                    [.checkPhase, .checkWord, .loadWord, .readRecord, .loadPhase, .insert]
+                case .wordsClosed, .wordsClosedAndRaised:
+                    [.checkWord, .loadWord, .loadPhase, .readRecord, .insert]
+                default: [.checkPhase, .checkWord, .loadPhase, .loadWord, .readRecord, .insert]
+                }
+            return setting == .kept ? steps.filter { $0 != .checkPhase && $0 != .loadPhase } : steps
+        }
+    }
+}
+
+extension GenerationModel.Model {
+    /// Takes the next step of a reader; false when it is dead.
+    func advance(reader index: UInt8, in state: inout State) -> Bool {
+        var me = state[reader: index]
+        guard me.step != .dead else { return false }
+        let process = readers[Int(index)]
+        switch me.step {
+        case .dead: return false
+        case .start:
+            me.floor = state.key1.floor
+            me.copy = state[process: process].slot1
+            if me.copy.number == 0 {
+                goToDisk(&me)
+            } else if change == .hitWithoutCheck {
+                end(&me, in: &state)
+            } else {
+                me.step = readerSteps[0]
+                me.file = state[process: process].file
+            }
+        case .checkPhase:
+            me.file = state[process: process].file
+            if state[me.file].phase == .ready { me.step = .checkWord } else { goToDisk(&me) }
+        case .checkWord:
+            if state[me.file].word == me.copy.word { end(&me, in: &state) } else { goToDisk(&me) }
+        case .loadPhase, .loadWord, .readRecord:
+            if me.file == .none { me.file = state[process: process].file }
+            readDisk(&me, in: &state)
+        case .insert:
+            state[process: process].slot1 = me.copy
+            end(&me, in: &state)
+        }
+        state[reader: index] = me
+        return true
+    }
+
+    private func goToDisk(_ me: inout Reader) {
+        me.copy = .init()
+        me.file = .none
+        me.mayHold = true
+        me.step = readerStepAfter[Int(GenerationModel.ReaderStep.checkWord.rawValue)]
+    }
+
+    /// The phase and the word are loaded before the record is read.
+    private func readDisk(_ me: inout Reader, in state: inout State) {
+        switch me.step {
+        case .loadPhase:
+            let mayHold = state[me.file].phase == .ready || change == .copyHeldWhileForming
+            if me.file == .none || !mayHold { me.mayHold = false }
+        case .loadWord:
+            me.copy.word = state[me.file].word
+            let mayHold = me.copy.word.writers == 0 || change == .copyHeldDespiteWriter
+            if me.file == .none || !mayHold { me.mayHold = false }
+        default:
+            me.copy.number = state.key1.disk
+            if me.copy.number == 0 { me.mayHold = false }
+        }
+        me.step = readerStepAfter[Int(me.step.rawValue)]
+        if !me.mayHold {
+            // Nothing that it looks at from now on but the record matters.
+            me.copy.word = .start
+            me.file = .none
+            if me.copy.number != 0 || me.step == .insert {
+                end(&me, in: &state)
+            } else {
+                me.step = .readRecord
+            }
+        }
+    }
+
+    /// The read returns: to be checked against the floor at its beginning, and to raise it.
+    private func end(_ me: inout Reader, in state: inout State) {
+        let number = me.copy.number
+        if number != 0 {
+            if number < me.floor { state.isBroken = true }
+            state.key1.floor = max(state.key1.floor, number)
+        }
+        me = .init()
+    }
+}
