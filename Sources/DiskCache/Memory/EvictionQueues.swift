@@ -158,8 +158,8 @@ struct EvictionQueues<Element: Sendable>: Sendable {
     /// Whether the small queue has more than its tenth of what there is too much of.
     private func isSmallNext(_ measure: Measure) -> Bool {
         guard small.count > 0 else { return false }
-        return main.count == 0
-            || small.amount(measure) >= (small.amount(measure) + main.amount(measure)) / 10
+        let total = small.amount(measure) + main.amount(measure)
+        return main.count == 0 || small.amount(measure) >= total / 10 + (total % 10 > 0 ? 1 : 0)
     }
 
     private mutating func evict(_ handle: Handle) -> (element: Element, cost: Int) {

@@ -9,23 +9,19 @@ import Platform
 struct MemoryShard: Sendable {
     /// A value and what belongs to it.
     struct Slot: Sendable {
-        let key: String
-        let form: MemoryForm
-        var item: any MemoryItem
+        var key: String
+        var form: MemoryForm
+        /// Nil where the slot is free.
+        var item: (any MemoryItem)?
         var stamp: MemoryStamp
         /// Its place in the eviction queues.
-        let handle: EvictionQueues<MemoryPlace>.Handle
+        var handle: EvictionQueues<MemoryPlace>.Handle
         /// Hits since it came, up to 3.
         var frequency: UInt8
         var isDiscardable: Bool
-        let tag: UInt32
+        var tag: UInt32
         /// Tells it from every other value that this tier ever held.
-        let serial: UInt64
-
-        /// For a change in place.
-        fileprivate mutating func update<Result>(_ body: (inout Slot) -> Result) -> Result {
-            body(&self)
-        }
+        var serial: UInt64
     }
 
     /// What a value has earned, and hands on to the one that replaces it.
@@ -43,7 +39,7 @@ struct MemoryShard: Sendable {
     }
 
     private var table = [Address](repeating: Address(), count: 8)
-    private var slots: [Slot?] = []
+    private var slots: [Slot] = []
     private var free: [Int32] = []
 
     /// Number of values.
@@ -77,8 +73,8 @@ struct MemoryShard: Sendable {
     }
 
     private func isMatch(_ slot: Int, _ key: String, _ form: MemoryForm?) -> Bool {
-        guard let slot = slots[slot], form == nil || slot.form == form else { return false }
-        return slot.key.hasSameBytes(as: key)
+        if let form, slots[slot].form != form { return false }
+        return slots[slot].key.hasSameBytes(as: key)
     }
 
     /// The number of the slot that the next ``fill(_:with:)`` has to be for.
@@ -92,17 +88,19 @@ struct MemoryShard: Sendable {
     }
 
     /// Takes the value out of a slot, if there is one.
-    mutating func clear(_ number: Int) -> Slot? {
-        guard let slot = slots[number] else { return nil }
-        slots[number] = nil
+    mutating func clear(_ number: Int) -> (slot: Slot, item: any MemoryItem)? {
+        let slot = slots[number]
+        guard let item = slot.item else { return nil }
+        slots[number].item = nil
+        slots[number].key = ""
         free.append(Int32(number))
         vacate(slot.tag, number)
-        return slot
+        return (slot, item)
     }
 
-    /// Changes a value where it is, or does nothing where the slot is empty.
-    mutating func update<Result>(_ number: Int, _ body: (inout Slot) -> Result) -> Result? {
-        slots[number]?.update(body)
+    /// Changes a value where it is.
+    mutating func update<Result>(_ number: Int, _ body: (inout Slot) -> Result) -> Result {
+        body(&slots[number])
     }
 
     private mutating func place(_ address: Address) {

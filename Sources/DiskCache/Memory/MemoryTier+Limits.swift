@@ -46,7 +46,7 @@ extension MemoryTier {
     private struct Candidate {
         let place: MemoryPlace
         let serial: UInt64
-        let item: any MemoryItem
+        let item: (any MemoryItem)?
     }
 
     private func discardable() -> [Candidate] {
@@ -59,7 +59,7 @@ extension MemoryTier {
                             ? Candidate(place: place, serial: slot.serial, item: slot.item) : nil
                     }
                 }
-                if let candidate = candidate ?? nil { candidates.append(candidate) }
+                if let candidate { candidates.append(candidate) }
             }
             return candidates
         }
@@ -72,7 +72,7 @@ extension MemoryTier {
             let handle = shards[Int(candidate.place.shard)].value.withLock { shard in
                 shard.update(Int(candidate.place.slot)) { slot in
                     guard slot.serial == candidate.serial, ledger.queues.cost(of: slot.handle) > cost else {
-                        return EvictionQueues<MemoryPlace>.Handle?.none
+                        return nil as EvictionQueues<MemoryPlace>.Handle?
                     }
                     // The old one lives on in the candidate: it must not go under the lock.
                     slot.item = item
@@ -80,7 +80,7 @@ extension MemoryTier {
                     return slot.handle
                 }
             }
-            if let handle = handle ?? nil { ledger.queues.setCost(max(0, cost), of: handle) }
+            if let handle { ledger.queues.setCost(max(0, cost), of: handle) }
         }
     }
 }

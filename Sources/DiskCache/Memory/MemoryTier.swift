@@ -128,8 +128,8 @@ final class MemoryTier: Sendable {
         let removed = ledger.withLock { ledger in
             var removed: [MemoryRemoval] = []
             ledger.queues.forEachOldestFirst { place, cost in
-                guard let slot = clear(place) else { return }
-                removed.append(MemoryRemoval(slot, cost: cost, cause: cause))
+                guard let content = clear(place) else { return }
+                removed.append(MemoryRemoval(content, cost: cost, cause: cause))
             }
             for shard in shards { shard.value.withLock { $0 = MemoryShard() } }
             ledger.queues.removeAll()
@@ -151,7 +151,7 @@ final class MemoryTier: Sendable {
     // MARK: Changes, under the ledger's lock
 
     /// Takes out the value at `place`, by then out of the queues too.
-    func clear(_ place: MemoryPlace) -> MemoryShard.Slot? {
+    func clear(_ place: MemoryPlace) -> (slot: MemoryShard.Slot, item: any MemoryItem)? {
         shards[Int(place.shard)].value.withLock { $0.clear(Int(place.slot)) }
     }
 
@@ -163,10 +163,10 @@ final class MemoryTier: Sendable {
         _ cause: MemoryRemoval.Cause,
         _ removed: inout [MemoryRemoval]
     ) -> MemoryShard.Standing? {
-        guard let slot = clear(place) else { return nil }
-        let (queue, cost) = ledger.queues.remove(slot.handle)
-        removed.append(MemoryRemoval(slot, cost: cost, cause: cause))
-        return MemoryShard.Standing(queue: queue, frequency: slot.frequency)
+        guard let content = clear(place) else { return nil }
+        let (queue, cost) = ledger.queues.remove(content.slot.handle)
+        removed.append(MemoryRemoval(content, cost: cost, cause: cause))
+        return MemoryShard.Standing(queue: queue, frequency: content.slot.frequency)
     }
 
     /// Lets go of values until no more is held than this.
@@ -183,9 +183,9 @@ final class MemoryTier: Sendable {
             let victim = ledger.queues.evict(for: isCostly ? .cost : .count) { place, change in
                 exchangeFrequency(at: place, change)
             }
-            guard let (place, cost) = victim, let slot = clear(place) else { return }
+            guard let (place, cost) = victim, let content = clear(place) else { return }
             let cause: MemoryRemoval.Cause = pressure ? .pressure : isCostly ? .cost : .count
-            removed.append(MemoryRemoval(slot, cost: cost, cause: cause))
+            removed.append(MemoryRemoval(content, cost: cost, cause: cause))
         }
     }
 
@@ -195,7 +195,7 @@ final class MemoryTier: Sendable {
                 let old = slot.frequency
                 slot.frequency = change(old)
                 return old
-            } ?? 0
+            }
         }
     }
 

@@ -96,8 +96,9 @@ struct MemoryRemoval: Sendable {
 }
 
 extension MemoryRemoval {
-    init(_ slot: MemoryShard.Slot, cost: Int, cause: Cause) {
-        self.init(key: slot.key, form: slot.form, item: slot.item, cost: cost, cause: cause)
+    init(_ content: (slot: MemoryShard.Slot, item: any MemoryItem), cost: Int, cause: Cause) {
+        let slot = content.slot
+        self.init(key: slot.key, form: slot.form, item: content.item, cost: cost, cause: cause)
     }
 }
 

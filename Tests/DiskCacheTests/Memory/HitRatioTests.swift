@@ -1,0 +1,195 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestSupport
+import Testing
+
+@testable import DiskCache
+
+/// How often what is asked for is there, beside a cache that keeps what was used last (LRU).
+struct HitRatioTests {
+    /// The first half of them fills the caches and is not counted. Fewer where each takes ten times as long.
+    #if DEBUG
+        private static let requests = 600_000
+    #else
+        private static let requests = 2_000_000
+    #endif
+    private static let keys = 100_000
+    private static let capacity = 10_000
+
+    // MARK: The requests
+
+    /// Numbers from 0, each with a probability in proportion to 1 / (1 + number).
+    private struct Zipf {
+        private var generator: SeededGenerator
+        private let cumulative: [Double]
+
+        init(seed: UInt64) {
+            generator = SeededGenerator(seed: seed)
+            var sum = 0.0
+            cumulative = (1...HitRatioTests.keys).map { rank in
+                sum += 1 / Double(rank)
+                return sum
+            }
+        }
+
+        mutating func next() -> Int {
+            let target = Double(generator.next() >> 11) * 0x1p-53 * cumulative[cumulative.count - 1]
+            var (low, high) = (0, cumulative.count - 1)
+            while low < high {
+                let middle = (low + high) / 2
+                if cumulative[middle] <= target { low = middle + 1 } else { high = middle }
+            }
+            return low
+        }
+
+        mutating func random() -> UInt64 { generator.next() }
+    }
+
+    private static func zipf() -> [Int] {
+        var zipf = Zipf(seed: 1)
+        return (0..<requests).map { _ in zipf.next() }
+    }
+
+    /// A third of the requests are scans, of a fifth of the keys at a time, through keys of their own.
+    private static func scans() -> [Int] {
+        var zipf = Zipf(seed: 2)
+        let burst = keys / 5
+        var next = keys
+        return (0..<requests).map { request in
+            guard request / burst % 3 == 2 else { return zipf.next() }
+            next += 1
+            return keys + next % (keys * 5)
+        }
+    }
+
+    private static func oneHitWonders() -> [Int] {
+        var zipf = Zipf(seed: 3)
+        return (0..<requests).map { zipf.random() % 10 < 3 ? keys + $0 : zipf.next() }
+    }
+
+    /// Every 50 requests all keys become one rank more popular, and the most popular the least.
+    private static func drift() -> [Int] {
+        var zipf = Zipf(seed: 4)
+        return (0..<requests).map { (zipf.next() + $0 / 50) % keys }
+    }
+
+    private static func loop() -> [Int] {
+        (0..<requests).map { $0 % (capacity * 6 / 5) }
+    }
+
+    // MARK: The caches
+
+    private static func isCounted(_ number: Int, of requests: [Int]) -> Bool {
+        number >= requests.count / 2
+    }
+
+    private static func leastRecentlyUsed(_ requests: [Int]) -> Double {
+        var newer = [Int](repeating: -1, count: (requests.max() ?? 0) + 2)
+        var older = newer
+        let end = newer.count - 1
+        var isHeld = [Bool](repeating: false, count: newer.count)
+        (newer[end], older[end]) = (end, end)
+        var (count, hits) = (0, 0)
+        func unlink(_ key: Int) { (newer[older[key]], older[newer[key]]) = (newer[key], older[key]) }
+        for (number, key) in requests.enumerated() {
+            if isHeld[key] {
+                if isCounted(number, of: requests) { hits += 1 }
+                unlink(key)
+            } else {
+                isHeld[key] = true
+                count += 1
+                if count > capacity {
+                    // The ring's end stands between the newest, older than it, and the oldest.
+                    let oldest = newer[end]
+                    unlink(oldest)
+                    isHeld[oldest] = false
+                    count -= 1
+                }
+            }
+            let newest = older[end]
+            (newer[newest], older[key], newer[key], older[end]) = (key, newest, end, key)
+        }
+        return Double(hits) / Double(requests.count - requests.count / 2)
+    }
+
+    private static func queues(_ requests: [Int]) -> Double {
+        var queues = EvictionQueues<Int>()
+        var frequency = [UInt8](repeating: 0, count: (requests.max() ?? 0) + 1)
+        var isHeld = [Bool](repeating: false, count: frequency.count)
+        var hits = 0
+        for (number, key) in requests.enumerated() {
+            if isHeld[key] {
+                if isCounted(number, of: requests) { hits += 1 }
+                frequency[key] = min(3, frequency[key] + 1)
+                continue
+            }
+            if queues.count == capacity {
+                let victim = queues.evict(for: .count) { key, change in
+                    let old = frequency[key]
+                    frequency[key] = change(old)
+                    return old
+                }
+                if let victim { isHeld[victim.element] = false }
+            }
+            isHeld[key] = true
+            frequency[key] = 0
+            _ = queues.insert(key, fingerprint: UInt64(key), cost: 1)
+        }
+        return Double(hits) / Double(requests.count - requests.count / 2)
+    }
+
+    private static func tier(_ requests: [Int]) -> Double {
+        let tier = MemoryTier(limits: MemoryLimits(cost: capacity, count: .max))
+        let item = Token()
+        var hits = 0
+        for (number, request) in requests.enumerated() {
+            let key = "key \(request)"
+            if tier.value(forKey: key, judge: { _ in .valid }) != nil {
+                if isCounted(number, of: requests) { hits += 1 }
+            } else {
+                tier.insert(item, forKey: key, cost: 1, stamp: MemoryStamp())
+            }
+        }
+        return Double(hits) / Double(requests.count - requests.count / 2)
+    }
+
+    // MARK: The ratios
+
+    @Test func `four points better than LRU on Zipf, in the queues and through the tier`() {
+        let requests = Self.zipf()
+        let least = Self.leastRecentlyUsed(requests)
+        let (queues, tier) = (Self.queues(requests), Self.tier(requests))
+        #expect(queues >= least + 0.04)
+        #expect(tier >= least + 0.04)
+        // The same policy: only the order in which a hash table has fingerprints may differ.
+        #expect(abs(queues - tier) < 0.001)
+    }
+
+    @Test func `scans do not push out what is in use`() {
+        let requests = Self.scans()
+        let (least, queues) = (Self.leastRecentlyUsed(requests), Self.queues(requests))
+        #expect(queues >= least + 0.04)
+    }
+
+    @Test func `keys that come once do not push out what is in use`() {
+        let requests = Self.oneHitWonders()
+        let (least, queues) = (Self.leastRecentlyUsed(requests), Self.queues(requests))
+        #expect(queues >= least + 0.04)
+    }
+
+    @Test func `where popularity drifts it is at most two points below LRU`() {
+        let requests = Self.drift()
+        let (least, queues) = (Self.leastRecentlyUsed(requests), Self.queues(requests))
+        #expect(queues >= least - 0.02)
+    }
+
+    @Test func `a loop that is a fifth longer than the cache finds most of its values`() {
+        let requests = Self.loop()
+        #expect(Self.leastRecentlyUsed(requests) == 0)
+        #expect(Self.queues(requests) > 0.5)
+        #expect(Self.tier(requests) > 0.5)
+    }
+}
+
+/// A value that is nothing but there.
+final class Token: Sendable {}

@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import Testing
+
+@testable import DiskCache
+
+/// Gathers what a tier says of removals.
+final class RemovalLog: Sendable {
+    private let list = Locked<[MemoryRemoval]>([])
+
+    func add(_ removal: MemoryRemoval) { list.withLock { $0.append(removal) } }
+    var removals: [MemoryRemoval] { list.withLock { $0 } }
+    var causes: [MemoryRemoval.Cause] { removals.map(\.cause) }
+    var keys: [String] { removals.map(\.key) }
+}
+
+struct MemoryTierTests {
+    let log = RemovalLog()
+
+    private func makeTier(cost: Int = .max, count: Int = .max) -> MemoryTier {
+        MemoryTier(limits: MemoryLimits(cost: cost, count: count), onRemoval: log.add)
+    }
+
+    private func put(
+        _ tier: MemoryTier,
+        _ key: String,
+        cost: Int = 1,
+        form: MemoryForm = .bytes
+    ) -> MemoryAdmission {
+        tier.insert(Token(), forKey: key, form: form, cost: cost, stamp: MemoryStamp())
+    }
+
+    private func isHeld(_ tier: MemoryTier, _ key: String, form: MemoryForm = .bytes) -> Bool {
+        tier.value(forKey: key, form: form) { _ in .valid } != nil
+    }
+
+    @Test func `a value is given out as the same object until it is removed`() {
+        let tier = makeTier()
+        let token = Token()
+        tier.insert(token, forKey: "key", cost: 7, stamp: MemoryStamp())
+        #expect(tier.value(forKey: "key") { _ in .valid } === token)
+        #expect(tier.usage == (7, 1))
+        tier.remove("key")
+        #expect(!isHeld(tier, "key"))
+        #expect(tier.usage == (0, 0))
+        #expect(log.causes == [.explicit])
+        tier.remove("key")
+        #expect(log.causes == [.explicit])
+    }
+
+    @Test func `keys that are canonically equal but differ in bytes are two`() {
+        let tier = makeTier()
+        let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}")
+        #expect(composed == decomposed)
+        #expect(put(tier, composed) == .admitted)
+        #expect(!isHeld(tier, decomposed))
+        #expect(put(tier, decomposed) == .admitted)
+        #expect(tier.usage.count == 2)
+        tier.remove(composed)
+        #expect(isHeld(tier, decomposed))
+    }
+
+    @Test func `forms of one key are apart, and are removed together`() {
+        let tier = makeTier()
+        let view = MemoryForm.decoded(ObjectIdentifier(Token.self))
+        #expect(put(tier, "key") == .admitted)
+        #expect(!isHeld(tier, "key", form: view))
+        #expect(put(tier, "key", form: view) == .admitted)
+        #expect(put(tier, "other") == .admitted)
+        tier.remove("key", cause: .invalidated)
+        #expect(!isHeld(tier, "key") && !isHeld(tier, "key", form: view))
+        #expect(isHeld(tier, "other"))
+        #expect(log.causes == [.invalidated, .invalidated])
+    }
+
+    @Test func `a new value replaces the old one, also where it is not admitted itself`() {
+        let tier = makeTier(cost: 100)
+        #expect(put(tier, "key", cost: 3) == .admitted)
+        #expect(put(tier, "key", cost: 5) == .admitted)
+        #expect(tier.usage == (5, 1))
+        #expect(put(tier, "key", cost: 26) == .oversized)
+        #expect(tier.usage == (0, 0))
+        #expect(log.causes == [.replaced, .replaced])
+        #expect(log.removals.map(\.cost) == [3, 5])
+    }
+
+    @Test func `what is judged expired or invalidated is removed with that cause`() {
+        let tier = makeTier()
+        for key in ["a", "b"] { #expect(put(tier, key) == .admitted) }
+        #expect(tier.value(forKey: "a") { _ in .expired } == nil)
+        #expect(tier.value(forKey: "b") { _ in .invalidated } == nil)
+        #expect(tier.value(forKey: "c") { _ in .expired } == nil)
+        #expect(log.keys == ["a", "b"])
+        #expect(log.causes == [.expired, .invalidated])
+        #expect(tier.usage == (0, 0))
+    }
+
+    @Test func `the judge sees the stamp and what it changes stays`() {
+        let tier = makeTier()
+        let stamp = MemoryStamp(heldUntil: Timestamp(nanoseconds: 9), accessDue: Timestamp(nanoseconds: 1))
+        tier.insert(Token(), forKey: "key", cost: 1, stamp: stamp)
+        for due in [1, 2] as [Int64] {
+            var seen: MemoryStamp?
+            _ = tier.value(forKey: "key") { stamp in
+                seen = stamp
+                stamp.accessDue = Timestamp(nanoseconds: 2)
+                return .valid
+            }
+            #expect(seen?.accessDue == Timestamp(nanoseconds: due))
+            #expect(seen?.heldUntil == Timestamp(nanoseconds: 9))
+        }
+    }
+
+    @Test(arguments: [1, 2, 10]) func `a few values are held as well as many`(count: Int) {
+        let tier = makeTier(count: count)
+        for number in 0..<100 {
+            #expect(put(tier, "\(number)") == .admitted)
+            #expect(isHeld(tier, "\(number)"), "what just came is there")
+            #expect(tier.usage.count == min(count, number + 1))
+        }
+        #expect(log.removals.count == 100 - count)
+        #expect(log.causes.allSatisfy { $0 == .count })
+    }
+
+    @Test func `one that is in use stays among passers-by in a tier of two`() {
+        let tier = makeTier(count: 2)
+        #expect(put(tier, "hot") == .admitted)
+        for number in 0..<100 {
+            #expect(isHeld(tier, "hot"))
+            #expect(isHeld(tier, "hot"))
+            #expect(put(tier, "\(number)") == .admitted)
+        }
+    }
+
+    @Test func `the cost is never more than the limit`() {
+        let tier = makeTier(cost: 100)
+        for number in 0..<1000 {
+            #expect(put(tier, "\(number)", cost: number * 7 % 26) == .admitted)
+            #expect(tier.usage.cost <= 100)
+        }
+        #expect(log.causes.allSatisfy { $0 == .cost })
+        #expect(
+            tier.usage.cost + log.removals.reduce(0) { $0 + $1.cost }
+                == (0..<1000).reduce(0) { $0 + $1 * 7 % 26 }
+        )
+    }
+
+    @Test
+    func `more than a quarter of the limit is not admitted, nor anything where there is no room at all`() {
+        #expect(put(makeTier(cost: 100), "key", cost: 25) == .admitted)
+        #expect(put(makeTier(cost: 100), "key", cost: 26) == .oversized)
+        #expect(put(makeTier(cost: 0), "key") == .oversized)
+        #expect(put(makeTier(count: 0), "key", cost: 0) == .oversized)
+        #expect(put(makeTier(), "key", cost: .max) == .admitted)
+    }
+
+    @Test func `costs near the largest number do not overflow`() {
+        let tier = makeTier()
+        #expect(put(tier, "a", cost: .max - 1) == .admitted)
+        #expect(put(tier, "b", cost: .max - 1) == .admitted)
+        #expect(put(tier, "c", cost: -5) == .admitted)
+        #expect(tier.usage == (.max - 1, 2))
+    }
+
+    @Test func `a removal is told with no lock held and the value goes with it`() {
+        let box = Locked<MemoryTier?>.Box(nil)
+        let calls = Locked.Box(0)
+        let tier = MemoryTier(limits: MemoryLimits(cost: .max, count: 1)) { removal in
+            // Would wait for ever if a lock were held.
+            _ = box.value.withLock { $0 }?.usage
+            _ = box.value.withLock { $0 }?.value(forKey: removal.key) { _ in .valid }
+            calls.value.withLock { $0 += 1 }
+        }
+        box.value.withLock { $0 = tier }
+        weak var gone: Token?
+        do {
+            let token = Token()
+            gone = token
+            tier.insert(token, forKey: "a", cost: 1, stamp: MemoryStamp())
+        }
+        #expect(gone != nil)
+        #expect(put(tier, "b") == .admitted)
+        #expect(gone == nil)
+        #expect(calls.value.withLock { $0 } == 1)
+        box.value.withLock { $0 = nil }
+    }
+}
+
+struct MemoryShardTests {
+    private func slot(_ key: String, _ tag: UInt32, form: MemoryForm = .bytes) -> MemoryShard.Slot {
+        MemoryShard.Slot(
+            key: key,
+            form: form,
+            item: Token(),
+            stamp: MemoryStamp(),
+            handle: 0,
+            frequency: 0,
+            isDiscardable: false,
+            tag: tag,
+            serial: 0
+        )
+    }
+
+    @Test func `keys of one hash are told apart, in whatever order they come and go`() {
+        var shard = MemoryShard()
+        for number in 0..<40 { shard.fill(shard.nextSlot, with: slot("\(number)", 7)) }
+        for number in stride(from: 0, to: 40, by: 3) {
+            guard let place = shard.find(7, "\(number)", .bytes) else {
+                Issue.record("\(number) is gone")
+                continue
+            }
+            #expect(shard.clear(place)?.slot.key == "\(number)")
+        }
+        for number in 0..<40 {
+            #expect((shard.find(7, "\(number)", .bytes) == nil) == (number % 3 == 0), "\(number)")
+        }
+        #expect(shard.count == 26)
+    }
+
+    @Test func `any mixture of homes stays findable when others leave`() {
+        var shard = MemoryShard()
+        var held: [Int: UInt32] = [:]
+        for step in 0..<5000 {
+            let number = step &* 7919 % 61
+            // Homes close to each other and around the end of the table.
+            let tag = UInt32(truncatingIfNeeded: number % 5 - 2)
+            if held.removeValue(forKey: number) != nil {
+                let place = shard.find(UInt64(tag), "\(number)", .bytes)
+                let cleared = place.flatMap { shard.clear($0) }
+                #expect(cleared != nil)
+            } else if step % 3 != 0 {
+                held[number] = tag
+                shard.fill(shard.nextSlot, with: slot("\(number)", tag))
+            }
+            for (number, tag) in held where shard.find(UInt64(tag), "\(number)", .bytes) == nil {
+                Issue.record("\(number) is lost at step \(step)")
+                return
+            }
+            #expect(shard.count == held.count)
+        }
+    }
+}

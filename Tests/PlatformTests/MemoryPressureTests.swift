@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestSupport
+import Testing
+
+@testable import Platform
+
+struct MemoryPressureTests {
+    @Test func `stalls are read from the line of some tasks`() {
+        let text = """
+            some avg10=12.34 avg60=5.00 avg300=1.00 total=2901082
+            full avg10=99.00 avg60=0.00 avg300=0.00 total=1499481
+
+            """
+        #expect(MemoryStall(parsing: text)?.recent == 12.34)
+    }
+
+    @Test(arguments: [
+        "", "full avg10=1.00", "some", "some avg10=", "some avg10=x", "some avg10=nan", "some avg10=-1",
+    ])
+    func `what is no pressure file is refused`(text: String) {
+        #expect(MemoryStall(parsing: text) == nil)
+    }
+
+    @Test func `stalls from 10 percent on are some pressure and from 40 on critical`() {
+        let levels = [0, 9.99, 10, 39.9, 40].map { MemoryStall(recent: $0).pressure }
+        #expect(levels == [.none, .none, .some, .some, .critical])
+    }
+
+    @Test func `from 90 percent of the allowance on there is some pressure and from 97 on a critical one`() {
+        let levels = [89, 90, 96, 97, 120].map { MemoryAllowance(used: $0, limit: 100).pressure }
+        #expect(levels == [.none, .some, .some, .critical, .critical])
+    }
+
+    @Test func `numbers of bytes are read, and max is none`() {
+        #expect(MemoryAllowance.bytes(parsing: "4096\n") == 4096)
+        #expect(MemoryAllowance.bytes(parsing: "max\n") == nil)
+        #expect(MemoryAllowance.bytes(parsing: "") == nil)
+        #expect(MemoryAllowance.bytes(parsing: "-1\n") == nil)
+    }
+
+    @Test func `the page cache is the sum of both lists of files`() {
+        let text = "anon 5\nfile 900\nactive_file 30\ninactive_file 12\nslab 7\n"
+        #expect(MemoryAllowance.pageCache(parsing: text) == 42)
+    }
+
+    @Test func `the group of version 2 is found among those of version 1`() {
+        #expect(MemoryGauge.groupPath(parsing: "4:memory:/a\n0::/user.slice/b\n") == "/user.slice/b")
+        #expect(MemoryGauge.groupPath(parsing: "0::/\n") == "")
+        #expect(MemoryGauge.groupPath(parsing: "0::/../c\n") == nil)
+        #expect(MemoryGauge.groupPath(parsing: "4:memory:/a\n") == nil)
+    }
+
+    @Test func `the gauge follows the files and does not count page cache`() throws {
+        let directory = try TemporaryDirectory()
+        func write(_ name: String, _ text: String) throws {
+            // In place, as the kernel's: the gauge keeps them open.
+            let file = try FileDescriptor(
+                opening: directory.path + "/" + name,
+                [.writeOnly, .create, .truncate]
+            )
+            try file.writeAll(Array(text.utf8).span)
+        }
+        try write("memory.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n")
+        try write("memory.current", "50\n")
+        try write("memory.high", "max\n")
+        try write("memory.max", "100\n")
+        try write("memory.stat", "anon 50\nactive_file 0\ninactive_file 0\n")
+        let made = MemoryGauge(group: directory.path)
+        let isMade = made != nil
+        #expect(isMade)
+        guard let gauge = made else { return }
+        #expect(gauge.pressure() == .none)
+        try write("memory.current", "99\n")
+        #expect(gauge.pressure() == .critical)
+        try write("memory.stat", "anon 50\nactive_file 9\ninactive_file 40\n")
+        #expect(gauge.pressure() == .none)
+        try write("memory.high", "50\n")
+        #expect(gauge.pressure() == .critical)
+        try write("memory.current", "1\n")
+        #expect(gauge.pressure() == .none)
+        try write("memory.pressure", "some avg10=20.00 avg60=0.00 avg300=0.00 total=0\n")
+        #expect(gauge.pressure() == .some)
+    }
+
+    @Test func `there is no gauge where the kernel tells nothing`() throws {
+        let isMade = MemoryGauge(group: try TemporaryDirectory().path) != nil
+        #expect(!isMade)
+    }
+
+    @Test func `this machine's own pressure can be read`() {
+        guard let gauge = MemoryGauge() else { return }
+        #expect(gauge.pressure() <= .critical)
+    }
+}
