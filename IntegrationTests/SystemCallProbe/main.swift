@@ -11,6 +11,8 @@ guard words.count == 4, let times = Int(words[3]) else {
     fatalError("usage: SystemCallProbe DIRECTORY OPERATION TIMES")
 }
 var configuration = CacheConfiguration()
+// Its thread's calls would be counted too.
+configuration.janitor.isEnabled = false
 if ProcessInfo.processInfo.environment["DISKCACHE_METADATA"] == "sidecar" {
     configuration.metadataForm = .sidecar
 }

@@ -55,6 +55,8 @@ public struct CacheConfiguration: Sendable {
     ///
     /// Default: 225 seconds. A sliding expiration is renewed at least every 1/16 of its length.
     public var accessGranularity: Duration = Store.defaultAccessGranularity
+    /// What this cache does in the background, and what when it is closed.
+    public var janitor = JanitorConfiguration()
     /// The clock by which values expire: the system's.
     ///
     /// Tests bring their own.

@@ -26,7 +26,8 @@ public final class SharedCache: Sendable {
     /// How this process uses it.
     public let configuration: CacheConfiguration
     private let openStore: Store
-    private let isClosed = Atomic<Bool>(false)
+    private let gate = Gate()
+    let presence: Presence
 
     /// Opens the cache at `path`, creating the directory (for its owner only) where there is none.
     ///
@@ -47,13 +48,15 @@ public final class SharedCache: Sendable {
         } catch {
             throw CacheError(error)
         }
-    }
-
-    /// Ends the use of this cache: later calls throw `closed`.
-    ///
-    /// Calls under way end as usual. Its descriptors are closed when the last reference to it goes.
-    public func close() {
-        isClosed.store(true, ordering: .relaxed)
+        let now = configuration.now
+        presence = Presence(
+            configuration.janitor,
+            duties: JanitorDuties(
+                store: { [openStore] in openStore },
+                now: { now.map { Timestamp($0()) } ?? .now },
+                shut: { [gate] in gate.shut() }
+            )
+        )
     }
 
     // MARK: For the extensions
@@ -62,7 +65,7 @@ public final class SharedCache: Sendable {
     func withStore<Value: ~Copyable>(
         _ body: (Store, Timestamp) throws(StoreError) -> Value
     ) throws(CacheError) -> Value {
-        if isClosed.load(ordering: .relaxed) {
+        if gate.isShut {
             throw CacheError(.closed, "use \(path): the cache was closed: open it anew", path: path)
         }
         do throws(StoreError) {
@@ -141,4 +144,14 @@ public final class SharedCache: Sendable {
         }
         record.staleUntil = expires + staleFor
     }
+}
+
+/// Whether a cache was closed.
+private final class Gate: Sendable {
+    private let mark = Atomic<Bool>(false)
+
+    var isShut: Bool { mark.load(ordering: .relaxed) }
+
+    /// False: it was already.
+    func shut() -> Bool { !mark.exchange(true, ordering: .relaxed) }
 }

@@ -108,6 +108,9 @@ struct Arguments {
     /// directories that are to be copied by tools that lose extended attributes.
     func configuration() throws(Failure) -> CacheConfiguration {
         var configuration = CacheConfiguration()
+        // A command does what it is asked to, and no housekeeping on top of it.
+        configuration.janitor.isEnabled = false
+        configuration.janitor.joinsSession = false
         switch try Self.environment("DISKCACHE_METADATA") {
         case nil, "", "automatic": break
         case "sidecar": configuration.metadataForm = .sidecar

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// A value behind a mutex together with a condition, for threads that wait until the value is as they need
+/// it: pthread_cond_wait(3), which ThreadSanitizer knows.
+@safe
+package final class Monitored<Value>: Sendable {
+    private nonisolated(unsafe) let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private nonisolated(unsafe) let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+    /// Read and written only while the mutex is held.
+    private nonisolated(unsafe) var value: Value
+
+    package init(_ value: sending Value) {
+        unsafe self.value = value
+        unsafe mutex.initialize(to: pthread_mutex_t())
+        unsafe condition.initialize(to: pthread_cond_t())
+        var attributes = pthread_condattr_t()
+        unsafe pthread_condattr_init(&attributes)
+        unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        unsafe pthread_mutex_init(mutex, nil)
+        unsafe pthread_cond_init(condition, &attributes)
+        unsafe pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        unsafe pthread_cond_destroy(condition)
+        unsafe pthread_mutex_destroy(mutex)
+        unsafe condition.deallocate()
+        unsafe mutex.deallocate()
+    }
+
+    /// Runs `body` with the value, alone; wakes nobody.
+    package func withLock<Result>(_ body: (inout Value) -> Result) -> Result {
+        unsafe pthread_mutex_lock(mutex)
+        defer { unsafe pthread_mutex_unlock(mutex) }
+        return unsafe body(&value)
+    }
+
+    /// Lets all who wait look at the value again.
+    ///
+    /// C: `pthread_cond_broadcast`.
+    package func wakeAll() {
+        unsafe pthread_cond_broadcast(condition)
+    }
+
+    /// Runs `body` until it gives something, waiting for a wake-up in between; nil once `deadline` has
+    /// passed (nil: there is none).
+    package func wait<Result>(
+        until deadline: ContinuousClock.Instant? = nil,
+        for body: (inout Value) -> Result?
+    ) -> Result? {
+        unsafe pthread_mutex_lock(mutex)
+        defer { unsafe pthread_mutex_unlock(mutex) }
+        while true {
+            if let result = unsafe body(&value) { return result }
+            guard let deadline else {
+                unsafe pthread_cond_wait(condition, mutex)
+                continue
+            }
+            let rest = (deadline - .now).saturatingNanoseconds
+            guard rest > 0 else { return nil }
+            var time = timespec()
+            unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+            var limit = (Timestamp(time) + .nanoseconds(rest)).fileTime
+            unsafe pthread_cond_timedwait(condition, mutex, &limit)
+        }
+    }
+}
