@@ -41,7 +41,9 @@ package final class StoreSession: Sendable {
         }
     }
 
-    /// Leaves; true for the last one out, who then has to clean up. False at the second call.
+    /// Leaves; true for the last one out, who then has to clean up.
+    ///
+    /// False at the second call.
     ///
     /// First the own share goes, then everything is asked for. So of any number that leave at the same
     /// time at least one is told that it is the last: the one whose share went last asks when no share of

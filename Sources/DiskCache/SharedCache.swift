@@ -31,9 +31,8 @@ public final class SharedCache: Sendable {
 
     /// Opens the cache at `path`, creating the directory (for its owner only) where there is none.
     ///
-    /// About thirty system calls, half of them for the janitor's thread, and the contents are not looked at; a
-    /// new directory also gets its lock
-    /// files, 131 of them.
+    /// Fifteen system calls, about ten more for the janitor's thread, and the contents are not looked at; a
+    /// new directory also gets its lock files, 131 of them.
     ///
     /// - Throws: ``CacheError`` with the code `notACache` for a directory that holds other files,
     ///   `newerFormat`, `notADirectory`, `permissionDenied`, `readOnly`, `noSpace` or `inputOutput`.
