@@ -48,6 +48,12 @@ let package = Package(
             path: "IntegrationTests/SystemCallProbe",
             swiftSettings: testSettings
         ),
+        .executableTarget(
+            name: "ShutdownProbe",
+            dependencies: ["DiskCache"],
+            path: "IntegrationTests/ShutdownProbe",
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "PlatformTests",
             dependencies: ["Platform", "TestSupport"],
@@ -70,9 +76,12 @@ let package = Package(
         ),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["DiskCache", "Platform", "TestSupport", "diskcache", "SystemCallProbe"],
+            dependencies: [
+                "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
+                "ShutdownProbe",
+            ],
             path: "IntegrationTests",
-            exclude: ["SystemCallProbe"],
+            exclude: ["SystemCallProbe", "ShutdownProbe"],
             swiftSettings: testSettings
         ),
     ],

@@ -12,6 +12,8 @@ guard words.count == 4, let times = Int(words[3]) else {
 }
 var configuration = CacheConfiguration()
 configuration.memory = .none
+// Its thread's calls would be counted too.
+configuration.janitor.isEnabled = false
 if ProcessInfo.processInfo.environment["DISKCACHE_METADATA"] == "sidecar" {
     configuration.metadataForm = .sidecar
 }

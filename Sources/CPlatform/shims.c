@@ -8,6 +8,8 @@
 #include <getopt.h>
 #include <linux/fs.h>
 #include <linux/openat2.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -143,3 +145,33 @@ int cplatform_pipe(int descriptors[2]) { return pipe2(descriptors, O_CLOEXEC); }
 
 int cplatform_exited_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
 int cplatform_terminating_signal(int status) { return WIFSIGNALED(status) ? WTERMSIG(status) : 0; }
+
+void cplatform_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
+
+static atomic_int signal_pipe = -1;
+static atomic_int signal_owner;
+static atomic_flag signal_arrived = ATOMIC_FLAG_INIT;
+
+// Only what signal-safety(7) allows: getpid, signal, raise, write, and lock-free atomics.
+static void write_signal(int signal_number) {
+    int saved = errno;
+    if (getpid() != atomic_load(&signal_owner) || atomic_flag_test_and_set(&signal_arrived)) {
+        // Blocked until this returns; then it ends the process.
+        signal(signal_number, SIG_DFL);
+        raise(signal_number);
+    } else {
+        unsigned char byte = (unsigned char)signal_number;
+        // The pipe is empty, so there is room.
+        ssize_t written = write(atomic_load(&signal_pipe), &byte, 1);
+        (void)written;
+    }
+    errno = saved;
+}
+
+int cplatform_signal_to_pipe(int signal_number, int descriptor) {
+    atomic_store(&signal_pipe, descriptor);
+    atomic_store(&signal_owner, (int)getpid());
+    struct sigaction action = {.sa_handler = write_signal, .sa_flags = SA_RESTART};
+    sigemptyset(&action.sa_mask);
+    return sigaction(signal_number, &action, NULL);
+}

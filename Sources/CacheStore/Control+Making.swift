@@ -55,7 +55,7 @@ extension Control {
 
     private func complete(_ stripes: Stripes) throws(StoreError) {
         guard let file, file.isWritable, file.state == .forming else { return }
-        guard try stripes.barrier(patience: Self.stripePatience).isEmpty else { return }
+        guard try stripes.barrier(patience: { Self.stripePatience })?.isEmpty ?? false else { return }
         file.setState(.ready)
     }
 

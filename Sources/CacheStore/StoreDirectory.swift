@@ -54,12 +54,12 @@ package final class StoreDirectory: Sendable {
     }
 
     /// Whether the path still leads to this directory, and not to nothing or another one.
+    ///
+    /// Two system calls.
     package func isCurrent() throws(StoreError) -> Bool {
         try describing("look at the cache directory", path) { () throws(Errno) in
             let identity = try root.descriptor.status().identity
-            let present = try ifExists { () throws(Errno) in
-                try Directory(opening: path).descriptor.status().identity
-            }
+            let present = try ifExists { () throws(Errno) in try FileStatus.of(path).identity }
             return present == identity
         }
     }

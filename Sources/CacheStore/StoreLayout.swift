@@ -9,7 +9,7 @@ package import Platform
 /// control            (mapped by every process: ControlLayout)
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
-/// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/format
+/// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/sessions  locks/format
 /// locks/flight-ab12… (64 hexadecimal digits: SHA-256 of the key; while its value is computed)
 /// tmp/               (only where something can't be published from an unnamed file)
 /// ```
@@ -24,6 +24,9 @@ package enum StoreLayout {
     package static let control: RelativePath = "control"
     static let formatLock: RelativePath = "format"
     package static let janitorLock: RelativePath = "janitor"
+    package static let sessionsLock: RelativePath = "sessions"
+    /// What the names of the locks of computations begin with; the key's digest follows.
+    static let flightPrefix = "flight-"
 
     /// The version of this layout.
     ///
@@ -36,9 +39,14 @@ package enum StoreLayout {
     /// inodes of 256 bytes.
     static let recordAttribute: StaticString = "user.dc"
 
+    /// The files in the root.
+    static let rootFiles: [RelativePath] = [
+        cacheDirectoryTag, readme, format, "config.json", "control",
+    ]
+
     /// The names of all lock files that stay.
     static var lockNames: [RelativePath] {
-        [janitorLock]
+        [janitorLock, sessionsLock]
             + Stripes.Kind.allCases.flatMap { kind in
                 (0..<stripeCount).map { lockName(kind, $0) }
             }

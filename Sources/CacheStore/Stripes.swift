@@ -50,10 +50,12 @@ package final class Stripes: Sendable {
     /// Takes each stripe exclusively once and lets it go: whoever held one when this began has let it go when
     /// this returns.
     ///
-    /// The stripes that were not to be had within `patience` are returned.
-    func barrier(patience: Duration) throws(StoreError) -> Set<Int> {
+    /// The stripes that were not to be had within `patience`, asked for each, are returned; nil where it
+    /// called the whole off.
+    func barrier(patience: () -> Duration?) throws(StoreError) -> Set<Int>? {
         var skipped: Set<Int> = []
         for stripe in 0..<StoreLayout.stripeCount {
+            guard let patience = patience() else { return nil }
             var bytes = InlineArray<32, UInt8>(repeating: 0)
             bytes[0] = UInt8(stripe << 2)
             do throws(StoreError) {

@@ -13,13 +13,14 @@ package struct Sweep {
     /// must not wait for him.
     static let stripePatience: Duration = .seconds(1)
 
-    private let store: Store
-    private let request: SweepRequest
+    let store: Store
+    let request: SweepRequest
     /// The time when the sweep was asked for, by the caller's clock, and by one that runs steadily.
     private let begin: (time: Timestamp, instant: ContinuousClock.Instant)
     private let progress: (SweepProgress) -> Void
     private let scan: StoreScan
-    private var report = SweepReport()
+    var report = SweepReport()
+    private var pacer: SweepPacer
     private var entries: [ScannedEntry] = []
     private var objects: [ScannedObject] = []
     /// Entries that name an object, as far as they are not deleted.
@@ -45,25 +46,87 @@ package struct Sweep {
         now: Timestamp,
         progress: @escaping (SweepProgress) -> Void = { _ in }
     ) throws(StoreError) -> SweepReport {
-        let begin = (now, ContinuousClock.now)
-        let path = "\(store.directory.path)/\(StoreLayout.locks)/\(StoreLayout.janitorLock)"
-        let lock = try describing("lock", path) { () throws(Errno) in
-            try LockFile.acquire(
-                StoreLayout.janitorLock,
-                in: store.directory.locks,
-                patience: request.patience
-            )
+        let lock = try janitorLock(of: store, patience: request.patience)
+        guard let lock else {
+            let path = "\(store.directory.path)/\(StoreLayout.locks)/\(StoreLayout.janitorLock)"
+            throw StoreError(.busy, "sweep", path: path, errno: .timedOut)
         }
-        guard let lock else { throw StoreError(.busy, "sweep", path: path, errno: .timedOut) }
+        return try run(request, on: store, now: now, under: lock, progress: progress)
+    }
+
+    /// Sweeps where no other process does, and only if `isDue` says so of the last sweep, asked when no other
+    /// can begin; nil: it was not to be.
+    ///
+    /// Five system calls where another process sweeps.
+    package static func runIfDue(
+        _ request: SweepRequest,
+        on store: Store,
+        now: Timestamp,
+        isDue: (SweepRecord?) -> Bool
+    ) throws(StoreError) -> SweepReport? {
+        guard let lock = try janitorLock(of: store, patience: .zero) else { return nil }
+        guard isDue(SweepRecord.read(from: lock.descriptor)) else { return nil }
+        return try run(request, on: store, now: now, under: lock, progress: { _ in })
+    }
+
+    private static func janitorLock(
+        of store: Store,
+        patience: Duration
+    ) throws(StoreError) -> LockFile? {
+        let path = "\(store.directory.path)/\(StoreLayout.locks)/\(StoreLayout.janitorLock)"
+        return try describing("lock", path) { () throws(Errno) in
+            try LockFile.acquire(StoreLayout.janitorLock, in: store.directory.locks, patience: patience)
+        }
+    }
+
+    private static func run(
+        _ request: SweepRequest,
+        on store: Store,
+        now: Timestamp,
+        under lock: borrowing LockFile,
+        progress: @escaping (SweepProgress) -> Void
+    ) throws(StoreError) -> SweepReport {
         var sweep = Sweep(
             store: store,
             request: request,
-            begin: begin,
+            begin: (now, ContinuousClock.now),
             progress: progress,
-            scan: StoreScan(of: store)
+            scan: StoreScan(of: store),
+            pacer: SweepPacer(request.pace)
         )
-        try sweep.run(under: lock)
-        return sweep.report
+        var record = SweepRecord(beginning: request, after: SweepRecord.read(from: lock.descriptor))
+        if !request.isDryRun { record.write(to: lock.descriptor) }
+        do throws(StoreError) {
+            try sweep.run(under: lock)
+        } catch {
+            sweep.report.isComplete = false
+            record.end(sweep.finishedReport)
+            if !request.isDryRun { record.write(to: lock.descriptor) }
+            throw error
+        }
+        record.end(sweep.finishedReport)
+        if !request.isDryRun { record.write(to: lock.descriptor) }
+        return sweep.finishedReport
+    }
+
+    private var finishedReport: SweepReport {
+        var report = report
+        report.busy = pacer.busy
+        return report
+    }
+
+    /// Whether to go on: takes a rest where one is due, and ends the sweep where its time is over.
+    ///
+    /// Called between single things, while no stripe is held.
+    mutating func mayGoOn() -> Bool {
+        if pacer.mayGoOn() { return true }
+        report.isComplete = false
+        return false
+    }
+
+    /// How long to wait for a stripe now; nil once the sweep's time is over.
+    private mutating func stripePatience() -> Duration? {
+        mayGoOn() ? min(Self.stripePatience, pacer.rest) : nil
     }
 
     /// The present by the caller's clock: a sweep may wait and scan for minutes, and what is used meanwhile
@@ -75,26 +138,33 @@ package struct Sweep {
     ///
     /// See ``Store``.
     private mutating func run(under lock: borrowing LockFile) throws(StoreError) {
-        try deleteStaleTemporaries()
+        guard try deleteLeftovers() else { return }
         progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
         let clock = ClockWitness()
         let stamp = try fileSystemTime(by: lock)
-        skippedObjects = try store.objectStripes.barrier(patience: Self.stripePatience)
+        let objectStripes = store.objectStripes
+        let skipped = try objectStripes.barrier { stripePatience() }
+        guard let skipped else { return }
+        skippedObjects = skipped
         defer {
             report.skippedStripes =
                 skippedObjects.sorted().map { "\(StoreLayout.lockName(.object, $0))" }
                 + skippedEntries.sorted().map { "\(StoreLayout.lockName(.entry, $0))" }
         }
-        try scanEntries()
-        try scanObjects()
-        var limits = SweepLimits()
-        if !request.expiredOnly { limits = request.limits }
-        let plan = SweepPlan(entries: entries, objects: objects, limits: limits, now: now)
+        guard try scanEntries(), try scanObjects() else { return }
         // A clock that was put back meanwhile has dated later touches before the stamp.
-        let isClockSteady = clock.isSteady
-        try deleteEntries(plan.removals.filter { !request.expiredOnly || $0.reason == .expired })
-        guard isClockSteady else { return }
-        try deleteObjects(changedBefore: stamp)
+        let safeStamp = clock.isSteady ? stamp : nil
+        if request.expiredOnly {
+            try deleteObjects(changedBefore: safeStamp)
+            return
+        }
+        let plan = SweepPlan(entries: entries, objects: objects, limits: request.limits, now: now)
+        // Those that have expired were seen to by the scan.
+        let worthless: Set<SweepReason> = [.dangling, .corrupt]
+        try deleteEntries(plan.removals.filter { worthless.contains($0.reason) })
+        try deleteObjects(changedBefore: safeStamp)
+        try deleteEntries(plan.removals.filter { !worthless.contains($0.reason) && $0.reason != .expired })
+        try deleteObjects(changedBefore: safeStamp)
     }
 
     /// The present as the file system dates changes, taken from a file of ours: kernel times lag the
@@ -119,66 +189,43 @@ package struct Sweep {
     /// A tick of the kernel is 1 to 10 ms (CONFIG_HZ), but FAT's file times are two seconds apart.
     private static let longestTick: Duration = .seconds(3)
 
-    // MARK: Leftovers
-
-    /// A temporary file is locked as long as its process lives.
-    private mutating func deleteStaleTemporaries() throws(StoreError) {
-        let place = "\(store.directory.path)/\(StoreLayout.temporaries)"
-        let store = store
-        let isDryRun = request.isDryRun
-        let tallies = try describing("clean", place) { () throws(Errno) -> (SweepTally, [UnrecognisedFile]) in
-            let temporaries = try TemporaryArea(of: store.directory)
-            var tally = SweepTally()
-            var unrecognised: [UnrecognisedFile] = []
-            for name in try temporaries.directory.names() {
-                guard let path = TemporaryFile.path(ofOwn: name) else {
-                    unrecognised.append(UnrecognisedFile(path: "\(StoreLayout.temporaries)/\(name)"))
-                    continue
-                }
-                do throws(Errno) {
-                    let size = try ifExists { () throws(Errno) in
-                        try temporaries.directory.deleteUnlocked(path, isDryRun: isDryRun)
-                    }
-                    if let size, let size { tally.add(size) }
-                } catch {
-                    // A link, a socket, or a file that this user may not read: none that we have made.
-                    guard error.tellsOfNoFile || error == .accessDenied else { throw error }
-                    unrecognised.append(UnrecognisedFile(path: "\(StoreLayout.temporaries)/\(name)"))
-                }
-            }
-            return (tally, unrecognised)
-        }
-        if tallies.0.count > 0 { report.removed[.staleTemporary] = tallies.0 }
-        report.unrecognised += tallies.1
-    }
-
     // MARK: Mark
 
-    private mutating func scanEntries() throws(StoreError) {
+    /// Reads all entries, and deletes those that have expired as it finds them: of a sweep whose time runs
+    /// out, that much is done.
+    ///
+    /// False: time ran out.
+    private mutating func scanEntries() throws(StoreError) -> Bool {
         for shard in 0..<256 {
             progress(SweepProgress(phase: .scanning, done: shard, total: 512))
             let listing = try scan.digests(.entries, shard: shard)
             report.unrecognised += listing.unrecognised
             for key in listing.digests {
+                guard mayGoOn() else { return false }
                 guard let entry = try scan.scannedEntry(key, now: now) else { continue }
                 entries.append(entry)
                 report.entries.add(entry.allocatedSize)
                 if let content = entry.content { references[content, default: 0] += 1 }
+                if entry.isExpired { try remove(entry, .expired) }
             }
         }
+        return true
     }
 
-    private mutating func scanObjects() throws(StoreError) {
+    /// False: time ran out.
+    private mutating func scanObjects() throws(StoreError) -> Bool {
         for shard in 0..<256 {
             progress(SweepProgress(phase: .scanning, done: 256 + shard, total: 512))
             let listing = try scan.digests(.objects, shard: shard)
             report.unrecognised += listing.unrecognised
             for digest in listing.digests {
+                guard mayGoOn() else { return false }
                 guard let object = try scan.object(digest) else { continue }
                 objects.append(object)
                 report.objects.add(object.allocatedSize)
             }
         }
+        return true
     }
 
     // MARK: Delete
@@ -188,18 +235,23 @@ package struct Sweep {
             if done % 256 == 0 {
                 progress(SweepProgress(phase: .deleting, done: done, total: removals.count))
             }
-            let entry = entries[removal.index]
-            if skippedEntries.contains(entry.key.stripe) { continue }
-            guard try delete(entry, removal.reason) else {
-                if !skippedEntries.contains(entry.key.stripe) { report.spared += 1 }
-                continue
-            }
-            report.removed[removal.reason, default: SweepTally()].add(entry.allocatedSize)
-            report.entries.subtract(entry.allocatedSize)
-            guard let content = entry.content, let count = references[content] else { continue }
-            references[content] = count - 1
-            if count == 1 { freed[content] = removal.reason }
+            guard mayGoOn() else { return }
+            try remove(entries[removal.index], removal.reason)
         }
+    }
+
+    /// Deletes an entry that was counted as one that stays, and counts it as gone.
+    private mutating func remove(_ entry: ScannedEntry, _ reason: SweepReason) throws(StoreError) {
+        if skippedEntries.contains(entry.key.stripe) { return }
+        guard try delete(entry, reason) else {
+            if !skippedEntries.contains(entry.key.stripe) { report.spared += 1 }
+            return
+        }
+        report.removed[reason, default: SweepTally()].add(entry.allocatedSize)
+        report.entries.subtract(entry.allocatedSize)
+        guard let content = entry.content, let count = references[content] else { return }
+        references[content] = count - 1
+        if count == 1 { freed[content] = reason }
     }
 
     /// Decides again under the lock that keeps writers away; false: the entry stays as it is.
@@ -208,7 +260,7 @@ package struct Sweep {
             return try store.entryStripes.withLock(
                 .exclusive,
                 of: entry.key,
-                patience: Self.stripePatience
+                patience: min(Self.stripePatience, pacer.rest)
             ) { () throws(StoreError) in
                 guard let present = try scan.scannedEntry(entry.key, now: now),
                     present.witness == entry.witness
@@ -225,17 +277,15 @@ package struct Sweep {
         }
     }
 
-    private mutating func deleteObjects(
-        changedBefore stamp: Timestamp
-    ) throws(StoreError) {
-        let unreferenced = objects.filter { object in
-            references[object.digest, default: 0] == 0
-                && (!request.expiredOnly || freed[object.digest] != nil)
-        }
+    /// Deletes the objects that no entry names by now; nothing where there is no stamp to be trusted.
+    private mutating func deleteObjects(changedBefore stamp: Timestamp?) throws(StoreError) {
+        guard let stamp else { return }
+        let unreferenced = takeUnreferencedObjects()
         for (done, object) in unreferenced.enumerated() {
             if done % 256 == 0 {
                 progress(SweepProgress(phase: .deleting, done: done, total: unreferenced.count))
             }
+            guard mayGoOn() else { return }
             if skippedObjects.contains(object.digest.stripe) { continue }
             guard try delete(object, changedBefore: stamp) else {
                 if !skippedObjects.contains(object.digest.stripe) { report.spared += 1 }
@@ -250,6 +300,16 @@ package struct Sweep {
         }
     }
 
+    private mutating func takeUnreferencedObjects() -> [ScannedObject] {
+        let isUnreferenced = { [references, freed, request] (object: ScannedObject) in
+            references[object.digest, default: 0] == 0
+                && (!request.expiredOnly || freed[object.digest] != nil)
+        }
+        let unreferenced = objects.filter(isUnreferenced)
+        objects.removeAll(where: isUnreferenced)
+        return unreferenced
+    }
+
     /// Looks again under the lock that keeps writers away: who wanted the object since the stamp has
     /// touched it, and his entry may not have been seen.
     private mutating func delete(
@@ -260,7 +320,7 @@ package struct Sweep {
             return try store.objectStripes.withLock(
                 .exclusive,
                 of: object.digest,
-                patience: Self.stripePatience
+                patience: min(Self.stripePatience, pacer.rest)
             ) { () throws(StoreError) in
                 guard let present = try scan.object(object.digest), present.changed == object.changed,
                     present.changed < stamp
@@ -279,19 +339,5 @@ extension SweepTally {
     fileprivate mutating func subtract(_ size: Int64) {
         count -= 1
         bytes -= size
-    }
-}
-
-extension Directory {
-    /// Deletes a file that nobody holds locked; its bytes on disk, or nil where somebody does.
-    fileprivate func deleteUnlocked(_ path: RelativePath, isDryRun: Bool) throws(Errno) -> Int64? {
-        let file = try open(path, [.readOnly, .nonBlocking])
-        guard try file.tryLock(.exclusive) else { return nil }
-        let status = try file.status()
-        guard status.kind == .regular, try self.status(of: path).identity == status.identity else {
-            return nil
-        }
-        if !isDryRun { try unlink(path) }
-        return status.allocatedSize
     }
 }

@@ -6,7 +6,7 @@ package import Platform
 ///
 /// Every deletion has exactly one reason.
 package enum SweepReason: String, CaseIterable, Sendable, Codable {
-    /// A file in `tmp` whose process is gone.
+    /// A file in `tmp`, or the lock of a computation, whose process is gone.
     case staleTemporary
     /// An entry past its expiration, and past the time it might still be given out stale.
     case expired

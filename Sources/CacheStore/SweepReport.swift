@@ -3,12 +3,15 @@
 /// What one sweep is to do.
 package struct SweepRequest: Sendable {
     package var limits = SweepLimits()
-    /// Only entries past their expiration, with the objects that this sets free, and leftovers in `tmp`.
+    /// Only entries past their expiration, with the objects that this sets free, and leftovers of killed
+    /// processes.
     package var expiredOnly = false
     /// Decide everything and delete nothing.
     package var isDryRun = false
     /// How long to wait while another process sweeps; zero: not at all.
     package var patience: Duration = .seconds(60)
+    /// How fast to work, and how long at most.
+    package var pace = SweepPace()
 
     package init() {}
 }
@@ -40,6 +43,11 @@ package struct SweepReport: Sendable {
     /// Stripes whose lock was not to be had, because a holder is stopped: what they guard was left alone.
     package var skippedStripes: [String] = []
     package var unrecognised: [UnrecognisedFile] = []
+    /// False where time ran out: what was not reached is left to the next sweep, and what is left is not
+    /// known as a whole.
+    package var isComplete = true
+    /// The time that it worked, without its rests.
+    package var busy: Duration = .zero
 
     package init() {}
 }

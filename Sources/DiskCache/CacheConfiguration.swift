@@ -70,6 +70,8 @@ public struct CacheConfiguration: Sendable {
     ///
     /// Default: nil. See also ``SharedCache/events``.
     public var onEvent: (@Sendable (CacheEvent) -> Void)?
+    /// What this cache does in the background, and what when it is closed.
+    public var janitor = JanitorConfiguration()
     /// The clock by which values expire: the system's.
     ///
     /// Tests bring their own.

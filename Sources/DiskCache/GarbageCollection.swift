@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CacheStore
+import Platform
 
 /// What a collection is to do.
 ///
@@ -22,6 +23,10 @@ public struct GarbageCollection: Sendable {
     public var isDryRun = false
     /// How long to wait while another process collects; zero: not at all.
     public var patience: Duration = .seconds(60)
+    /// How long to take at most, with the waiting; nil: to the end.
+    ///
+    /// Expired entries are removed first.
+    public var timeLimit: Duration?
 
     /// No limits.
     public init() {}
@@ -43,6 +48,9 @@ public struct GarbageCollection: Sendable {
         request.expiredOnly = expiredOnly
         request.isDryRun = isDryRun
         request.patience = patience
+        if let timeLimit {
+            request.pace.deadline = .now + .nanoseconds(max(0, timeLimit.saturatingNanoseconds))
+        }
         return request
     }
 }
@@ -51,7 +59,7 @@ public struct GarbageCollection: Sendable {
 ///
 /// Every removal has exactly one reason.
 public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRepresentable {
-    /// A file in `tmp` whose process is gone.
+    /// A file in `tmp`, or the lock of a computation, whose process is gone.
     case staleTemporary
     /// An entry past its expiration, and past the time it might still be given out stale.
     case expired
@@ -118,6 +126,9 @@ public struct GCReport: Sendable, Equatable, Codable {
     public let unrecognised: [String]
     /// Whether this was a rehearsal.
     public let isDryRun: Bool
+    /// False where the time ran out: the rest is left to the next collection, and what is left was not all
+    /// counted.
+    public let isComplete: Bool
 
     init(_ report: SweepReport, isDryRun: Bool) {
         removed = Dictionary(
@@ -129,6 +140,7 @@ public struct GCReport: Sendable, Equatable, Codable {
         skippedStripes = report.skippedStripes
         unrecognised = report.unrecognised.map(\.path)
         self.isDryRun = isDryRun
+        isComplete = report.isComplete
     }
 
     /// Bytes on disk that all removals set free.

@@ -130,7 +130,7 @@ package struct ChildProcess: ~Copyable, Sendable {
 }
 
 /// A pipe, both ends close-on-exec from the start: a child that another thread starts must not get them.
-private struct Pipe: ~Copyable {
+struct Pipe: ~Copyable {
     let reading: FileDescriptor
     let writing: FileDescriptor
 

@@ -27,6 +27,7 @@ package struct FileStatus: Sendable, Equatable {
     package let group: UInt32
     package let accessed: Timestamp
     package let changed: Timestamp
+    package let modified: Timestamp
 
     init(_ status: stat) {
         switch status.st_mode & S_IFMT {
@@ -44,6 +45,18 @@ package struct FileStatus: Sendable, Equatable {
         group = status.st_gid
         accessed = Timestamp(status.st_atim)
         changed = Timestamp(status.st_ctim)
+        modified = Timestamp(status.st_mtim)
+    }
+}
+
+extension FileStatus {
+    /// What a path of the user's leads to, following symbolic links.
+    ///
+    /// C: `stat`.
+    package static func of(_ path: String) throws(Errno) -> FileStatus {
+        var status = stat()
+        try nothingOrErrno { unsafe stat(path, &status) }
+        return FileStatus(status)
     }
 }
 

@@ -42,13 +42,17 @@ package struct Signal: Sendable, Equatable {
         if !isIgnored { _ = Glibc.signal(rawValue, SIG_DFL) }
     }
 
+    package var isIgnored: Bool { disposition == 1 }
+
+    /// The bits of its handler: SIG_DFL is 0 and SIG_IGN is 1, which are no functions, so that only their bits
+    /// can be compared.
+    ///
     /// C: `sigaction`.
-    fileprivate var isIgnored: Bool {
+    var disposition: Int {
         var action = sigaction()
         let failed = unsafe sigaction(rawValue, nil, &action) == -1
         precondition(!failed, "there is such a signal")
-        // SIG_IGN is 1 and no function: only its bits can be compared.
-        return unsafe unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self) == 1
+        return unsafe unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
     }
 }
 

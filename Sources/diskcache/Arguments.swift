@@ -110,6 +110,9 @@ struct Arguments {
         var configuration = CacheConfiguration()
         // A command looks at each value once.
         configuration.memory = .none
+        // A command does what it is asked to, and no housekeeping on top of it.
+        configuration.janitor.isEnabled = false
+        configuration.janitor.joinsSession = false
         switch try Self.environment("DISKCACHE_METADATA") {
         case nil, "", "automatic": break
         case "sidecar": configuration.metadataForm = .sidecar

@@ -87,4 +87,12 @@ int cplatform_exited_status(int status);
 /// The signal that ended the process that waitpid(2) reported, or 0.
 int cplatform_terminating_signal(int status);
 
+/// pthread_setname_np(3) for the calling thread: at most 15 bytes.
+void cplatform_name_thread(const char *name);
+
+/// Makes the handler of `signal` write its number, one byte, to `descriptor`, and start system calls that it
+/// interrupts anew (SA_RESTART); sigaction(2). A second signal of those handled so, and any in a child that has
+/// not called exec, does what the signal does without a handler.
+int cplatform_signal_to_pipe(int signal, int descriptor);
+
 #endif

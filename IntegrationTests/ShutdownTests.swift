@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+/// Real processes that are told to end, or killed; every bound is far above what was measured.
+@Suite(.serialized)
+struct ShutdownTests {
+    private let place: TemporaryDirectory
+    private let path: String
+    private let program: String
+
+    init() throws {
+        place = try TemporaryDirectory()
+        path = place.path + "/cache"
+        program = BuiltCommand.path.replacingOccurrences(of: "/diskcache", with: "/ShutdownProbe")
+    }
+
+    /// A process that has the cache open.
+    private func worker(interval: Double = 3600, deadline: Double = 5, _ prefix: String...) throws -> Worker {
+        try Worker(prefix + [program, path, "\(interval)", "\(deadline)"])
+    }
+
+    private final class Worker {
+        private var child: ChildProcess
+        var identifier: Int32 { child.identifier }
+
+        init(_ words: [String]) throws {
+            child = try ChildProcess(starting: words[0], Array(words.dropFirst()))
+            let ready = try child.output.readAvailable()
+            try #require(String(decoding: ready, as: UTF8.self) == "ready\n")
+        }
+
+        func send(_ signal: Signal) { child.send(signal) }
+
+        /// Sends a signal; how the process ended, and how long that took.
+        func end(by signal: Signal) throws -> (ChildProcess.End, Duration) {
+            let start = ContinuousClock.now
+            child.send(signal)
+            let end = try child.wait()
+            return (end, ContinuousClock.now - start)
+        }
+    }
+
+    /// Entries that have expired, written by who takes no part in sessions and sweeps.
+    private func storeExpired(_ count: Int) throws {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        configuration.janitor.joinsSession = false
+        let cache = try SharedCache(at: path, configuration: configuration)
+        for index in 0..<count {
+            try cache.put(Data("value \(index)".utf8), forKey: "key \(index)", expires: .expired)
+        }
+    }
+
+    private var entries: Int { place.files(below: "cache/entries").count }
+
+    private func waitUntil(seconds: Double = 20, _ condition: () throws -> Bool) throws {
+        let end = Date(timeIntervalSinceNow: seconds)
+        while try !condition() {
+            try #require(Date.now < end, "not within \(seconds) s")
+            usleep(2000)
+        }
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `the last of four workers removes what has expired, the others leave at once`() throws {
+        try storeExpired(2000)
+        let workers = try (0..<4).map { _ in try worker() }
+        for worker in workers.dropLast() {
+            let (end, time) = try worker.end(by: .terminate)
+            print("not the last: \(time)")
+            #expect(end == .killed(.terminate), "the parent sees what ended it")
+            #expect(time < .seconds(2))
+        }
+        #expect(entries == 2000)
+        let (end, time) = try workers[3].end(by: .terminate)
+        print("the last, 2000 expired entries: \(time)")
+        #expect(end == .killed(.terminate) && time < .seconds(5))
+        #expect(entries == 0 && place.files(below: "cache/objects").isEmpty)
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `the last one keeps to its deadline, and the next one goes on`() throws {
+        try storeExpired(3000)
+        let (end, time) = try worker(deadline: 0.05).end(by: .interrupt)
+        print("the last, with 50 ms for 3000 entries: \(time), left \(entries)")
+        #expect(end == .killed(.interrupt) && time < .seconds(2))
+        let left = entries
+        #expect((1..<3000).contains(left))
+        let store = try Store(at: path)
+        #expect(store.lastSweep()?.isUnfinished == true)
+        // Not after an interval of an hour, but with the next round of the first that comes.
+        let next = try worker()
+        try waitUntil { entries == 0 }
+        _ = try next.end(by: .terminate)
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `a second signal ends at once one that is closing`() throws {
+        try storeExpired(6000)
+        let worker = try worker(deadline: 60)
+        worker.send(.terminate)
+        let store = try Store(at: path)
+        try waitUntil { store.lastSweep().map { $0.ended == nil } ?? false }
+        let (end, time) = try worker.end(by: .interrupt)
+        #expect(end == .killed(.interrupt) && time < .seconds(1))
+        #expect(entries > 0)
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `a signal that the process was started to ignore stays ignored`() throws {
+        let worker = try worker(
+            interval: 3600,
+            deadline: 5,
+            "/bin/sh",
+            "-c",
+            "trap '' INT; exec \"$@\"",
+            "sh"
+        )
+        worker.send(.interrupt)
+        usleep(300_000)
+        let (end, _) = try worker.end(by: .terminate)
+        #expect(end == .killed(.terminate))
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `a worker that is killed is counted no longer`() throws {
+        try storeExpired(10)
+        let (killed, other) = (try worker(), try worker())
+        _ = try killed.end(by: .kill)
+        _ = try other.end(by: .terminate)
+        #expect(entries == 0)
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `another takes over at once when the one that sweeps is killed`() throws {
+        let workers = try (0..<3).map { _ in try worker(interval: 1) }
+        try storeExpired(4000)
+        let store = try Store(at: path)
+        // Caught in the middle: a sweep of so many takes seconds, with its rests.
+        try waitUntil {
+            guard let last = store.lastSweep(), last.ended == nil else { return false }
+            return entries < 4000
+        }
+        let swept = try #require(store.lastSweep())
+        let elected = try #require(workers.first { $0.identifier == swept.process })
+        elected.send(.stop)
+        usleep(1_500_000)
+        #expect(store.lastSweep() == swept, "who is stopped still holds the lock")
+        #expect(entries > 0)
+        let start = ContinuousClock.now
+        _ = try elected.end(by: .kill)
+        try waitUntil { store.lastSweep()?.process != swept.process }
+        print("taken over after \(ContinuousClock.now - start)")
+        for worker in workers where worker.identifier != swept.process {
+            _ = try worker.end(by: .terminate)
+        }
+    }
+}

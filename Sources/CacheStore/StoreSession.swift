@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import Synchronization
+
+/// The presence of one open cache in its directory, until it ends or its process dies.
+///
+/// A lock on `locks/sessions`, held shared on a descriptor of its own: two sessions of one process count as
+/// two.
+package final class StoreSession: Sendable {
+    private let file: FileDescriptor
+    private let hasEnded = Atomic<Bool>(false)
+
+    /// How long to wait for one who looks whether he is the last, which takes two system calls.
+    private static let patience: Duration = .seconds(1)
+
+    private init(_ file: consuming FileDescriptor) {
+        self.file = file
+    }
+
+    /// Joins those who have the directory open; nil where this process may not write there, or where
+    /// somebody keeps the lock to himself (stopped in the very moment): the cache works without.
+    ///
+    /// Two system calls.
+    package static func begin(in store: Store) throws(StoreError) -> StoreSession? {
+        guard store.directory.isWritable else { return nil }
+        let path = "\(store.directory.path)/\(StoreLayout.locks)/\(StoreLayout.sessionsLock)"
+        return try describing("lock", path) { () throws(Errno) -> StoreSession? in
+            let file = try store.directory.locks.open(
+                StoreLayout.sessionsLock,
+                [.readWrite, .create],
+                mode: FileMode.file
+            )
+            do throws(Errno) {
+                try file.lock(.shared, until: .now + patience)
+            } catch {
+                if error == .timedOut { return nil }
+                throw error
+            }
+            return StoreSession(file)
+        }
+    }
+
+    /// Leaves; true for the last one out, who then has to clean up.
+    ///
+    /// False at the second call.
+    ///
+    /// First the own share goes, then everything is asked for. So of any number that leave at the same
+    /// time at least one is told that it is the last: the one whose share went last asks when no share of
+    /// theirs is left, and is refused only because somebody else has joined, who will leave later, or because
+    /// another one of them was given everything just then. (Asking first and giving up afterwards, two would
+    /// refuse each other.) That two are told so does no harm: the sweeps themselves exclude each other.
+    ///
+    /// The lock is given back at once and not kept for the cleaning, so that a newcomer need not wait for it.
+    /// Two system calls, three for the last one.
+    package func end() throws(StoreError) -> Bool {
+        if hasEnded.exchange(true, ordering: .acquiringAndReleasing) { return false }
+        file.unlock()
+        let isLast = try describing("lock", "\(StoreLayout.locks)/\(StoreLayout.sessionsLock)") {
+            () throws(Errno) in
+            try file.tryLock(.exclusive)
+        }
+        if isLast { file.unlock() }
+        return isLast
+    }
+}

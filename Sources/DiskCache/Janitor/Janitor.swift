@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Platform
+
+/// Looks after a directory for one open cache, on a thread of its own.
+///
+/// An idle round, once a second, takes five system calls: one or two of the wait, two to see that the path
+/// still leads to the directory, one to see whether any process has written about a sweep; and what the cache's
+/// own duties take. Of all processes one sweeps at a time, elected by the `janitor` lock, whose file also says
+/// when the last one did. Where its process dies the next round of any other finds its note unfinished and the
+/// lock free, and starts anew.
+///
+/// The thread holds this object, and this holds no ``SharedCache``: nobody waits for the thread but who
+/// closes, and that for a slice of a sweep at most.
+final class Janitor: Sendable {
+    /// Time between rounds: within it a replaced directory is noticed, and a dead janitor's work taken over.
+    private static let tick: Duration = .seconds(1)
+
+    private struct State {
+        var isStopping = false
+        var isRunning = false
+    }
+
+    /// What only the thread uses.
+    private struct Rounds {
+        var nextTick: ContinuousClock.Instant
+        /// The last sweep as far as it was read, and when it was written.
+        var last: SweepRecord?
+        var lastNote: Timestamp?
+        /// After a sweep that failed the next one has to wait.
+        var notBefore: ContinuousClock.Instant?
+        var reported: StoreError?
+    }
+
+    private let duties: JanitorDuties
+    private let configuration: JanitorConfiguration
+    private let schedule: JanitorSchedule
+    private let state = Monitored(State())
+    private let rounds: Locked<Rounds>
+    private let session = Locked<StoreSession?>(nil)
+
+    init(_ configuration: JanitorConfiguration, duties: JanitorDuties) {
+        self.configuration = configuration
+        self.duties = duties
+        schedule = JanitorSchedule(interval: configuration.interval, jitter: .random(in: 0..<0.1))
+        rounds = Locked(Rounds(nextTick: .now + Self.tick))
+    }
+
+    /// Joins those who have the directory open, and starts the thread.
+    ///
+    /// What fails is reported and costs only what the janitor does: the cache works without.
+    func begin() {
+        join()
+        guard configuration.isEnabled else { return }
+        state.withLock { $0.isRunning = true }
+        do throws(Errno) {
+            try DetachedThread.start("diskcache") { self.run() }
+        } catch {
+            state.withLock { $0.isRunning = false }
+            duties.failed(StoreError(errno: error, "start a thread for", path: duties.store().directory.path))
+        }
+    }
+
+    /// Ends the thread soon; never waits.
+    func stop() {
+        state.withLock { $0.isStopping = true }
+        state.wakeAll()
+    }
+
+    /// Waits until the thread does nothing more, or the deadline: false.
+    func waitUntilStopped(_ deadline: ContinuousClock.Instant) -> Bool {
+        state.wait(until: deadline) { $0.isRunning ? nil : true } ?? false
+    }
+
+    private func join() {
+        guard configuration.joinsSession else { return }
+        do throws(StoreError) {
+            let joined = try StoreSession.begin(in: duties.store())
+            session.withLock { $0 = joined }
+        } catch {
+            duties.failed(error)
+        }
+    }
+
+    /// Leaves those who have the directory open; true for the last one.
+    func leave() throws(StoreError) -> Bool {
+        let left = session.withLock { $0 }
+        return try left?.end() ?? false
+    }
+
+    // MARK: Thread
+
+    private func run() {
+        while pause(Self.tick) { sweepIfDue() }
+        state.withLock { $0.isRunning = false }
+        state.wakeAll()
+    }
+
+    /// Waits, does what is due every second, and says whether to go on.
+    private func pause(_ time: Duration) -> Bool {
+        let isStopping: Bool? = state.wait(until: .now + time) { $0.isStopping ? true : nil }
+        if isStopping ?? false { return false }
+        if isTickOver() {
+            duties.everySecond()
+            followDirectory()
+        }
+        return true
+    }
+
+    private func isTickOver() -> Bool {
+        rounds.withLock { rounds in
+            let now = ContinuousClock.now
+            guard now >= rounds.nextTick else { return false }
+            rounds.nextTick = now + Self.tick
+            return true
+        }
+    }
+
+    /// Goes on in the directory that the path leads to now.
+    private func followDirectory() {
+        do throws(StoreError) {
+            if try duties.store().directory.isCurrent() { return }
+            try duties.reopen()
+            join()
+            rounds.withLock { rounds in
+                rounds.last = nil
+                rounds.lastNote = nil
+                rounds.reported = nil
+            }
+        } catch {
+            report(error)
+        }
+    }
+
+    /// The same trouble every second is told once.
+    private func report(_ error: StoreError) {
+        let isNew = rounds.withLock { rounds in
+            defer { rounds.reported = error }
+            return rounds.reported != error
+        }
+        if isNew { duties.failed(error) }
+    }
+
+    // MARK: Sweep
+
+    private func sweepIfDue() {
+        let store = duties.store()
+        guard store.directory.isWritable, looksDue(store) else { return }
+        var request = SweepRequest()
+        request.limits = duties.limits()
+        request.pace = .sparing { [duties] in self.pause($0) && duties.store() === store }
+        let schedule = schedule
+        do throws(StoreError) {
+            let note = store.lastSweepNote()
+            let report = try Sweep.runIfDue(request, on: store, now: duties.now()) { last in
+                schedule.isDue(after: last, noted: note, at: .now)
+            }
+            if let report { duties.swept(report) }
+        } catch {
+            rounds.withLock { $0.notBefore = .now + schedule.interval }
+            report(error)
+        }
+    }
+
+    /// Whether a sweep is due as far as can be told without the lock: one system call while nothing has
+    /// changed.
+    private func looksDue(_ store: Store) -> Bool {
+        let note = store.lastSweepNote()
+        let known = rounds.withLock { ($0.last, $0.lastNote, $0.notBefore) }
+        if let notBefore = known.2, ContinuousClock.now < notBefore { return false }
+        var last = known.0
+        // Written twice within one tick of the kernel's clock, it bears the same time: what is known to be
+        // unfinished is read again.
+        if note == nil || note != known.1 || last?.isUnfinished ?? false {
+            last = store.lastSweep()
+            let read = last
+            rounds.withLock { rounds in
+                rounds.last = read
+                rounds.lastNote = note
+            }
+        }
+        return schedule.isDue(after: last, noted: note, at: .now)
+    }
+}

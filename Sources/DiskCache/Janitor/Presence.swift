@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Platform
+
+/// The presence of an open cache in its directory: its session and its janitor.
+///
+/// Held by the ``SharedCache`` alone: when that goes the thread is told to end, and nobody waits for it.
+final class Presence: Sendable {
+    private let janitor: Janitor
+    private let duties: JanitorDuties
+
+    /// Joins the session and starts the janitor's thread, as configured: about ten system calls.
+    init(_ configuration: JanitorConfiguration, duties: JanitorDuties) {
+        self.duties = duties
+        janitor = Janitor(configuration, duties: duties)
+        janitor.begin()
+        OpenCaches.all.add(self)
+    }
+
+    deinit {
+        OpenCaches.all.remove(ObjectIdentifier(self))
+        janitor.stop()
+    }
+
+    /// Ends the use of the cache within `deadline`.
+    ///
+    /// The order: the cache refuses calls; the janitor stops, in the middle of a sweep where need be; what
+    /// waits to be written is; uses and counters are noted; the session ends, and only then, if it was the
+    /// last, expired entries are swept, for the others must be able to leave meanwhile.
+    func close(deadline: Duration) -> CloseReport {
+        guard duties.shut() else { return CloseReport() }
+        let end = ContinuousClock.now + .nanoseconds(max(0, deadline.saturatingNanoseconds))
+        janitor.stop()
+        var report = CloseReport()
+        report.isComplete = duties.drain(end)
+        // A janitor that is stuck in the kernel is left behind.
+        _ = janitor.waitUntilStopped(end)
+        duties.flush()
+        do throws(StoreError) {
+            report.wasLast = try janitor.leave()
+            if report.wasLast { try sweep(until: end, &report) }
+        } catch {
+            report.isComplete = false
+            report.failure = CacheError(error)
+        }
+        return report
+    }
+
+    private func sweep(until end: ContinuousClock.Instant, _ report: inout CloseReport) throws(StoreError) {
+        var request = SweepRequest()
+        request.expiredOnly = true
+        request.pace.deadline = end
+        // Whoever sweeps at this moment, a command for instance, does the same.
+        let result = try Sweep.runIfDue(request, on: duties.store(), now: duties.now()) { _ in true }
+        guard let result else {
+            report.isComplete = false
+            return
+        }
+        duties.swept(result)
+        report.collection = GCReport(result, isDryRun: false)
+        if !result.isComplete { report.isComplete = false }
+    }
+}
+
+/// All caches that this process has open.
+final class OpenCaches: Sendable {
+    static let all = OpenCaches()
+
+    private struct Member {
+        weak var presence: Presence?
+    }
+
+    private let members = Locked<[ObjectIdentifier: Member]>([:])
+
+    func add(_ presence: Presence) {
+        members.withLock { $0[ObjectIdentifier(presence)] = Member(presence: presence) }
+    }
+
+    func remove(_ identifier: ObjectIdentifier) {
+        members.withLock { $0[identifier] = nil }
+    }
+
+    /// Closes all of them, one after the other, each within its share of what is left of the deadline.
+    func close(deadline: Duration) {
+        let end = ContinuousClock.now + .nanoseconds(max(0, deadline.saturatingNanoseconds))
+        var open = members.withLock { $0.values.compactMap(\.presence) }
+        while let presence = open.popLast() {
+            _ = presence.close(deadline: (end - .now) / (open.count + 1))
+        }
+    }
+}

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Glibc
+
+/// Threads of our own beside those of the program.
+package enum DetachedThread {
+    /// Stack of such a thread: what it runs recurses nowhere, and the default of 8 MiB would count against
+    /// limits on address space.
+    private static let stackSize = 512 * 1024
+
+    /// Runs `body` on a new thread, which nobody can wait for.
+    ///
+    /// All signals are blocked in it, so that those of the program arrive at threads of the program.
+    ///
+    /// C: `pthread_create`, `pthread_setname_np`.
+    ///
+    /// - Parameter name: what `ps -T` and debuggers show, at most 15 bytes.
+    /// - Throws: `EAGAIN` where there may be no more threads.
+    package static func start(_ name: StaticString, _ body: @escaping @Sendable () -> Void) throws(Errno) {
+        var attributes = pthread_attr_t()
+        unsafe pthread_attr_init(&attributes)
+        defer { unsafe pthread_attr_destroy(&attributes) }
+        unsafe pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
+        unsafe pthread_attr_setstacksize(&attributes, stackSize)
+
+        var all = sigset_t()
+        var previous = sigset_t()
+        unsafe sigfillset(&all)
+        unsafe pthread_sigmask(SIG_SETMASK, &all, &previous)
+        defer { unsafe pthread_sigmask(SIG_SETMASK, &previous, nil) }
+
+        let start = unsafe Unmanaged.passRetained(Start(name, body))
+        var thread = pthread_t()
+        let error = unsafe pthread_create(
+            &thread,
+            &attributes,
+            { argument in
+                guard let argument = unsafe argument else { return nil }
+                let start = unsafe Unmanaged<Start>.fromOpaque(argument).takeRetainedValue()
+                // In the thread itself: a detached one may have ended before its creator names it.
+                unsafe cplatform_name_thread(start.name.cString)
+                start.body()
+                return nil
+            },
+            unsafe start.toOpaque()
+        )
+        guard error == 0 else {
+            unsafe start.release()
+            throw Errno(rawValue: error)
+        }
+    }
+
+    private final class Start: Sendable {
+        let name: StaticString
+        let body: @Sendable () -> Void
+
+        init(_ name: StaticString, _ body: @escaping @Sendable () -> Void) {
+            self.name = name
+            self.body = body
+        }
+    }
+}

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Dispatch
+import Foundation
+import Platform
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+@Suite struct StoreSessionTests {
+    private let fixture: StoreFixture
+
+    init() throws {
+        fixture = try StoreFixture()
+    }
+
+    @Test func `the last one out is told so, once`() throws {
+        let first = try #require(try StoreSession.begin(in: fixture.store))
+        let second = try #require(try StoreSession.begin(in: fixture.store))
+        #expect(try !first.end())
+        #expect(try second.end())
+        #expect(try !second.end())
+    }
+
+    @Test func `one that is let go or whose process dies counts no longer`() throws {
+        var lost = try StoreSession.begin(in: fixture.store)
+        let other = try #require(try StoreSession.begin(in: fixture.store))
+        #expect(lost != nil)
+        lost = nil
+        #expect(try other.end())
+    }
+
+    @Test func `of those that leave together at least one is the last`() throws {
+        for _ in 0..<300 {
+            let sessions = try (0..<4).map { _ in try #require(try StoreSession.begin(in: fixture.store)) }
+            let lasts = Atomic<Int>(0)
+            DispatchQueue.concurrentPerform(iterations: sessions.count) { index in
+                if (try? sessions[index].end()) ?? false { lasts.add(1, ordering: .relaxed) }
+            }
+            #expect(lasts.load(ordering: .relaxed) >= 1)
+        }
+    }
+
+    @Test func `the last one keeps nobody out, and a directory of an older version gets its file`() throws {
+        try FileManager.default.removeItem(atPath: fixture.path + "/locks/sessions")
+        let first = try #require(try StoreSession.begin(in: fixture.store))
+        #expect(try first.end())
+        // Its descriptor is still open.
+        let next = try #require(try StoreSession.begin(in: fixture.store))
+        #expect(try next.end())
+        withExtendedLifetime(first) {}
+    }
+}

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+@Suite struct SweepPaceTests {
+    /// A pace that lets so many steps be done, each followed by a rest.
+    private func pace(steps: Int, during rest: @escaping @Sendable () -> Void = {}) -> SweepPace {
+        let left = Locked<Int>.Box(steps)
+        var pace = SweepPace()
+        pace.slice = .zero
+        pace.pause = { _ in
+            rest()
+            return left.value.withLock { left in
+                left -= 1
+                return left >= 0
+            }
+        }
+        return pace
+    }
+
+    private func filled(_ count: Int, expires: Timestamp? = .now) throws -> StoreFixture {
+        let fixture = try StoreFixture()
+        for index in 0..<count { try fixture.put("value \(index)", "key \(index)", expires: expires) }
+        return fixture
+    }
+
+    @Test(arguments: [true, false])
+    func `one that is called off is incomplete, and the next goes on`(expiredOnly: Bool) throws {
+        let fixture = try filled(40)
+        // 64 stripes of the barrier and two kinds of leftovers come before.
+        let first = try fixture.sweep {
+            $0.expiredOnly = expiredOnly
+            $0.pace = pace(steps: 66 + 20)
+        }
+        #expect(!first.isComplete)
+        #expect((15...20).contains(first.removed[.expired]?.count ?? 0))
+        #expect(fixture.entries.count == 40 - (first.removed[.expired]?.count ?? 0))
+        #expect(fixture.objects.count == 40, "no object goes before all entries were looked at")
+        // The bytes of those that went before are named by no entry now: the next full sweep has them.
+        let second = try fixture.sweep { $0.expiredOnly = expiredOnly }
+        #expect(second.isComplete)
+        #expect(fixture.entries.isEmpty)
+        try fixture.sweep()
+        #expect(fixture.objects.isEmpty)
+    }
+
+    @Test func `one whose deadline has passed deletes no more, and says so`() throws {
+        let fixture = try filled(10)
+        let report = try fixture.sweep { $0.pace.deadline = .now }
+        #expect(!report.isComplete && report.removed.isEmpty)
+        #expect(fixture.entries.count == 10)
+        let record = try #require(fixture.store.lastSweep())
+        #expect(record.isUnfinished && record.ended != nil && record.lastFull == nil)
+    }
+
+    @Test func `a deadline holds also where a stripe's holder is stopped`() throws {
+        let fixture = try filled(10)
+        let other = try StoreFixture.open(fixture.path)
+        let digest = Digest(of: Array("value 1".utf8).span)
+        try other.objectStripes.withLock(.shared, of: digest) { () throws(StoreError) in
+            let start = ContinuousClock.now
+            var request = SweepRequest()
+            request.pace.deadline = start + .milliseconds(100)
+            let report = try Sweep.run(request, on: fixture.store, now: .now)
+            // Without it the barrier waits a second for him.
+            #expect(!report.isComplete && ContinuousClock.now - start < .milliseconds(900))
+        }
+    }
+
+    @Test func `rests come between single things, while no stripe is held`() throws {
+        let fixture = try filled(30, expires: nil)
+        for index in 0..<10 { _ = try fixture.store.remove(Digest(ofKey: "key \(index)")) }
+        let other = try StoreFixture.open(fixture.path)
+        let rests = Atomic<Int>(0)
+        let refusals = FailureCount()
+        let report = try fixture.sweep {
+            $0.limits.maximumEntries = 10
+            $0.pace = pace(steps: .max) {
+                rests.add(1, ordering: .relaxed)
+                for stripes in [other.objectStripes, other.entryStripes] {
+                    let held = try? stripes.barrier { .zero }
+                    if held != [] { refusals.add("\(String(describing: held))") }
+                }
+            }
+        }
+        #expect(report.isComplete && refusals.all.isEmpty)
+        #expect(report.removed[.orphan]?.count == 10 && report.removed[.entries]?.count == 10)
+        #expect(rests.load(ordering: .relaxed) > 64 + 20 + 20 + 20)
+    }
+
+    @Test func `a sparing one works a fifth of the time`() throws {
+        let fixture = try filled(300, expires: nil)
+        let rested = Locked<Duration>.Box(.zero)
+        let report = try fixture.sweep {
+            $0.pace = .sparing { time in
+                rested.value.withLock { $0 += time }
+                return true
+            }
+        }
+        let rest = rested.value.withLock { $0 }
+        // Each slice ends after at least 4 ms, and the last one without a rest.
+        #expect(report.busy >= .milliseconds(4) && rest <= report.busy * 4)
+        #expect(rest >= report.busy / 4)
+    }
+
+    // MARK: What it notes
+
+    @Test func `what a sweep did can be read by all, also that it was killed`() throws {
+        let fixture = try filled(3)
+        #expect(fixture.store.lastSweep() == nil)
+        let seen = Locked<SweepRecord?>.Box(nil)
+        try fixture.sweep {
+            $0.pace = pace(steps: .max) { seen.value.withLock { $0 = fixture.store.lastSweep() } }
+        }
+        let during = try #require(seen.value.withLock { $0 })
+        #expect(during.ended == nil && during.isUnfinished && during.process == CurrentProcess.identifier)
+        let after = try #require(fixture.store.lastSweep())
+        #expect(!after.isUnfinished && after.removed[.expired]?.count == 3)
+        #expect(after.lastFull?.began == after.began && after.busy > .zero)
+        try fixture.sweep { $0.expiredOnly = true }
+        let last = try #require(fixture.store.lastSweep())
+        #expect(last.expiredOnly && last.lastFull == after.lastFull)
+        try fixture.sweep { $0.isDryRun = true }
+        #expect(fixture.store.lastSweep() == last, "a rehearsal leaves no word")
+    }
+
+    @Test func `the longest record fits, and what is no record is none`() throws {
+        var report = SweepReport()
+        report.busy = .nanoseconds(Int64.max)
+        for reason in SweepReason.allCases {
+            report.removed[reason, default: SweepTally()].count = .max
+            report.removed[reason, default: SweepTally()].bytes = .max
+        }
+        report.entries = try #require(report.removed[.size])
+        report.objects = report.entries
+        var record = SweepRecord(beginning: SweepRequest(), after: nil)
+        record.end(report)
+        #expect(record.text.utf8.count < 2048)
+        #expect(SweepRecord(text: record.text) == record)
+        #expect(SweepRecord(text: record.text + String(repeating: " ", count: 99) + "\n") == record)
+        for text in ["", "end", "sweep 2\nbegan 1\nend", "sweep 1\nend", String(record.text.dropLast(9))] {
+            #expect(SweepRecord(text: text) == nil)
+        }
+    }
+
+    @Test func `who is elected asks again whether a sweep is due, and one is elected`() throws {
+        let fixture = try filled(3)
+        let request = SweepRequest()
+        #expect(try Sweep.runIfDue(request, on: fixture.store, now: .now) { $0 != nil }?.isComplete == nil)
+        #expect(fixture.entries.count == 3)
+        try fixture.sweep { request in
+            request.pace = pace(steps: .max) {
+                #expect(throws: Never.self) {
+                    let other = try Sweep.runIfDue(SweepRequest(), on: fixture.store, now: .now) { _ in true }
+                    #expect(other?.isComplete == nil)
+                }
+            }
+        }
+        #expect(try Sweep.runIfDue(request, on: fixture.store, now: .now) { $0 != nil }?.isComplete == true)
+    }
+
+    // MARK: Leftovers
+
+    @Test func `locks of computations go with their process, and nothing else in their place`() throws {
+        let fixture = try StoreFixture()
+        let locks = fixture.path + "/locks/"
+        let key = Digest(ofKey: "key").description
+        let held = Digest(ofKey: "held").description
+        for name in ["flight-\(key)", "flight-\(held)", "flight-notes"] { makeFile(locks + name) }
+        let other = try LockFile.acquire(
+            RelativePath("flight-\(held)"),
+            in: fixture.store.directory.locks,
+            patience: .zero
+        )
+        let before = Set(fixture.directory.files(below: "cache/locks"))
+        let rehearsal = try fixture.sweep { $0.isDryRun = true }
+        #expect(rehearsal.removed[.staleTemporary]?.count == 1)
+        #expect(Set(fixture.directory.files(below: "cache/locks")) == before)
+        #expect(try fixture.sweep().removed[.staleTemporary]?.count == 1)
+        #expect(before.subtracting(fixture.directory.files(below: "cache/locks")) == ["flight-\(key)"])
+        other?.release()
+    }
+
+    @Test func `files that stay are dated anew once they are old, so that no cleaner takes them`() throws {
+        let fixture = try StoreFixture()
+        let names =
+            fixture.directory.files(below: "cache/locks").map { "locks/" + $0 }
+            + ["format", "README", "CACHEDIR.TAG"]
+        #expect(names.count == 134)
+        func oldest() throws -> Date {
+            try names.map { name in
+                let attributes = try FileManager.default.attributesOfItem(atPath: fixture.path + "/" + name)
+                return try #require(attributes[.modificationDate] as? Date)
+            }.min() ?? .now
+        }
+        for name in names {
+            try FileManager.default.setAttributes(
+                [.modificationDate: Date(timeIntervalSinceNow: -100_000)],
+                ofItemAtPath: fixture.path + "/" + name
+            )
+        }
+        try fixture.sweep()
+        #expect(try oldest().timeIntervalSinceNow > -1000)
+    }
+}

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CacheStore
+@testable import DiskCache
+
+@Suite struct CloseTests {
+    private let place: TemporaryDirectory
+    private let cache: SharedCache
+
+    init() throws {
+        place = try TemporaryDirectory()
+        cache = try SharedCache(at: place.path + "/cache")
+        for index in 0..<10 {
+            try cache.put(Data("value \(index)".utf8), forKey: "key \(index)", expires: .expired)
+        }
+        try cache.put(Data("stays".utf8), forKey: "stays")
+    }
+
+    private var entries: Int { place.files(below: "cache/entries").count }
+
+    @Test func `the last one out removes what has expired`() throws {
+        let report = cache.close()
+        #expect(report.wasLast && report.isComplete && report.failure == nil)
+        #expect(report.collection?.removed[.expired]?.count == 10)
+        #expect(entries == 1 && place.files(below: "cache/objects").count == 1)
+    }
+
+    @Test func `one that is not the last leaves that to the others`() throws {
+        let other = try SharedCache(at: cache.path)
+        let report = cache.close()
+        #expect(!report.wasLast && report.isComplete && report.collection == nil)
+        #expect(entries == 11)
+        #expect(other.close().wasLast)
+        #expect(entries == 1)
+    }
+
+    @Test func `those that take no part are not waited for and do nothing`() throws {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        configuration.janitor.joinsSession = false
+        let other = try SharedCache(at: cache.path, configuration: configuration)
+        let report = other.close()
+        #expect(!report.wasLast && report.collection == nil && report.isComplete)
+        #expect(cache.close().wasLast)
+    }
+
+    @Test func `a closed cache refuses calls, and closing it again does nothing`() throws {
+        cache.close()
+        #expect { try cache.get("stays") } throws: { ($0 as? CacheError)?.code == .closed }
+        #expect(cache.close() == CloseReport())
+    }
+
+    @Test func `asynchronous code closes the same way`() async throws {
+        let report = await cache.close()
+        #expect(report.wasLast && entries == 1)
+    }
+
+    @Test func `without time nothing is removed, which the report says`() throws {
+        let report = cache.close(deadline: .zero)
+        #expect(report.wasLast && !report.isComplete)
+        #expect(report.collection?.isComplete == false && entries == 11)
+        // The next one goes on.
+        #expect(try SharedCache(at: cache.path).close().isComplete)
+        #expect(entries == 1)
+    }
+
+    @Test func `what waits is written and noted before the session ends`() throws {
+        let store = try Store(at: cache.path)
+        let steps = Locked<[String]>.Box([])
+        let isShut = Atomic<Bool>(false)
+        var duties = JanitorDuties(
+            store: { store },
+            now: { .now },
+            shut: { !isShut.exchange(true, ordering: .relaxed) }
+        )
+        duties.drain = { deadline in
+            steps.value.withLock { $0.append(isShut.load(ordering: .relaxed) ? "drain" : "open") }
+            return deadline < .now
+        }
+        duties.flush = {
+            // Nobody else can be the last while this one is here.
+            let isAlone = (try? StoreSession.begin(in: store)?.end()) ?? true
+            steps.value.withLock { $0.append(isAlone ? "late" : "flush") }
+        }
+        duties.swept = { _ in steps.value.withLock { $0.append("sweep") } }
+        cache.close()
+        let presence = Presence(JanitorConfiguration(), duties: duties)
+        let report = presence.close(deadline: .seconds(5))
+        #expect(steps.value.withLock { $0 } == ["drain", "flush", "sweep"])
+        #expect(report.wasLast && !report.isComplete, "what could not be drained is reported")
+    }
+
+    @Test func `a collection under way in another process is left to it`() throws {
+        let store = try Store(at: cache.path)
+        let lock = try LockFile.acquire(
+            StoreLayout.janitorLock,
+            in: store.directory.locks,
+            patience: .zero
+        )
+        let report = cache.close()
+        #expect(report.wasLast && report.collection == nil && !report.isComplete && report.failure == nil)
+        lock?.release()
+    }
+}

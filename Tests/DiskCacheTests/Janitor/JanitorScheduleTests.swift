@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import Testing
+
+@testable import CacheStore
+@testable import DiskCache
+
+@Suite struct JanitorScheduleTests {
+    private let schedule = JanitorSchedule(interval: .seconds(60), jitter: 0)
+    private let start = Timestamp.now
+
+    private func record(_ change: (inout SweepReport) -> Void = { _ in }) -> SweepRecord {
+        var report = SweepReport()
+        change(&report)
+        var record = SweepRecord(beginning: SweepRequest(), after: nil)
+        record.end(report)
+        record.began = start
+        record.lastFull?.began = start
+        return record
+    }
+
+    private func isDue(_ record: SweepRecord?, after seconds: Int, _ schedule: JanitorSchedule? = nil) -> Bool
+    {
+        (schedule ?? self.schedule).isDue(after: record, noted: start, at: start + .seconds(seconds))
+    }
+
+    @Test func `a sweep is due an interval after the last one began`() {
+        #expect(!isDue(record(), after: 59))
+        #expect(isDue(record(), after: 60))
+    }
+
+    @Test func `processes add a share of the interval of their own`() {
+        let later = JanitorSchedule(interval: .seconds(60), jitter: 0.1)
+        #expect(!isDue(record(), after: 65, later))
+        #expect(isDue(record(), after: 66, later))
+    }
+
+    @Test func `the interval grows with the work that a sweep takes`() {
+        let long = record { $0.busy = .seconds(10) }
+        #expect(!isDue(long, after: 499))
+        #expect(isDue(long, after: 500))
+    }
+
+    @Test func `what was left unfinished is due at once`() {
+        #expect(isDue(record { $0.isComplete = false }, after: 0))
+        var killed = record()
+        killed.ended = nil
+        #expect(isDue(killed, after: 0))
+    }
+
+    @Test func `without a record the time of its file counts`() {
+        #expect(!isDue(nil, after: 59))
+        #expect(isDue(nil, after: 60))
+        #expect(schedule.isDue(after: nil, noted: nil, at: start))
+    }
+
+    @Test func `sweeps of expired entries do not put off the others`() {
+        var record = record()
+        record.expiredOnly = true
+        record.began = start + .seconds(59)
+        #expect(isDue(record, after: 60))
+        record.lastFull = nil
+        #expect(isDue(record, after: 0))
+    }
+
+    @Test func `a clock that was put back does not put off the next sweep for ever`() {
+        #expect(!isDue(record(), after: -1))
+        #expect(isDue(record(), after: -2))
+    }
+
+    @Test func `an interval of nothing is a second`() {
+        let restless = JanitorSchedule(interval: .zero, jitter: 0)
+        #expect(!isDue(record(), after: 0, restless))
+        #expect(isDue(record(), after: 1, restless))
+    }
+}

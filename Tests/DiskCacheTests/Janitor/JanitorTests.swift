@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CacheStore
+@testable import DiskCache
+
+/// Real threads and real seconds: bounds are loose, for a machine that is busy with other tests.
+@Suite(.serialized)
+struct JanitorTests {
+    private let place: TemporaryDirectory
+    private let path: String
+
+    init() throws {
+        place = try TemporaryDirectory()
+        path = place.path + "/cache"
+    }
+
+    private func open(every interval: Duration = .seconds(3600)) throws -> SharedCache {
+        var configuration = CacheConfiguration()
+        configuration.janitor.interval = interval
+        return try SharedCache(at: path, configuration: configuration)
+    }
+
+    private var entries: Int { place.files(below: "cache/entries").count }
+
+    private func expectSoon(
+        within seconds: Double = 10,
+        _ condition: () throws -> Bool,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) rethrows {
+        let end = Date(timeIntervalSinceNow: seconds)
+        while try !condition() {
+            if Date.now > end {
+                Issue.record("not within \(seconds) s", sourceLocation: sourceLocation)
+                return
+            }
+            usleep(10_000)
+        }
+    }
+
+    private func store(_ count: Int, in cache: SharedCache, expires: Expiration = .expired) throws {
+        for index in 0..<count {
+            try cache.put(Data("value \(index)".utf8), forKey: "key \(index)", expires: expires)
+        }
+    }
+
+    @Test func `expired entries are gone after the interval while a process runs`() throws {
+        let cache = try open(every: .seconds(1))
+        try store(10, in: cache, expires: .seconds(1))
+        try cache.put(Data("stays".utf8), forKey: "stays")
+        expectSoon { entries == 1 && place.files(below: "cache/objects").count == 1 }
+        #expect(try cache.get("stays") != nil)
+    }
+
+    @Test func `one sweeps for all, and the interval counts over all of them`() throws {
+        let caches = try (0..<4).map { _ in try open(every: .seconds(2)) }
+        let store = try Store(at: path)
+        var begins: Set<Int64> = []
+        let end = Date(timeIntervalSinceNow: 7)
+        while Date.now < end {
+            if let last = store.lastSweep() { begins.insert(last.began.nanoseconds) }
+            usleep(20_000)
+        }
+        // Seconds 2, 4 and 6, each rounded up to a round of some janitor.
+        #expect((1...3).contains(begins.count), "\(begins)")
+        let gaps = zip(begins.sorted(), begins.sorted().dropFirst()).map { $1 - $0 }
+        #expect(gaps.allSatisfy { $0 >= 2_000_000_000 })
+        withExtendedLifetime(caches) {}
+    }
+
+    @Test func `a sweep that a killed process has left is taken over at once`() throws {
+        let cache = try open()
+        try store(5, in: cache)
+        let last = try Store(at: path)
+        let lock = try LockFile.acquire(StoreLayout.janitorLock, in: last.directory.locks, patience: .zero)
+        guard let lock else { throw CancellationError() }
+        SweepRecord(beginning: SweepRequest(), after: nil).write(to: lock.descriptor)
+        usleep(2_500_000)
+        #expect(entries == 5, "as long as it is alive nobody else sweeps")
+        lock.release()
+        expectSoon { entries == 0 }
+    }
+
+    @Test func `a replaced directory is noticed within about a second`() throws {
+        let seen = Atomic<Bool>(false)
+        let store = try Store(at: path)
+        var duties = JanitorDuties(store: { store }, now: { .now }, shut: { true })
+        duties.reopen = { () throws(StoreError) in seen.store(true, ordering: .relaxed) }
+        try withPresence(duties) {
+            usleep(1_500_000)
+            let isEarly = seen.load(ordering: .relaxed)
+            #expect(!isEarly)
+            try FileManager.default.moveItem(atPath: path, toPath: path + " away")
+            _ = try Store(at: path)
+            let start = ContinuousClock.now
+            expectSoon { seen.load(ordering: .relaxed) }
+            print("replaced directory noticed after \(ContinuousClock.now - start)")
+        }
+    }
+
+    private func withPresence(_ duties: JanitorDuties, _ body: () throws -> Void) rethrows {
+        let presence = Presence(JanitorConfiguration(), duties: duties)
+        try body()
+        withExtendedLifetime(presence) {}
+    }
+
+    @Test func `whoever lets go of a cache is not kept waiting by a sweep`() throws {
+        try store(4000, in: try open())
+        var cache: SharedCache? = try open(every: .seconds(1))
+        let store = try Store(at: path)
+        expectSoon { store.lastSweep().map { $0.ended == nil } ?? false }
+        let start = ContinuousClock.now
+        #expect(cache != nil)
+        cache = nil
+        let time = ContinuousClock.now - start
+        print("deinit during a sweep: \(time)")
+        #expect(time < .seconds(1))
+        // It did not go on either: what it has left is another's.
+        expectSoon { store.lastSweep().map { $0.ended != nil } ?? false }
+        let left = try #require(store.lastSweep())
+        #expect(left.isUnfinished && entries > 0)
+    }
+
+    @Test func `no thread and no descriptor is left after many caches were opened and closed`() throws {
+        func descriptors() throws -> Int {
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")
+                .filter { name in
+                    let target = try? FileManager.default.destinationOfSymbolicLink(
+                        atPath: "/proc/self/fd/" + name
+                    )
+                    return target?.hasPrefix(place.path) ?? false
+                }.count
+        }
+        func threads() throws -> Int {
+            try FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")
+                .filter { task in
+                    let name = try? String(contentsOfFile: "/proc/self/task/\(task)/comm", encoding: .utf8)
+                    return name == "diskcache\n"
+                }.count
+        }
+        let before = try threads()
+        for round in 0..<100 {
+            let cache = try open()
+            if round % 2 == 0 { cache.close() }
+        }
+        // A thread bears its name only once it runs.
+        try expectSoon { try threads() <= before && descriptors() == 0 }
+    }
+}
