@@ -82,9 +82,10 @@ long cplatform_copy_file_range(int source, int destination, size_t count) {
     return copy_file_range(source, NULL, destination, NULL, count, 0);
 }
 
-int64_t cplatform_filesystem_magic(int descriptor) {
+int64_t cplatform_filesystem_magic(int descriptor, int64_t *block_size) {
     struct statfs status;
     if (fstatfs(descriptor, &status) != 0) return -1;
+    *block_size = (int64_t)status.f_bsize;
     return (int64_t)(uint32_t)status.f_type;
 }
 

@@ -21,7 +21,7 @@ package final class Control: Sendable {
     private let writable = Atomic<UInt>(0)
     private let state = Locked(State())
 
-    /// Maps what is there; what is missing or unusable is another's business.
+    /// With nothing mapped yet.
     init(of directory: StoreDirectory) {
         self.directory = directory
     }
@@ -74,6 +74,8 @@ package final class Control: Sendable {
     private func adopt(_ file: ControlFile) {
         let replaced = state.withLock { (state) -> ControlFile? in
             let present = state.file
+            // Replaced since it was found: another thread may have the later one already.
+            if file.state == .superseded { return nil }
             // Another thread was first.
             if let present, present.identity == file.identity, present.isWritable || !file.isWritable {
                 return nil
@@ -142,7 +144,9 @@ package final class Control: Sendable {
     }
 
     /// Raises every version.
-    func raiseAll() {
+    func raiseAll() throws(StoreError) {
+        if isImpossible { return }
+        if writableWords == nil { _ = try mapPresent(isWritable: true) }
         guard let words = writableWords else { return }
         for index in 0..<ControlLayout.generationCount {
             words.add(GenerationWord.raise, at: ControlLayout.generations + index)

@@ -51,9 +51,11 @@ final class ControlFile: Sendable {
             throw error
         }
         let status = try file.status()
-        guard status.kind == .regular, status.size == ControlLayout.byteCount,
-            status.allocatedSize >= ControlLayout.byteCount || !isWritable
-        else { return .unusable }
+        guard status.kind == .regular, status.size == ControlLayout.byteCount else { return .unusable }
+        // A copy may have holes. (Where the file system compresses, nothing is missing and nothing happens.)
+        if isWritable, status.allocatedSize < ControlLayout.byteCount {
+            try file.allocate(ControlLayout.byteCount)
+        }
         do throws(Errno) {
             let control = ControlFile(
                 try MappedFile(mapping: file, wordCount: ControlLayout.wordCount, isWritable: isWritable),
@@ -88,6 +90,8 @@ final class ControlFile: Sendable {
         words.store(ControlLayout.version, at: ControlLayout.versionIndex)
         words.store(UInt64(ControlLayout.byteCount), at: ControlLayout.sizeIndex)
         words.store(state.rawValue, at: ControlLayout.stateIndex)
+        // Made ready at once, it is that of an empty cache, whose usage is known.
+        words.store(state == .ready ? 1 : 0, at: ControlLayout.isUsageCounted)
         words.store(ControlLayout.magic, at: ControlLayout.magicIndex)
         withExtendedLifetime(mapping) {}
     }
@@ -113,14 +117,7 @@ final class ControlFile: Sendable {
 
     /// Tells everybody who has it mapped that it counts no more: writers look for another one, and no value
     /// in memory is valid by it.
-    ///
-    /// The state first: a writer that still finds the old one holds its stripe, and the barrier that the
-    /// next file's maker passes waits for it.
     func supersede() {
-        guard isWritable else { return }
-        setState(.superseded)
-        for index in 0..<ControlLayout.generationCount {
-            words.set(bits: GenerationWord.closed, at: ControlLayout.generations + index)
-        }
+        if isWritable { setState(.superseded) }
     }
 }

@@ -83,9 +83,12 @@ package struct Generations: Sendable {
 
     /// Whether nobody has begun to write since `generation` was read.
     ///
-    /// Two loads: which file is mapped, and its word.
+    /// Three loads: which file is mapped, whether it still counts, and the word. (The second matters: a
+    /// writer that finds the file superseded raises nothing in it.)
     package func isCurrent(_ generation: Generation) -> Bool {
-        guard let words = control.words, words.address == generation.mapping else { return false }
+        guard let words = control.words, words.address == generation.mapping,
+            words.load(ControlLayout.stateIndex) == ControlFile.State.ready.rawValue
+        else { return false }
         return words.load(ControlLayout.generations + generation.index) == generation.word
     }
 

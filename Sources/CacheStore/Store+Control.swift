@@ -29,6 +29,22 @@ extension Store {
         }
     }
 
+    /// What all processes counted; nil where there is no control file.
+    package var cumulative: CumulativeCounts? { control.words.map { CumulativeCounts(in: $0) } }
+
+    /// Sets what all processes counted to 0.
+    ///
+    /// What another counts at this very moment may be lost.
+    package func resetCumulative() {
+        control.resetCounters()
+    }
+
+    /// What the cache takes on disk, as added up since the last sweep; nil where there is no control file.
+    package var usage: StoreUsage? { control.usage }
+
+    /// What the last sweeps left word of; nil where there is no control file that can be written.
+    package var sweepMarks: SweepMarks? { control.writableWords.map { SweepMarks(in: $0) } }
+
     /// Runs `publish`, which changes the entry of `key`, as a writer in its word of the generation table.
     ///
     /// The caller holds the entry's stripe. No system call where the control file is mapped.
@@ -48,7 +64,7 @@ extension Store {
     }
 
     /// Makes every value that any process holds in memory be read from disk again.
-    package func raiseAllGenerations() {
-        control.raiseAll()
+    package func raiseAllGenerations() throws(StoreError) {
+        try control.raiseAll()
     }
 }

@@ -86,6 +86,7 @@ extension Store {
             switch try read(entry.record) {
             case .found(let value):
                 counters.add(entry.isStale ? .staleHit : .hit)
+                counters.add(.bytesRead, entry.record.content.length)
                 return StoreHit(
                     value: value,
                     stored: entry.stored,

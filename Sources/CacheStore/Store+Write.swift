@@ -176,12 +176,16 @@ extension Store {
         _ staged: inout StagedObject?
     ) throws(StoreError) {
         guard let object = staged.take() else { return }
-        if try objects.publish(object, as: content.digest) { return }
+        if try objects.publish(object, as: content.digest) {
+            counters.add(.bytesWritten, content.length)
+            return control.addUsage(bytes: directory.allocation(of: content.length), entries: 0)
+        }
         // Somebody else has stored it meanwhile. Only by hand can it be gone again.
         if try objects.touch(content) == .present {
             return try objects.synchronizeIfDurable(content.digest)
         }
         try objects.replace(content.digest, with: object)
+        counters.add(.bytesWritten, content.length)
     }
 
     private func writeEntry(
@@ -209,7 +213,8 @@ extension Store {
         _ accessed: Timestamp
     ) throws(StoreError) -> PublishOutcome {
         let (_, generation) = try writing(key) { () throws(StoreError) in
-            try entries.write(bytes, for: key, accessed: accessed)
+            let growth = try entries.write(bytes, for: key, accessed: accessed)
+            control.addUsage(bytes: growth.bytes, entries: growth.entries)
         }
         return .published(generation)
     }
@@ -222,7 +227,7 @@ extension Store {
         let (isRemoved, _) = try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
             try writing(key) { () throws(StoreError) in try entries.delete(key) }
         }
-        if isRemoved { counters.add(.removal) }
+        if isRemoved { noteRemoval() }
         return isRemoved
     }
 
@@ -232,8 +237,13 @@ extension Store {
             guard try entries.read(key)?.bytes == observed.bytes else { return false }
             return try writing(key) { () throws(StoreError) in try entries.delete(key) }.result
         }
-        if isRemoved { counters.add(.removal) }
+        if isRemoved { noteRemoval() }
         return isRemoved
+    }
+
+    private func noteRemoval() {
+        counters.add(.removal)
+        control.addUsage(bytes: -entries.usualAllocation, entries: -1)
     }
 
     /// Counts as an access now.

@@ -40,7 +40,7 @@ package final class Store: Sendable {
     package let directory: StoreDirectory
     package let objects: ObjectStore
     package let entries: EntryStore
-    package let counters = StoreCounters()
+    package let counters: StoreCounters
     let control: Control
     let objectStripes: Stripes
     let entryStripes: Stripes
@@ -52,10 +52,11 @@ package final class Store: Sendable {
         directory = try StoreDirectory(opening: path, assuming: options.assumedCapabilities)
         objects = ObjectStore(in: directory, isDurable: options.isDurable)
         entries = EntryStore(in: directory, form: options.recordForm, isDurable: options.isDurable)
-        objectStripes = Stripes(.object, in: directory)
-        entryStripes = Stripes(.entry, in: directory)
-        accessGranularity = options.accessGranularity
         control = Control(of: directory)
+        counters = StoreCounters(in: control)
+        objectStripes = Stripes(.object, in: control)
+        entryStripes = Stripes(.entry, in: control)
+        accessGranularity = options.accessGranularity
         renewControl()
     }
 

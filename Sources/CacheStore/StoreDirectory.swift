@@ -33,6 +33,8 @@ package final class StoreDirectory: Sendable {
     let locks: Directory
     /// False where the file system or the permissions allow no writing: then only reading works.
     package let isWritable: Bool
+    /// In such portions the file system gives out space.
+    let blockSize: Int64
 
     /// Opens the cache at `path`, creating it and the directories above it where they are missing.
     ///
@@ -48,7 +50,9 @@ package final class StoreDirectory: Sendable {
         locks = try setup.openPart(StoreLayout.locks, of: root)
         let found = try setup.probe(locks)
         var capabilities = found.capabilities
-        capabilities.sharedMapping = try setup.sharesMappings(root)
+        let fileSystem = try setup.fileSystem(of: root)
+        capabilities.sharedMapping = !fileSystem.kind.isRemote
+        blockSize = fileSystem.blockSize
         self.capabilities = assumed ?? capabilities
         isWritable = found.isWritable
     }
@@ -83,4 +87,12 @@ package struct Capabilities: Sendable, Equatable {
     /// Whether all processes that use the directory see what one writes to a mapped file: not where some may
     /// be on other machines.
     package var sharedMapping = true
+}
+
+extension StoreDirectory {
+    /// What a file of `count` bytes takes on disk: an estimate that needs no call.
+    func allocation(of count: Int) -> Int64 {
+        let count = Int64(count)
+        return (count + blockSize - 1) / blockSize * blockSize
+    }
 }

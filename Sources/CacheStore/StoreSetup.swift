@@ -190,10 +190,12 @@ struct StoreSetup {
         }
     }
 
-    /// Whether everybody who uses the directory sees what one writes to a mapped file.
-    func sharesMappings(_ root: borrowing Directory) throws(StoreError) -> Bool {
+    /// What the kernel says of the file system.
+    func fileSystem(
+        of root: borrowing Directory
+    ) throws(StoreError) -> (kind: FileSystemKind, blockSize: Int64) {
         try describing("look at the file system of", path) { () throws(Errno) in
-            try !root.descriptor.fileSystemKind().isRemote
+            try root.descriptor.fileSystem()
         }
     }
 

@@ -76,6 +76,7 @@ extension Sweep {
 
     private mutating func add(_ leftovers: SweepTally) {
         if leftovers.count == 0 { return }
+        if !request.isDryRun { store.counters.add(.sweptTemporary, leftovers.count) }
         report.removed[.staleTemporary, default: SweepTally()].count += leftovers.count
         report.removed[.staleTemporary, default: SweepTally()].bytes += leftovers.bytes
     }

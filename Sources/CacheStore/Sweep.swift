@@ -30,7 +30,7 @@ package struct Sweep {
     /// Stripes that were not to be had once: what they guard is left alone, so that the wait for somebody
     /// who is stopped is paid once and not for each thing that he keeps.
     private var skippedObjects: Set<Int> = []
-    private var skippedEntries: Set<Int> = []
+    var skippedEntries: Set<Int> = []
 
     /// Sweeps `store` as it is at `now`.
     ///
@@ -105,7 +105,10 @@ package struct Sweep {
             throw error
         }
         record.end(sweep.finishedReport)
-        if !request.isDryRun { record.write(to: lock.descriptor) }
+        if !request.isDryRun {
+            record.write(to: lock.descriptor)
+            if sweep.report.isComplete { store.counters.add(.sweep) }
+        }
         return sweep.finishedReport
     }
 
@@ -151,7 +154,12 @@ package struct Sweep {
                 skippedObjects.sorted().map { "\(StoreLayout.lockName(.object, $0))" }
                 + skippedEntries.sorted().map { "\(StoreLayout.lockName(.entry, $0))" }
         }
-        guard try scanEntries(), try scanObjects() else { return }
+        try clearDeadWriters()
+        let before = store.usage
+        guard try scanEntries() else { return }
+        let between = store.usage
+        guard try scanObjects() else { return }
+        recount(before, between, store.usage)
         // A clock that was put back meanwhile has dated later touches before the stamp.
         let safeStamp = clock.isSteady ? stamp : nil
         if request.expiredOnly {
@@ -248,6 +256,7 @@ package struct Sweep {
             return
         }
         report.removed[reason, default: SweepTally()].add(entry.allocatedSize)
+        noteRemoval(reason, bytes: entry.allocatedSize, entries: 1)
         report.entries.subtract(entry.allocatedSize)
         guard let content = entry.content, let count = references[content] else { return }
         references[content] = count - 1
@@ -294,8 +303,10 @@ package struct Sweep {
             report.objects.subtract(object.allocatedSize)
             if let reason = freed[object.digest] {
                 report.removed[reason]?.bytes += object.allocatedSize
+                noteFreedObject(bytes: object.allocatedSize)
             } else {
                 report.removed[.orphan, default: SweepTally()].add(object.allocatedSize)
+                noteRemoval(.orphan, bytes: object.allocatedSize, entries: 0)
             }
         }
     }

@@ -48,6 +48,9 @@ package struct SweepReport: Sendable {
     package var isComplete = true
     /// The time that it worked, without its rests.
     package var busy: Duration = .zero
+    /// By how much the usage in the control file was too high (negative: too low) before this sweep counted;
+    /// nil where there is none, or in a dry run.
+    package var drift: SweepTally?
 
     package init() {}
 }

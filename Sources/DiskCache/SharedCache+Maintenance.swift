@@ -83,7 +83,7 @@ extension SharedCache {
                 }
             }
             // What was evicted from disk may still be in the memory of any process.
-            store.raiseAllGenerations()
+            try store.raiseAllGenerations()
             return count
         }
     }

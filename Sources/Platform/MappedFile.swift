@@ -158,3 +158,22 @@ extension FileDescriptor {
         }
     }
 }
+
+/// Words of this process's own, all 0 at first, which begin a cache line.
+@safe
+package final class WordBlock: Sendable {
+    /// Valid as long as this object is.
+    package let words: MappedWords
+
+    private nonisolated(unsafe) let base: UnsafeMutableRawPointer
+
+    package init(count: Int) {
+        unsafe base = UnsafeMutableRawPointer.allocate(byteCount: count * 8, alignment: 64)
+        unsafe base.initializeMemory(as: UInt8.self, repeating: 0, count: count * 8)
+        words = unsafe MappedWords(at: base, count: count)
+    }
+
+    deinit {
+        unsafe base.deallocate()
+    }
+}

@@ -42,8 +42,8 @@ int cplatform_clone(int source, int destination);
 /// copy_file_range(2) at both descriptors' own offsets.
 long cplatform_copy_file_range(int source, int destination, size_t count);
 
-/// The magic number of the file system behind `descriptor`, statfs(2); -1 on failure.
-int64_t cplatform_filesystem_magic(int descriptor);
+/// The magic number of the file system behind `descriptor`, statfs(2), and its block size; -1 on failure.
+int64_t cplatform_filesystem_magic(int descriptor, int64_t *block_size);
 
 /// strerrorname_np(3): "ENOENT", or NULL.
 const char *cplatform_errno_name(int number);

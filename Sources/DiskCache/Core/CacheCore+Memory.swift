@@ -103,17 +103,18 @@ extension CacheCore {
     }
 }
 
-extension RemovalCause {
-    init(_ cause: MemoryRemoval.Cause) {
+extension StoreCounters.Event {
+    /// What a value's leaving the memory tier counts as.
+    init(_ cause: RemovalCause) {
         self =
             switch cause {
-            case .explicit: .explicit
-            case .replaced: .replaced
-            case .expired: .expired
-            case .cost: .cost
-            case .count: .count
-            case .invalidated: .invalidated
-            case .pressure: .pressure
+            case .explicit: .memoryExplicit
+            case .replaced: .memoryReplaced
+            case .expired: .memoryExpired
+            case .cost: .memoryCost
+            case .count: .memoryCount
+            case .invalidated: .memoryInvalidated
+            case .pressure: .memoryPressure
             }
     }
 }

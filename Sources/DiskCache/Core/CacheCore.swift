@@ -25,18 +25,18 @@ final class CacheCore: Sendable {
         openStore = Locked(store)
         let events = EventStreams(callback: configuration.onEvent)
         self.events = events
-        memory = Self.makeMemory(configuration.memory, events)
+        memory = Self.makeMemory(configuration.memory, events, store.counters)
     }
 
     private static func makeMemory(
         _ configuration: MemoryConfiguration,
-        _ events: EventStreams
+        _ events: EventStreams,
+        _ counters: StoreCounters
     ) -> MemoryTier? {
         guard configuration.isEnabled else { return nil }
         return MemoryTier(limits: configuration.limits) { removal in
-            events.send(
-                .removedFromMemory(key: removal.key, cause: RemovalCause(removal.cause), cost: removal.cost)
-            )
+            counters.add(StoreCounters.Event(removal.cause))
+            events.send(.removedFromMemory(key: removal.key, cause: removal.cause, cost: removal.cost))
         }
     }
 

@@ -111,7 +111,7 @@ final class MemoryTier: Sendable {
     /// Removes all forms of a key's value.
     ///
     /// One short critical section where none is held.
-    func remove(_ key: String, cause: MemoryRemoval.Cause = .explicit) {
+    func remove(_ key: String, cause: RemovalCause = .explicit) {
         let hash = key.bytesHash
         guard shard(of: hash).value.withLock({ !$0.findAll(hash, key).isEmpty }) else { return }
         var removed: [MemoryRemoval] = []
@@ -124,7 +124,7 @@ final class MemoryTier: Sendable {
     }
 
     /// Removes everything, and forgets what was evicted before.
-    func removeAll(cause: MemoryRemoval.Cause = .explicit) {
+    func removeAll(cause: RemovalCause = .explicit) {
         let removed = ledger.withLock { ledger in
             var removed: [MemoryRemoval] = []
             ledger.queues.forEachOldestFirst { place, cost in
@@ -160,7 +160,7 @@ final class MemoryTier: Sendable {
     func take(
         _ place: MemoryPlace,
         _ ledger: inout Ledger,
-        _ cause: MemoryRemoval.Cause,
+        _ cause: RemovalCause,
         _ removed: inout [MemoryRemoval]
     ) -> MemoryShard.Standing? {
         guard let content = clear(place) else { return nil }
@@ -184,7 +184,7 @@ final class MemoryTier: Sendable {
                 exchangeFrequency(at: place, change)
             }
             guard let (place, cost) = victim, let content = clear(place) else { return }
-            let cause: MemoryRemoval.Cause = pressure ? .pressure : isCostly ? .cost : .count
+            let cause: RemovalCause = pressure ? .pressure : isCostly ? .cost : .count
             removed.append(MemoryRemoval(content, cost: cost, cause: cause))
         }
     }
@@ -246,7 +246,7 @@ final class MemoryTier: Sendable {
         _ form: MemoryForm,
         _ hash: UInt64,
         serial: UInt64,
-        cause: MemoryRemoval.Cause
+        cause: RemovalCause
     ) {
         var removed: [MemoryRemoval] = []
         ledger.withLock { ledger in

@@ -70,33 +70,15 @@ enum MemoryAdmission: Sendable, Equatable {
 
 /// A value that the memory tier has let go of.
 struct MemoryRemoval: Sendable {
-    /// Why a value left the tier.
-    enum Cause: String, Sendable, CaseIterable {
-        /// Somebody asked for it.
-        case explicit
-        /// A newer value of the same key and form came.
-        case replaced
-        /// Its time was up when it was asked for.
-        case expired
-        /// The values would have cost too much.
-        case cost
-        /// There would have been too many.
-        case count
-        /// Its key was written, perhaps by another process.
-        case invalidated
-        /// Memory is short in the whole system.
-        case pressure
-    }
-
     let key: String
     let form: MemoryForm
     let item: any MemoryItem
     let cost: Int
-    let cause: Cause
+    let cause: RemovalCause
 }
 
 extension MemoryRemoval {
-    init(_ content: (slot: MemoryShard.Slot, item: any MemoryItem), cost: Int, cause: Cause) {
+    init(_ content: (slot: MemoryShard.Slot, item: any MemoryItem), cost: Int, cause: RemovalCause) {
         let slot = content.slot
         self.init(key: slot.key, form: slot.form, item: content.item, cost: cost, cause: cause)
     }

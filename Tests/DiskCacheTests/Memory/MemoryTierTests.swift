@@ -11,7 +11,7 @@ final class RemovalLog: Sendable {
 
     func add(_ removal: MemoryRemoval) { list.withLock { $0.append(removal) } }
     var removals: [MemoryRemoval] { list.withLock { $0 } }
-    var causes: [MemoryRemoval.Cause] { removals.map(\.cause) }
+    var causes: [RemovalCause] { removals.map(\.cause) }
     var keys: [String] { removals.map(\.key) }
 }
 
