@@ -18,6 +18,9 @@ package struct Signal: Sendable, Equatable {
     package static let stop = Signal(rawValue: SIGSTOP)
     package static let `continue` = Signal(rawValue: SIGCONT)
     package static let brokenPipe = Signal(rawValue: SIGPIPE)
+    package static let user1 = Signal(rawValue: SIGUSR1)
+    package static let user2 = Signal(rawValue: SIGUSR2)
+    package static let child = Signal(rawValue: SIGCHLD)
 
     /// Makes writes to a pipe that nobody reads fail with EPIPE instead of ending the process.
     ///
@@ -42,8 +45,10 @@ package struct Signal: Sendable, Equatable {
         if !isIgnored { _ = Glibc.signal(rawValue, SIG_DFL) }
     }
 
+    /// Whether this process, or what started it, has it ignored.
+    ///
     /// C: `sigaction`.
-    fileprivate var isIgnored: Bool {
+    var isIgnored: Bool {
         var action = sigaction()
         let failed = unsafe sigaction(rawValue, nil, &action) == -1
         precondition(!failed, "there is such a signal")
