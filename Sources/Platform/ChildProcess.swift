@@ -88,4 +88,9 @@ package struct Pipe: ~Copyable {
         reading = FileDescriptor(owning: numbers[0])
         writing = FileDescriptor(owning: numbers[1])
     }
+
+    /// Closes this process's writing end, so that the reading end comes to an end with the other writers.
+    package consuming func closingWriting() -> FileDescriptor {
+        reading
+    }
 }

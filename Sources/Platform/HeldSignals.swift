@@ -51,11 +51,11 @@ package struct HeldSignals: ~Copyable, Sendable {
     package func next() -> Received? {
         var set = Self.set(of: held)
         var none = timespec()
-        var information = siginfo_t()
+        var information = unsafe siginfo_t()
         let number = unsafe sigtimedwait(&set, &information, &none)
         guard number > 0 else { return nil }
         // SI_USER and its like, by which processes send signals, are not positive, sigaction(2).
-        return Received(signal: Signal(rawValue: number), isFromKernel: information.si_code > 0)
+        return Received(signal: Signal(rawValue: number), isFromKernel: unsafe information.si_code > 0)
     }
 
     private static func set(of signals: [Signal]) -> sigset_t {

@@ -13,11 +13,11 @@ struct RunOrder {
     let lifetime: Duration?
     /// How long after that it is still replayed, while it is renewed.
     let staleFor: Duration?
-    /// How long a failure is good; nil where failures are not kept. It can't be for ever, but for results' own.
+    /// How long a failure is good; nil where failures are not kept.
     let failures: Failures
     let isForced: Bool
     /// Whether nothing is to be printed.
-    let isSilent: Bool
+    var isSilent: Bool
 
     enum Failures: Equatable {
         case notKept
