@@ -12,8 +12,8 @@ struct SpawnedProcessTests {
 
     @Test
     func `the two outputs go where they should, and the input is empty`() throws {
-        let out = try Pipe()
-        let err = try Pipe()
+        let out = try Platform.Pipe()
+        let err = try Platform.Pipe()
         var request = shell("cat; echo out; echo err >&2")
         request.input = .null
         request.output = .descriptor(out.writing.rawValue)

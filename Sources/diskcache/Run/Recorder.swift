@@ -23,10 +23,10 @@ struct Recorder: ~Copyable {
     }
 
     /// Adds what the command has written.
-    mutating func add(_ bytes: Span<UInt8>, of stream: OutputStream) {
+    mutating func add(_ bytes: [UInt8], of stream: OutputStream) {
         if failure != nil { return }
         buffer += RecordingFormat.frame(of: stream, count: bytes.count)
-        for index in bytes.indices { buffer.append(bytes[index]) }
+        buffer += bytes
         if buffer.count >= Self.bufferSize { flush() }
     }
 

@@ -44,7 +44,7 @@ final class RunningCommand {
     /// Where it was asked to end and has, what it may have left running does not keep us.
     func follow(
         _ signals: borrowing HeldSignals,
-        _ record: (OutputStream, Span<UInt8>) -> Void
+        _ record: (OutputStream, [UInt8]) -> Void
     ) throws(Errno) -> Outcome {
         while !openStreams.isEmpty {
             let isLeft = try hasEndedAsAsked()
@@ -95,11 +95,11 @@ final class RunningCommand {
     private func read(
         _ stream: OutputStream,
         _ signals: borrowing HeldSignals,
-        _ record: (OutputStream, Span<UInt8>) -> Void
+        _ record: (OutputStream, [UInt8]) -> Void
     ) throws(Errno) {
         let bytes = try (stream == .output ? output?.readAvailable() : errors?.readAvailable()) ?? []
         if bytes.isEmpty { return close(stream) }
-        record(stream, bytes.span)
+        record(stream, bytes)
         do throws(Errno) {
             try sink.write(
                 bytes.span,
