@@ -100,6 +100,17 @@ struct CommandRunProcessTests {
         #expect(tool.files("entries").isEmpty)
     }
 
+    @Test func `nobody who reads, and a command that leaves another one writing, keep us from ending`() throws
+    {
+        let script = """
+            set -m; mkfifo '\(log)'; exec 3<>'\(log)'
+            "$TOOL" run -- bash -c 'yes & echo $! > "\(tool.path("yes"))"; wait' > '\(log)' &
+            until [ -s '\(tool.path("yes"))' ]; do sleep 0.01; done; sleep 0.2; kill -TERM $!; wait $!; echo $?
+            kill $(cat '\(tool.path("yes"))'); exit 0
+            """
+        #expect(try tool.shell(script).output == "143\n")
+    }
+
     @Test func `a signal ends one that waits, and leaves the other alone`() throws {
         let script = """
             set -m; COMMAND="echo x >> '\(log)'; sleep 1; echo done"

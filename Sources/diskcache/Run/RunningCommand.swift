@@ -21,6 +21,8 @@ final class RunningCommand {
     private var errors: FileDescriptor?
     private let sink: OutputSink
     private var isInterrupted = false
+    /// Nobody takes the output, and the command has ended.
+    private var isAbandoned = false
     private var isComplete = true
     private var outputFailure: Errno?
 
@@ -46,8 +48,13 @@ final class RunningCommand {
         _ signals: borrowing HeldSignals,
         _ record: (OutputStream, [UInt8]) -> Void
     ) throws(Errno) -> Outcome {
+        var roundsLeft = Self.lastRounds
         while !openStreams.isEmpty {
             let isLeft = try hasEndedAsAsked()
+            if isLeft {
+                roundsLeft -= 1
+                if roundsLeft < 0 || isAbandoned { break }
+            }
             let sources = openStreams
             let ready = try Readiness.wait(
                 for: sources.map(\.descriptor) + [signals.descriptor],
@@ -70,6 +77,8 @@ final class RunningCommand {
     }
 
     private static let longestWait: Duration = .seconds(3600)
+    /// How often it is read what an ended command has left in its pipes, which others may still fill.
+    private static let lastRounds = 16
 
     private var openStreams: [(stream: OutputStream, descriptor: Int32)] {
         var streams: [(stream: OutputStream, descriptor: Int32)] = []
@@ -107,7 +116,8 @@ final class RunningCommand {
                 interruption: signals.descriptor,
                 isAbandoned: { () throws(Errno) in
                     passOn(signals)
-                    return try hasEndedAsAsked()
+                    isAbandoned = try hasEndedAsAsked()
+                    return isAbandoned
                 }
             )
         } catch {
