@@ -33,7 +33,7 @@ let package = Package(
         .target(name: "DiskCache", dependencies: ["CacheStore", "Platform"], swiftSettings: productSettings),
         .executableTarget(
             name: "diskcache",
-            dependencies: ["DiskCache", "Platform"],
+            dependencies: ["DiskCache", "CacheStore", "Platform"],
             swiftSettings: productSettings
         ),
         .target(

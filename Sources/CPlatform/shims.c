@@ -10,9 +10,12 @@
 #include <linux/openat2.h>
 #include <pthread.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -143,6 +146,23 @@ unsigned int cplatform_thread_number(void) {
 }
 
 int cplatform_pipe(int descriptors[2]) { return pipe2(descriptors, O_CLOEXEC); }
+
+const short cplatform_POSIX_SPAWN_SETSID = POSIX_SPAWN_SETSID;
+
+int cplatform_signalfd(const int *signals, size_t count) {
+    sigset_t set;
+    sigemptyset(&set);
+    for (size_t i = 0; i < count; i++)
+        sigaddset(&set, signals[i]);
+    return signalfd(-1, &set, SFD_CLOEXEC);
+}
+
+int cplatform_close_from(unsigned int first) { return (int)syscall(SYS_close_range, first, ~0U, 0); }
+
+int cplatform_forbid_core(void) {
+    struct rlimit limit = {0, 0};
+    return setrlimit(RLIMIT_CORE, &limit);
+}
 
 int cplatform_exited_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
 int cplatform_terminating_signal(int status) { return WIFSIGNALED(status) ? WTERMSIG(status) : 0; }

@@ -9,6 +9,8 @@ package struct OptionSpecification: Sendable {
     package enum Argument: Int32, Sendable {
         case none = 0
         case required = 1
+        /// Only as `--name=value`.
+        case optional = 2
     }
 
     /// The long name, without dashes.
@@ -121,7 +123,7 @@ package enum OptionScanner {
     ) -> String {
         specifications.reduce(into: stopsAtOperand ? "+:" : ":") { letters, option in
             guard let letter = option.letter else { return }
-            letters += "\(letter)" + (option.argument == .required ? ":" : "")
+            letters += "\(letter)" + String(repeating: ":", count: Int(option.argument.rawValue))
         }
     }
 

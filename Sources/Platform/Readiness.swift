@@ -10,9 +10,16 @@ package enum Readiness {
     /// A signal ends the wait early, with none.
     ///
     /// C: `poll`.
-    package static func wait(for descriptors: [Int32], limit: Duration) throws(Errno) -> [Int32] {
+    ///
+    /// - Parameter output: one to wait for until it can be written to, or nobody reads it any more.
+    package static func wait(
+        for descriptors: [Int32],
+        orWriting output: Int32? = nil,
+        limit: Duration
+    ) throws(Errno) -> [Int32] {
         let milliseconds = Int32(clamping: max(0, limit.saturatingNanoseconds) / 1_000_000)
         var requests = descriptors.map { pollfd(fd: $0, events: Int16(POLLIN), revents: 0) }
+        if let output { requests.append(pollfd(fd: output, events: Int16(POLLOUT), revents: 0)) }
         let count = unsafe requests.withUnsafeMutableBufferPointer { buffer in
             unsafe poll(buffer.baseAddress, nfds_t(buffer.count), milliseconds)
         }

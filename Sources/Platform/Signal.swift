@@ -18,6 +18,9 @@ package struct Signal: Sendable, Equatable {
     package static let stop = Signal(rawValue: SIGSTOP)
     package static let `continue` = Signal(rawValue: SIGCONT)
     package static let brokenPipe = Signal(rawValue: SIGPIPE)
+    package static let user1 = Signal(rawValue: SIGUSR1)
+    package static let user2 = Signal(rawValue: SIGUSR2)
+    package static let child = Signal(rawValue: SIGCHLD)
 
     /// Makes writes to a pipe that nobody reads fail with EPIPE instead of ending the process.
     ///

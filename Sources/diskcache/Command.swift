@@ -9,11 +9,17 @@ struct Option {
     let placeholder: String?
     let help: String
 
-    init(_ name: String, _ letter: Character? = nil, _ placeholder: String? = nil, help: String) {
+    init(
+        _ name: String,
+        _ letter: Character? = nil,
+        _ placeholder: String? = nil,
+        isValueOptional: Bool = false,
+        help: String
+    ) {
         specification = OptionSpecification(
             name: name,
             letter: letter,
-            argument: placeholder == nil ? .none : .required
+            argument: placeholder == nil ? .none : isValueOptional ? .optional : .required
         )
         self.placeholder = placeholder
         self.help = help
@@ -40,18 +46,21 @@ protocol Command: Sendable {
     static var options: [Option] { get }
     /// Left out of the overview: for the program's own use.
     static var isHidden: Bool { get }
+    /// Whether the first operand ends the options, as where another command line follows.
+    static var stopsAtOperand: Bool { get }
     static func run(_ arguments: Arguments) throws -> ExitStatus
 }
 
 extension Command {
     static var isHidden: Bool { false }
+    static var stopsAtOperand: Bool { false }
 
     /// Takes the command line apart, answers `--help`, else runs.
     static func main(_ words: [String], directory: String?) throws -> ExitStatus {
         let all = options + Option.common
         let scanned: ScannedOptions
         do throws(OptionError) {
-            scanned = try OptionScanner.scan(words, all.map(\.specification), stopsAtOperand: false)
+            scanned = try OptionScanner.scan(words, all.map(\.specification), stopsAtOperand: stopsAtOperand)
         } catch {
             throw Failure.usage("\(name): \(error.words(all)): see `diskcache \(name) --help`")
         }
@@ -76,7 +85,8 @@ extension Option {
     /// One line of a help text.
     var line: String {
         let letter = specification.letter.map { "-\($0), " } ?? "    "
-        let head = "  \(letter)--\(specification.name)" + (placeholder.map { " \($0)" } ?? "")
+        let value = placeholder.map { specification.argument == .optional ? "[=\($0)]" : " \($0)" }
+        let head = "  \(letter)--\(specification.name)" + (value ?? "")
         // Two columns, the second at 30; what is too long gets a line of its own.
         let gap =
             head.count < 29

@@ -12,8 +12,9 @@ struct DiskCacheTool {
     static var commands: [any Command.Type] {
         [
             PutCommand.self, GetCommand.self, RemoveCommand.self, ClearCommand.self, TouchCommand.self,
-            ListCommand.self, InfoCommand.self, CollectCommand.self, StatsCommand.self, VerifyCommand.self,
-            DoctorCommand.self, BenchCommand.self, BenchWorkerCommand.self,
+            ListCommand.self, InfoCommand.self, RunCommand.self, CollectCommand.self, StatsCommand.self,
+            VerifyCommand.self, DoctorCommand.self, BenchCommand.self, BenchWorkerCommand.self,
+            RefreshCommand.self,
         ]
     }
 

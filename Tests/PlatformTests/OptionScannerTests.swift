@@ -11,6 +11,7 @@ struct OptionScannerTests {
         OptionSpecification(name: "brief", letter: "b", argument: .none),
         OptionSpecification(name: "output", letter: "o", argument: .required),
         OptionSpecification(name: "older-than", letter: nil, argument: .required),
+        OptionSpecification(name: "keep", letter: "k", argument: .optional),
     ]
 
     /// The options as "name" or "name=value", then the operands.
@@ -32,6 +33,12 @@ struct OptionScannerTests {
     ])
     func `options in every form`(words: [String], found: [String]) throws {
         #expect(try Self.scan(words) == [found, []])
+    }
+
+    @Test func `a value that can be left out is one only where it is attached`() throws {
+        #expect(try Self.scan(["--keep=5", "x"]) == [["keep=5"], ["x"]])
+        #expect(try Self.scan(["--keep", "5"]) == [["keep"], ["5"]])
+        #expect(try Self.scan(["-k5", "-k", "5"]) == [["keep=5", "keep"], ["5"]])
     }
 
     @Test func `operands keep their order between options`() throws {

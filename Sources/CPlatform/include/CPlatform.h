@@ -82,6 +82,15 @@ unsigned int cplatform_thread_number(void);
 /// pipe2(2) with O_CLOEXEC: reading end first.
 int cplatform_pipe(int descriptors[2]);
 
+/// POSIX_SPAWN_SETSID: the new process leads a session of its own, posix_spawnattr_setflags(3).
+extern const short cplatform_POSIX_SPAWN_SETSID;
+/// signalfd(2) for these signals, close-on-exec.
+int cplatform_signalfd(const int *signals, size_t count);
+/// close_range(2): closes all descriptors from `first` on. ENOSYS before Linux 5.9.
+int cplatform_close_from(unsigned int first);
+/// setrlimit(2): this process leaves no core file.
+int cplatform_forbid_core(void);
+
 /// The exit status that waitpid(2) reported, or -1 where the process did not exit by itself.
 int cplatform_exited_status(int status);
 /// The signal that ended the process that waitpid(2) reported, or 0.

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+/// `diskcache run` among several processes: one runs the command, and none is left waiting by a death.
+struct CommandRunProcessTests {
+    let tool: Tool
+    let log: String
+
+    init() throws {
+        tool = try Tool()
+        log = tool.path("LOG")
+    }
+
+    /// Eight at once; each leaves its output, exit status and number of milliseconds behind.
+    private var eight: String {
+        """
+        export LOG='\(log)' OUT='\(tool.path("out"))'; mkdir "$OUT"; BEGAN=$(date +%s%N)
+        elapsed() { echo $((($(date +%s%N) - BEGAN) / 1000000)); }
+        for i in 1 2 3 4 5 6 7 8; do
+            (
+                "$TOOL" run --ttl 60 -- sh -c 'echo x >> "$LOG"; sleep 1; echo done' > "$OUT/$i.text" &
+                wait $!; echo $? > "$OUT/$i.status"; elapsed > "$OUT/$i.time"
+            ) &
+        done
+        """
+    }
+
+    private func contents(_ kind: String) -> [String] {
+        (1...8).compactMap { try? String(contentsOfFile: tool.path("out/\($0).\(kind)"), encoding: .utf8) }
+    }
+
+    private var runs: Int {
+        ((try? String(contentsOfFile: log, encoding: .utf8)) ?? "").split(separator: "\n").count
+    }
+
+    @Test func `of eight processes one runs the command and all print its output`() throws {
+        _ = try tool.shell(eight + "\nwait")
+        #expect(runs == 1)
+        #expect(contents("text") == Array(repeating: "done\n", count: 8))
+        #expect(contents("status") == Array(repeating: "0\n", count: 8))
+        // One after another it would be eight seconds; on an idle machine it is 1.1.
+        let times = contents("time").compactMap { Int($0.dropLast()) }
+        #expect(times.count == 8 && times.allSatisfy { $0 < 6000 }, "\(times)")
+        #expect(!tool.files("locks").contains { $0.hasPrefix("flight-") })
+    }
+
+    @Test func `when the one that runs it is killed another one does, at once`() throws {
+        let script = """
+            \(eight)
+            until [ -s "$LOG" ]; do sleep 0.01; done
+            sleep 0.3; read -r _ HOLDER _ < "$DISKCACHE_DIR"/locks/flight-*; kill -KILL $HOLDER; wait
+            """
+        _ = try tool.shell(script)
+        #expect(runs == 2)
+        #expect(contents("status").sorted() == Array(repeating: "0\n", count: 7) + ["137\n"])
+        #expect(contents("text").sorted() == [""] + Array(repeating: "done\n", count: 7))
+        let times = contents("time").compactMap { Int($0.dropLast()) }
+        #expect(times.count == 8 && times.allSatisfy { $0 < 8000 }, "\(times)")
+    }
+
+    @Test func `what a signal has ended is not kept, and ends us the same way`() throws {
+        for signal in [9, 11, 15] {
+            let script = "\"$TOOL\" run --cache-failures -- sh -c 'echo half; kill -\(signal) $$'"
+            let run = try tool.shell("exec \(script)")
+            #expect(run.status == 128 + Int32(signal))
+            #expect(run.output == "half\n")
+        }
+        #expect(tool.files("entries").isEmpty)
+    }
+
+    @Test(arguments: ["HUP", "INT", "TERM", "USR1"])
+    func `signals are passed on, and what was asked to end is not kept`(signal: String) throws {
+        let script = """
+            "$TOOL" run --cache-failures -- bash -c 'trap "echo got; exit 4" \(signal); echo ready
+                while :; do sleep 0.02; done' > '\(tool.path("text"))' &
+            until grep -q ready '\(tool.path("text"))'; do sleep 0.01; done; kill -\(signal) $!; wait $!; exit $?
+            """
+        // Without job control bash starts what is in the background with SIGINT ignored.
+        let run = try tool.shell("set -m; " + script)
+        #expect(run.status == 4)
+        #expect(try String(contentsOfFile: tool.path("text"), encoding: .utf8) == "ready\ngot\n")
+        // Only USR1 does not ask for an end.
+        #expect(tool.files("entries").isEmpty == (signal != "USR1"))
+    }
+
+    @Test func `a command that dies of the signal ends us so, though it has left another one running`() throws
+    {
+        let text = tool.path("text")
+        // What it has left is killed in the end: it would keep the test waiting.
+        let script = """
+            set -m; "$TOOL" run -- bash -c 'sleep 60 & echo $!; wait' > '\(text)' & until [ -s '\(text)' ]; do
+                sleep 0.01
+            done; kill -TERM $!; wait $!; echo $?; kill -0 $(cat '\(text)') && kill $(cat '\(text)')
+            """
+        let run = try tool.shell(script)
+        #expect(run.output == "143\n" && run.status == 0, "\(run.error)")
+        #expect(tool.files("entries").isEmpty)
+    }
+
+    @Test func `nobody who reads, and a command that leaves another one writing, keep us from ending`() throws
+    {
+        let script = """
+            set -m; mkfifo '\(log)'; exec 3<>'\(log)'
+            "$TOOL" run -- bash -c 'yes & echo $! > "\(tool.path("yes"))"; wait' > '\(log)' &
+            until [ -s '\(tool.path("yes"))' ]; do sleep 0.01; done; sleep 0.2; kill -TERM $!; wait $!; echo $?
+            kill $(cat '\(tool.path("yes"))'); exit 0
+            """
+        #expect(try tool.shell(script).output == "143\n")
+    }
+
+    @Test func `a signal ends one that waits, and leaves the other alone`() throws {
+        let script = """
+            set -m; COMMAND="echo x >> '\(log)'; sleep 1; echo done"
+            "$TOOL" run -- sh -c "$COMMAND" & until [ -s '\(log)' ]; do sleep 0.01; done
+            "$TOOL" run -- sh -c "$COMMAND" > '\(tool.path("waiter"))' & sleep 0.3; kill -TERM $!; wait $!; echo $?; wait
+            """
+        #expect(try tool.shell(script).output == "143\ndone\n")
+        #expect(runs == 1)
+        #expect(try String(contentsOfFile: tool.path("waiter"), encoding: .utf8).isEmpty)
+    }
+
+    @Test func `what nobody reads to its end is not kept, and an endless command ends`() throws {
+        let run = try tool.shell("\"$TOOL\" run -- yes | head -1; exit ${PIPESTATUS[0]}")
+        #expect(run.output == "y\n" && run.status == 141)
+        #expect(tool.files("entries").isEmpty)
+        #expect(run.error.isEmpty)
+    }
+
+    @Test func `of a killed run nothing is kept`() throws {
+        let text = tool.path("text")
+        // What it leaves behind is killed in the end: it would keep the test waiting.
+        let script = """
+            "$TOOL" run -- sh -c 'echo $$; head -c 1000000 /dev/zero; exec sleep 60' > '\(text)' &
+            until [ $(wc -c < '\(text)') -gt 1000000 ]; do sleep 0.01; done
+            kill -KILL $!; wait $!; kill $(head -1 '\(text)'); "$TOOL" gc > /dev/null
+            """
+        _ = try tool.shell(script)
+        #expect(tool.files("entries").isEmpty && tool.files("objects").isEmpty && tool.files("tmp").isEmpty)
+    }
+
+    @Test func `when it fails the waiting ones try, one after another and at once`() throws {
+        let script = """
+            for i in 1 2 3 4; do "$TOOL" run -- sh -c 'echo x >> \(log); sleep 0.1; exit 3' & done
+            for i in 1 2 3 4; do wait -n; echo $?; done
+            """
+        #expect(try tool.shell(script).output == "3\n3\n3\n3\n")
+        #expect(runs == 4)
+    }
+
+    @Test(.enabled(if: CommandMemoryTests.canMeasure, "GNU time measures the memory"))
+    func `300 MB go through in the memory of a few, and come back alike`() throws {
+        let memory = try CommandMemoryTests()
+        let original = memory.tool.path("original")
+        _ = try memory.tool.shell("head -c 300000000 /dev/urandom > '\(original)'")
+        let command = "$TIMED \"$TOOL\" run -- cat '\(original)' | cmp - '\(original)'"
+        #expect(try memory.peak(command) < CommandMemoryTests.limit)
+        _ = try memory.tool.shell("echo more >> '\(original)'")
+        // Replayed: the file has more by now.
+        let replayed = "$TIMED \"$TOOL\" run -- cat '\(original)' | cmp - <(head -c 300000000 '\(original)')"
+        #expect(try memory.peak(replayed) < CommandMemoryTests.limit)
+    }
+}

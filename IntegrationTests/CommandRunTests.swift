@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+/// `diskcache run`: what is replayed, and when the command is run anew.
+struct CommandRunTests {
+    let tool: Tool
+    /// Gets a line each time that the command runs.
+    let log: String
+
+    init() throws {
+        tool = try Tool()
+        log = tool.path("LOG")
+    }
+
+    /// Runs a script that finds `$RUN`, the log as `$LOG` and a command that notes its run there as `$NOTE`.
+    @discardableResult
+    func shell(_ script: String) throws -> Tool.Run {
+        try tool.shell("export LOG='\(log)'; RUN=\"$TOOL run\"; NOTE='echo x >> \"$LOG\"'; \(script)")
+    }
+
+    /// How often the command has run.
+    var runs: Int {
+        let text = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").count
+    }
+
+    @Test func `the second call replays bytes, streams and status, without running`() throws {
+        let script = """
+            $RUN --cache-failures -- bash -c "$NOTE; printf 'a\\\\0\\\\xff'; sleep 0.05; echo e1 >&2; sleep 0.05
+            echo b; sleep 0.05; printf e2 >&2; exit 3"
+            """
+        let first = try shell(script)
+        #expect(first.status == 3)
+        #expect(first.outputData == Data([97, 0, 255]) + Data("b\n".utf8))
+        #expect(first.error == "e1\ne2")
+        let second = try shell(script)
+        #expect(second.status == 3)
+        #expect(second.outputData == first.outputData)
+        #expect(second.errorData == first.errorData)
+        #expect(runs == 1)
+    }
+
+    @Test func `both streams keep their order, when it runs and when it is replayed`() throws {
+        let script = """
+            $RUN -- bash -c "$NOTE"'; for i in 1 2 3 4 5 6 7 8; do echo out$i; sleep 0.03; echo err$i >&2; sleep 0.03; done' 2>&1
+            """
+        let expected = (1...8).map { "out\($0)\nerr\($0)\n" }.joined()
+        #expect(try shell(script).output == expected)
+        #expect(try shell(script).output == expected)
+        #expect(runs == 1)
+    }
+
+    @Test func `a failure is not kept unless asked, and then only for who asks`() throws {
+        let command = "-- sh -c \"$NOTE; echo f; exit 7\""
+        for count in 1...2 {
+            #expect(try shell("$RUN \(command)").status == 7)
+            #expect(runs == count)
+        }
+        #expect(try shell("$RUN --cache-failures=1h \(command)").status == 7)
+        let kept = try shell("$RUN --cache-failures=1h \(command)")
+        #expect(kept.status == 7 && kept.output == "f\n")
+        #expect(runs == 3)
+        _ = try shell("$RUN \(command)")
+        #expect(runs == 4)
+    }
+
+    @Test func `an old result is made anew`() throws {
+        try shell("$RUN --ttl 300ms -- sh -c \"$NOTE\"; $RUN --ttl 300ms -- sh -c \"$NOTE\"")
+        #expect(runs == 1)
+        try shell("sleep 0.4; $RUN --ttl 300ms -- sh -c \"$NOTE\"")
+        #expect(runs == 2)
+    }
+
+    @Test func `a stale result is replayed at once and renewed once by all`() throws {
+        let value = tool.path("value")
+        makeFile(value, "old\n")
+        let command = "--stale 1h --key s -- sh -c \"$NOTE; sleep 0.3; cat '\(value)'\""
+        #expect(try shell("$RUN --ttl 100ms \(command)").output == "old\n")
+        // Were the renewing process to hold our output open, cat would wait for it.
+        let script = """
+            echo new > '\(value)'; sleep 0.2; for i in 1 2 3 4 5 6; do $RUN --ttl 1h \(command) & done | cat
+            "$TOOL" get s | grep -c new; for i in $(seq 300); do
+                "$TOOL" get --stale s | grep -q new && break; sleep 0.1
+            done; $RUN --ttl 1h \(command); sleep 0.5
+            """
+        let lines = try shell(script).lines
+        #expect(lines.dropLast(2) == Array(repeating: "old", count: 6)[...])
+        #expect(lines.suffix(2) == ["0", "new"])
+        #expect(runs == 2)
+    }
+
+    @Test func `force runs anew and stores, warm fills and prints nothing`() throws {
+        let command = "-- sh -c \"$NOTE; wc -l < \\\"$LOG\\\"; exit 0\""
+        let warm = try shell("$RUN --warm \(command)")
+        #expect(warm.output.isEmpty && warm.error.isEmpty && warm.status == 0)
+        #expect(try shell("$RUN \(command)").output == "1\n")
+        #expect(try shell("$RUN --warm \(command)").status == 0)
+        #expect(runs == 1)
+        #expect(try shell("$RUN --force \(command)").output == "2\n")
+        #expect(try shell("$RUN \(command)").output == "2\n")
+        #expect(try shell("$RUN --warm -- sh -c 'exit 9'").status == 9)
+    }
+
+    @Test func `variables, directory, files and scope are a part of the key where asked for`() throws {
+        let file = tool.path("file")
+        let calls = [
+            "V=1 $RUN --env V", "V=2 $RUN --env V", "V= $RUN --env V", "env -u V $RUN --env V",
+            "cd /; $RUN --cwd", "cd /tmp; $RUN --cwd", "$RUN --modtime '\(file)'",
+            "touch -d @1.000000001 '\(file)'; $RUN --modtime '\(file)'",
+            "touch -d @1.000000002 '\(file)'; $RUN --modtime '\(file)'", "$RUN", "$RUN --scope s",
+            "$RUN --key k",
+        ]
+        for (number, call) in calls.enumerated() {
+            try shell("\(call) -- sh -c \"$NOTE\"; \(call) -- sh -c \"$NOTE\"")
+            #expect(runs == number + 1, "\(call)")
+        }
+        // Without them they are not.
+        try shell("cd /; V=3 $RUN -- sh -c \"$NOTE\"")
+        #expect(runs == calls.count)
+    }
+
+    @Test func `a key of one's own names the result, and what else is there is replaced`() throws {
+        _ = try tool.run("put", "mine", input: Data("no recording".utf8))
+        #expect(try shell("$RUN --key mine -- sh -c \"$NOTE; echo 1\"").output == "1\n")
+        #expect(try shell("$RUN --key mine -- echo other").output == "1\n")
+        #expect(try tool.run("rm", "mine").status == 0)
+        #expect(try shell("$RUN --key mine -- echo other").output == "other\n")
+    }
+
+    @Test func `the command reads nothing`() throws {
+        #expect(try shell("echo text | $RUN -- cat").output.isEmpty)
+    }
+
+    @Test func `what can't be executed ends as in a shell, and is not kept`() throws {
+        let missing = try shell("$RUN --cache-failures -- /nonexistent/command")
+        #expect(missing.status == 127)
+        #expect(missing.error.hasPrefix("diskcache: run: /nonexistent/command: No such file"))
+        #expect(missing.error.split(separator: "\n").count == 1)
+        #expect(try shell("$RUN -- /etc/passwd").status == 126)
+        #expect(tool.files("entries").isEmpty)
+    }
+
+    @Test func `without a usable cache the command runs, with one line of warning`() throws {
+        // A file where the directory should be.
+        makeFile(tool.directory)
+        let run = try shell("$RUN -- sh -c \"$NOTE; echo out; echo err >&2; exit 5\"")
+        #expect(run.status == 5 && run.output == "out\n" && run.error.hasSuffix("err\n"))
+        #expect(run.error.split(separator: "\n").count == 2)
+        #expect(runs == 1)
+    }
+
+    @Test(.enabled(if: getuid() != 0, "nothing is forbidden to root"))
+    func `in a directory that can't be written the command runs, and hits are replayed`() throws {
+        try shell("$RUN -- echo stored; chmod -R a-w \"$DISKCACHE_DIR\"")
+        #expect(try shell("$RUN -- echo stored").output == "stored\n")
+        let run = try shell("$RUN -- echo other; chmod -R u+w \"$DISKCACHE_DIR\"")
+        #expect(run.output == "other\n" && run.error.hasPrefix("diskcache: run: "))
+    }
+
+    @Test func `a result that is too large for the file system is passed on, not stored`() throws {
+        // Files may have 64 KiB: neither the recording nor the value fits.
+        let run = try shell("ulimit -f 64; $RUN -- head -c 1000000 /dev/zero | wc -c")
+        #expect(run.output == "1000000\n")
+        #expect(run.error.contains("not stored"), "\(run.error)")
+        #expect(tool.files("entries").isEmpty)
+    }
+}

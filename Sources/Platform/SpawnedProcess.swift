@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Glibc
+
+/// What a new process is made of.
+package struct SpawnRequest: Sendable {
+    /// What the process finds as one of its three standard streams.
+    package enum Stream: Sendable {
+        /// The same as this process.
+        case inherited
+        /// `/dev/null`.
+        case null
+        case descriptor(Int32)
+    }
+
+    /// The program and its arguments.
+    package let words: [String]
+    /// Variables to add to this process's own, or to replace there.
+    package var environment: [String: String] = [:]
+    package var input = Stream.inherited
+    package var output = Stream.inherited
+    package var errors = Stream.inherited
+    /// Whether a program without a slash is looked for in `$PATH`.
+    package var searchesPath = false
+    /// Whether the process leads a session of its own, out of reach of this one's terminal.
+    package var isNewSession = false
+
+    package init(_ words: [String]) {
+        self.words = words
+    }
+
+    /// Starts the process, for which nobody waits: when this one has ended, init(8) does.
+    ///
+    /// C: `posix_spawn`.
+    package func startDetached() throws(Errno) {
+        _ = try start()
+    }
+
+    /// C: `posix_spawn`, `posix_spawnp`.
+    ///
+    /// Why the program could not be executed is an error here, not an exit status of the child.
+    fileprivate func start() throws(Errno) -> pid_t {
+        let variables = CurrentProcess.variables(adding: environment)
+        return try unsafe words.withCStrings { (words) throws(Errno) in
+            try unsafe variables.withCStrings { (variables) throws(Errno) in
+                try unsafe start(words, variables)
+            }
+        }
+    }
+
+    /// The two lists of posix_spawn are opaque and can only fail for want of memory.
+    @unsafe
+    private func start(
+        _ words: UnsafePointer<UnsafeMutablePointer<CChar>?>,
+        _ variables: UnsafePointer<UnsafeMutablePointer<CChar>?>
+    ) throws(Errno) -> pid_t {
+        guard let program = unsafe words.pointee else { throw .invalidArgument }
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        unsafe Self.add(input, as: STDIN_FILENO, O_RDONLY, to: &actions)
+        unsafe Self.add(output, as: STDOUT_FILENO, O_WRONLY, to: &actions)
+        unsafe Self.add(errors, as: STDERR_FILENO, O_WRONLY, to: &actions)
+
+        var attributes = posix_spawnattr_t()
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        var signals = sigset_t()
+        unsafe sigemptyset(&signals)
+        unsafe posix_spawnattr_setsigmask(&attributes, &signals)
+        unsafe sigaddset(&signals, SIGPIPE)
+        unsafe sigaddset(&signals, SIGXFSZ)
+        unsafe posix_spawnattr_setsigdefault(&attributes, &signals)
+        let session = isNewSession ? cplatform_POSIX_SPAWN_SETSID : 0
+        let flags = Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) | session
+        unsafe posix_spawnattr_setflags(&attributes, flags)
+
+        let spawn = unsafe searchesPath ? posix_spawnp : posix_spawn
+        var identifier: pid_t = 0
+        let error = unsafe spawn(&identifier, program, &actions, &attributes, words, variables)
+        guard error == 0 else { throw Errno(rawValue: error) }
+        return identifier
+    }
+
+    @unsafe
+    private static func add(
+        _ stream: Stream,
+        as number: CInt,
+        _ mode: CInt,
+        to actions: inout posix_spawn_file_actions_t
+    ) {
+        switch stream {
+        case .inherited: break
+        case .null: unsafe posix_spawn_file_actions_addopen(&actions, number, "/dev/null", mode, 0)
+        case .descriptor(let other): unsafe posix_spawn_file_actions_adddup2(&actions, other, number)
+        }
+    }
+}
+
+/// A process that this one has started.
+///
+/// It inherits its standard streams and no descriptor of ours besides: they are close-on-exec. Whoever lets
+/// go of it without having waited kills it, so that no child outlives its owner or stays a zombie.
+package struct SpawnedProcess: ~Copyable, Sendable {
+    /// How a process ended.
+    package enum End: Sendable, Equatable {
+        case exited(Int32)
+        case killed(Signal)
+    }
+
+    package let identifier: Int32
+    private var end: End?
+
+    /// Starts it.
+    ///
+    /// C: `posix_spawn`.
+    ///
+    /// In the child no signal is blocked, and SIGPIPE and SIGXFSZ do what they do by default.
+    ///
+    /// - Throws: also where the program can't be executed: ENOENT, EACCES, ENOEXEC, execve(2).
+    package init(_ request: SpawnRequest) throws(Errno) {
+        identifier = try request.start()
+    }
+
+    deinit {
+        if end != nil { return }
+        // Nobody else waits for it, so there is such a process; and nobody to tell if there were none.
+        _ = Glibc.kill(identifier, SIGKILL)
+        _ = waitpid(identifier, nil, 0)
+    }
+
+    /// Sends a signal; nothing once it has been waited for, as its number may be another's.
+    ///
+    /// C: `kill`.
+    package func send(_ signal: Signal) {
+        if end == nil { _ = Glibc.kill(identifier, signal.rawValue) }
+    }
+
+    /// Waits until the process has ended and says how; at once when asked again.
+    ///
+    /// C: `waitpid`.
+    package mutating func wait() throws(Errno) -> End {
+        while true {
+            if let end = try wait(options: 0) { return end }
+        }
+    }
+
+    /// How the process ended; nil as long as it runs.
+    ///
+    /// C: `waitpid`.
+    package mutating func endIfAny() throws(Errno) -> End? {
+        try wait(options: WNOHANG)
+    }
+
+    private mutating func wait(options: CInt) throws(Errno) -> End? {
+        if let end { return end }
+        var status: CInt = 0
+        let found = try valueOrErrno { unsafe waitpid(identifier, &status, options) }
+        if found == 0 { return nil }
+        let signal = cplatform_terminating_signal(status)
+        end = signal != 0 ? .killed(Signal(rawValue: signal)) : .exited(cplatform_exited_status(status))
+        return end
+    }
+}
+
+extension CurrentProcess {
+    /// This program's own file, also where it was replaced or deleted since: proc_pid_exe(5).
+    package static let executable = "/proc/self/exe"
+
+    /// The environment with some variables added or replaced, as execve(2) takes it.
+    fileprivate static func variables(adding added: [String: String]) -> [String] {
+        var variables: [String] = []
+        var entry = unsafe environ
+        while let text = unsafe entry.pointee {
+            let variable = unsafe String(cString: text)
+            let name = String(variable.prefix { $0 != "=" })
+            if added[name] == nil { variables.append(variable) }
+            unsafe entry += 1
+        }
+        return variables + added.map { "\($0.key)=\($0.value)" }
+    }
+}
+
+extension [String] {
+    /// Hands over the strings as a list of C strings that ends with a null pointer, which lives as long as
+    /// `body` runs.
+    @unsafe
+    fileprivate func withCStrings<Value>(
+        _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) throws(Errno) -> Value
+    ) throws(Errno) -> Value {
+        let list = UnsafeMutableBufferPointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: count + 1)
+        for (index, string) in enumerated() { unsafe list[index] = unsafe strdup(string) }
+        unsafe list[count] = nil
+        defer {
+            for index in 0..<count { unsafe free(list[index]) }
+            unsafe list.deallocate()
+        }
+        guard let base = list.baseAddress else { throw .outOfMemory }
+        return try unsafe body(UnsafePointer(base))
+    }
+}

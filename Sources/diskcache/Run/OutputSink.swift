@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// This process's two output streams, as a command's output goes to them.
+struct OutputSink: Sendable {
+    /// What a pipe that is ready takes without waiting: PIPE_BUF, pipe(7).
+    private static let pipePiece = 4096
+
+    /// Nothing is written at all.
+    var isSilent = false
+    private let isRegular: [OutputStream: Bool]
+
+    init(isSilent: Bool) {
+        self.isSilent = isSilent
+        isRegular = [.output: Self.isRegular(.output), .errors: Self.isRegular(.errors)]
+    }
+
+    private static func number(of stream: OutputStream) -> Int32 {
+        stream == .output ? Terminal.standardOutput : Terminal.standardError
+    }
+
+    private static func isRegular(_ stream: OutputStream) -> Bool {
+        do throws(Errno) {
+            return try FileDescriptor.duplicate(number(of: stream)).status().kind == .regular
+        } catch {
+            // Then writing says what is wrong.
+            return false
+        }
+    }
+
+    /// How often it is asked whether to go on, where nobody takes what is written.
+    private static let patience: Duration = .milliseconds(500)
+
+    /// Writes all of `bytes`.
+    ///
+    /// - Parameters:
+    ///   - interruption: a descriptor at which to look up from waiting.
+    ///   - isAbandoned: asked when that is readable, and now and then: whether to leave the rest.
+    func write(
+        _ bytes: Span<UInt8>,
+        to stream: OutputStream,
+        interruption: Int32? = nil,
+        isAbandoned: () throws(Errno) -> Bool = { () throws(Errno) in false }
+    ) throws(Errno) {
+        if isSilent { return }
+        let file = try FileDescriptor.duplicate(Self.number(of: stream))
+        if isRegular[stream] == true { return try file.writeAll(bytes) }
+        var written = 0
+        while written < bytes.count {
+            let ready = try Readiness.wait(
+                for: interruption.map { [$0] } ?? [],
+                orWriting: file.rawValue,
+                limit: Self.patience
+            )
+            guard ready.contains(file.rawValue) else {
+                if try isAbandoned() { return }
+                continue
+            }
+            let piece = bytes.extracting(written..<min(bytes.count, written + Self.pipePiece))
+            do throws(Errno) {
+                written += try file.writeSome(piece)
+            } catch {
+                // Another process writes to the same pipe and was faster.
+                if error != .wouldBlock { throw error }
+            }
+        }
+    }
+}

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+import Platform
+
+/// What distinguishes one command's results from all others'.
+struct RunKey: Equatable {
+    var scope: String?
+    var words: [String]
+    /// Values by name; nil: not set.
+    var environment: [String: [UInt8]?] = [:]
+    var workingDirectory: [UInt8]?
+    /// Moments by path; nil: no such file.
+    var modified: [String: Timestamp?] = [:]
+
+    /// The key: `run:`, 128 bits of a digest of everything, and the command for those who list keys.
+    var text: String {
+        let digest = ContentDigest(of: Data(encoded)).description.prefix(32)
+        return "run:\(digest) \(Self.readable(words))"
+    }
+
+    /// Everything, each part with its kind and length before it: no two command lines give the same bytes.
+    var encoded: [UInt8] {
+        var bytes: [UInt8] = []
+        func add(_ kind: Character, _ part: some Collection<UInt8>) {
+            bytes += Array("\(kind)\(part.count):".utf8) + part
+        }
+        if let scope { add("s", Array(scope.utf8)) }
+        for word in words { add("w", Array(word.utf8)) }
+        for (name, value) in environment.sorted(by: { $0.key < $1.key }) {
+            add("e", Array(name.utf8))
+            if let value { add("v", value) }
+        }
+        if let workingDirectory { add("d", workingDirectory) }
+        for (path, moment) in modified.sorted(by: { $0.key < $1.key }) {
+            add("f", Array(path.utf8))
+            if let moment { add("t", Array(String(moment.nanoseconds).utf8)) }
+        }
+        return bytes
+    }
+
+    /// Enough to recognize a command by; the whole key stays far below the 1 KiB that is kept of it.
+    private static let longestText = 200
+
+    /// The command as a shell would take it, cut off where it is long.
+    static func readable(_ words: [String]) -> String {
+        let text = words.map(quoted).joined(separator: " ")
+        if text.utf8.count <= longestText { return text }
+        var short = ""
+        for character in text {
+            if short.utf8.count + character.utf8.count > longestText { break }
+            short.append(character)
+        }
+        return short + "…"
+    }
+
+    private static func quoted(_ word: String) -> String {
+        let isPlain = word.utf8.allSatisfy { byte in
+            switch byte {
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), 0x80...: true
+            default: "_@%+=:,./-".utf8.contains(byte)
+            }
+        }
+        if isPlain, !word.isEmpty { return word }
+        return "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
+            + "'"
+    }
+}
+
+extension RunKey {
+    /// The key that the options ask for, with what they name looked up now.
+    init(_ arguments: Arguments) throws(Failure) {
+        self.init(scope: arguments.value("scope"), words: arguments.operands)
+        for name in arguments.all("env") {
+            if name.isEmpty || name.contains("=") {
+                throw .usage("run: --env: \"\(name)\" is no name of a variable: give the name alone")
+            }
+            environment.updateValue(CurrentProcess.environmentBytes(name), forKey: name)
+        }
+        if arguments.has("cwd") { workingDirectory = try Self.currentDirectory() }
+        for path in arguments.all("modtime") { modified.updateValue(try Self.time(of: path), forKey: path) }
+    }
+
+    private static func currentDirectory() throws(Failure) -> [UInt8] {
+        do throws(Errno) {
+            return try CurrentProcess.workingDirectory()
+        } catch {
+            throw Failure(.inputOutput, "run: --cwd: \(error): change to a directory that is there")
+        }
+    }
+
+    private static func time(of path: String) throws(Failure) -> Timestamp? {
+        if path.isEmpty { throw .usage("run: --modtime: the name is empty: give a file") }
+        do throws(Errno) {
+            return try Timestamp(modificationOf: path)
+        } catch {
+            if error == .noEntry || error == .notDirectory { return nil }
+            throw Failure(.inputOutput, "run: --modtime: \(path): \(error): name a file that can be seen")
+        }
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+import Platform
+
+/// What a command line of `run` asks for.
+struct RunOrder {
+    let key: String
+    /// The command and its arguments.
+    let words: [String]
+    /// How long a result is good; nil: for ever.
+    let lifetime: Duration?
+    /// How long after that it is still replayed, while it is renewed.
+    let staleFor: Duration?
+    /// How long a failure is good; nil where failures are not kept.
+    let failures: Failures
+    let isForced: Bool
+    /// Whether nothing is to be printed.
+    var isSilent: Bool
+
+    enum Failures: Equatable {
+        case notKept
+        case kept(Duration?)
+    }
+
+    init(_ arguments: Arguments) throws(Failure) {
+        if arguments.operands.isEmpty {
+            throw .usage("run: no command: give CMD, after --; see `diskcache run --help`")
+        }
+        words = arguments.operands
+        key = try Self.key(arguments)
+        lifetime = try arguments.value("ttl", as: Self.lifetime) ?? .seconds(60)
+        staleFor = try arguments.value("stale", as: Self.span)
+        if staleFor != nil, lifetime == nil {
+            throw .usage("run: --stale is for results that expire: give --ttl a span of time with it")
+        }
+        failures = try Self.failures(arguments, lifetime)
+        isForced = arguments.has("force")
+        isSilent = arguments.has("warm")
+    }
+
+    private static func key(_ arguments: Arguments) throws(Failure) -> String {
+        guard let key = arguments.value("key") else { return try RunKey(arguments).text }
+        try arguments.check(key)
+        for option in ["scope", "env", "cwd", "modtime"] where arguments.has(option) {
+            throw .usage("run: --key and --\(option) exclude each other: KEY is the whole key: give one")
+        }
+        return key
+    }
+
+    private static func failures(
+        _ arguments: Arguments,
+        _ lifetime: Duration?
+    ) throws(Failure) -> Failures {
+        guard let text = arguments.value("cache-failures") else { return .notKept }
+        if text.isEmpty { return .kept(lifetime) }
+        return .kept(try arguments.value("cache-failures", as: Self.lifetime) ?? nil)
+    }
+
+    private static func lifetime(_ text: String) throws(Failure) -> Duration? {
+        guard case .after = try ExpirationOptions.lifetime(text) else { return nil }
+        return try span(text)
+    }
+
+    private static func span(_ text: String) throws(Failure) -> Duration {
+        let span = try Quantity.duration(text)
+        if span == .zero { throw .usage("\(text) keeps nothing: give more than 0") }
+        return span
+    }
+
+    /// What a stored result is to this caller.
+    enum Verdict: Equatable {
+        case fresh, stale, useless
+    }
+
+    /// Judges a result by its age and by what it was stored with: both must allow its use.
+    func judge(_ entry: CacheEntry, status: Int32, now: Date = .now) -> Verdict {
+        var longest = lifetime
+        if status != 0 {
+            guard case .kept(let lifetime) = failures else { return .useless }
+            longest = lifetime
+        }
+        let age = Duration.seconds(now.timeIntervalSince(entry.created))
+        let isExpired = entry.expires.map { $0 <= now } ?? false
+        guard let longest else { return isExpired ? .useless : .fresh }
+        if age < longest, !isExpired { return .fresh }
+        guard let staleFor, status == 0, age < longest + staleFor else { return .useless }
+        return .stale
+    }
+
+    /// How a result with this status is to be stored; nil: not at all.
+    func terms(status: Int32, cost: Duration) -> (expires: Expiration, attributes: EntryAttributes)? {
+        var attributes = EntryAttributes(cost: cost, contentType: RecordingFormat.contentType)
+        if status == 0 {
+            attributes.staleFor = staleFor
+            return (Self.expiration(lifetime), attributes)
+        }
+        guard case .kept(let lifetime) = failures else { return nil }
+        return (Self.expiration(lifetime), attributes)
+    }
+
+    private static func expiration(_ lifetime: Duration?) -> Expiration {
+        lifetime.map { .after($0) } ?? .never
+    }
+
+    /// The command line of the process that renews this result, in `directory`.
+    func refreshing(in directory: String, _ arguments: Arguments) -> [String] {
+        var words = [CurrentProcess.executable, "--dir", directory, RefreshCommand.name, "--key", key]
+        for option in ["ttl", "stale"] {
+            if let value = arguments.value(option) { words += ["--\(option)", value] }
+        }
+        if let span = arguments.value("cache-failures") {
+            words.append(span.isEmpty ? "--cache-failures" : "--cache-failures=\(span)")
+        }
+        return words + ["--"] + self.words
+    }
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import Platform
+
+/// One use of `run`: finds the result, or waits for who makes it, or makes it.
+struct RunSession {
+    let order: RunOrder
+    /// nil: it can't be used, and somebody has been told.
+    let cache: SharedCache?
+    let sink: OutputSink
+
+    init(_ order: RunOrder, _ cache: SharedCache?) {
+        self.order = order
+        self.cache = cache
+        sink = OutputSink(isSilent: order.isSilent)
+    }
+
+    /// Replays the result or runs the command; how this process is to end.
+    ///
+    /// - Parameter renew: starts what renews a result that was stale.
+    func run(renew: (SharedCache) -> Void) throws -> SpawnedProcess.End {
+        switch try turn(renew) {
+        case .served(let end): return end
+        case .alone: return try execute(nil)
+        case .first(let lock): return try execute(lock)
+        }
+    }
+
+    /// Makes the result anew where it is stale and nobody else does, for nobody to see.
+    func renew() throws -> SpawnedProcess.End {
+        guard let cache else { return .exited(ExitStatus.temporary.rawValue) }
+        var wait = try cache.flightWait(forKey: order.key)
+        switch try cache.attempt(&wait) {
+        case .held: return .exited(0)
+        case .ended: return .exited(0)
+        case .acquired(let lock):
+            guard try isFresh(in: cache) else { return try execute(lock) }
+            lock.release()
+            return .exited(0)
+        }
+    }
+
+    private func turn(_ renew: (SharedCache) -> Void) throws -> FlightTurn {
+        guard let cache else { return .alone }
+        do {
+            while true {
+                if !order.isForced, let end = try replay(from: cache, renew) { return .served(end) }
+                let waiting = RunWaiting(order.key, cache) {
+                    try !order.isForced && isFresh(in: cache)
+                }
+                if let turn = try waiting.turn() { return turn }
+            }
+        } catch let error as CacheError {
+            Notice.warn("the result is neither shared nor stored: \(error.message)")
+            return .alone
+        }
+    }
+
+    // MARK: Replaying
+
+    /// nil for a miss.
+    private func replay(
+        from cache: SharedCache,
+        _ renew: (SharedCache) -> Void
+    ) throws -> SpawnedProcess.End? {
+        let isStale: Bool
+        var end: SpawnedProcess.End
+        do {
+            guard let found = try find(in: cache, body: { try $0.replay(to: sink) }) else { return nil }
+            isStale = found.verdict == .stale
+            end = .exited(found.status)
+        } catch Recording.Failure.writing(.brokenPipe) {
+            // The command would have ended so.
+            return .killed(.brokenPipe)
+        } catch Recording.Failure.writing(let error) {
+            throw Failure(.inputOutput, "run: write the output: \(error): check where it goes")
+        } catch Recording.Failure.reading(let error) {
+            throw Failure(.inputOutput, "run: read the result: \(error): run `diskcache doctor`")
+        }
+        if isStale { renew(cache) }
+        return end
+    }
+
+    private func isFresh(in cache: SharedCache) throws -> Bool {
+        try find(in: cache) { _ in }?.verdict == .fresh
+    }
+
+    private func find(
+        in cache: SharedCache,
+        body: (borrowing Recording) throws -> Void
+    ) throws -> (verdict: RunOrder.Verdict, status: Int32)? {
+        let allowingStale = order.staleFor != nil
+        let found = try cache.withDescriptor(forKey: order.key, allowingStale: allowingStale) {
+            descriptor,
+            entry -> (verdict: RunOrder.Verdict, status: Int32)? in
+            let recording = try Recording(descriptor)
+            guard let status = try recording.status() else { return nil }
+            let verdict = order.judge(entry, status: status)
+            if verdict == .useless { return nil }
+            try body(recording)
+            return (verdict, status)
+        }
+        return found ?? nil
+    }
+
+    // MARK: Running
+
+    private func execute(_ lock: consuming FlightLock?) throws -> SpawnedProcess.End {
+        let signals = try HeldSignals(RunningCommand.passedOn)
+        let began = ContinuousClock.now
+        // Without a lock nothing is stored: the cache is out of order, or can't keep it.
+        var recorder = lock == nil ? nil : cache.map { Recorder(in: $0.path) }
+        let command: RunningCommand
+        do throws(Errno) {
+            command = try RunningCommand(order.words, sink)
+        } catch {
+            lock?.release()
+            return Self.unstartable(order.words[0], error)
+        }
+        let outcome = try command.follow(signals) { stream, bytes in
+            recorder?.add(bytes, of: stream)
+        }
+        let cost = ContinuousClock.now - began
+        if store(outcome, recorder.take(), cost) {
+            lock?.release()
+        } else {
+            lock?.releaseUnstored()
+        }
+        guard let failure = outcome.outputFailure else { return outcome.end }
+        throw Failure(.inputOutput, "run: write the output: \(failure): check where it goes")
+    }
+
+    /// The exit statuses are those of env(1) and of shells.
+    private static func unstartable(_ program: String, _ error: Errno) -> SpawnedProcess.End {
+        let advice = error == .noEntry ? "check its name and $PATH" : "name a program that can be executed"
+        Notice.warn("\(program): \(error): \(advice)")
+        return .exited(error == .noEntry ? 127 : 126)
+    }
+
+    /// Stores what is to be stored; false: it could not be.
+    private func store(
+        _ outcome: RunningCommand.Outcome,
+        _ recorder: consuming Recorder?,
+        _ cost: Duration
+    ) -> Bool {
+        guard let cache, let recorder, outcome.isComplete, case .exited(let status) = outcome.end,
+            let terms = order.terms(status: status, cost: cost)
+        else { return true }
+        do {
+            try recorder.store(
+                status,
+                in: cache,
+                forKey: order.key,
+                expires: terms.expires,
+                attributes: terms.attributes
+            )
+            return true
+        } catch {
+            let reason = (error as? CacheError)?.message ?? "write its output to \(cache.path): \(error)"
+            Notice.warn("the result was not stored: \(reason)")
+            return false
+        }
+    }
+}

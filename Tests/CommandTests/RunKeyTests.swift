@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import Testing
+
+@testable import diskcache
+
+struct RunKeyTests {
+    /// Each must have a key of its own.
+    static let different: [RunKey] = [
+        RunKey(words: ["a", "b"]), RunKey(words: ["a b"]), RunKey(words: ["ab"]),
+        RunKey(words: ["a", "b", ""]),
+        RunKey(words: ["", "a", "b"]), RunKey(words: ["b", "a"]), RunKey(words: ["a", "1:b"]),
+        RunKey(words: ["aw1:b"]), RunKey(scope: "", words: ["a", "b"]), RunKey(scope: "a", words: ["b"]),
+        RunKey(scope: "b", words: ["a"]),
+        RunKey(words: ["a", "b"], environment: ["V": nil]),
+        RunKey(words: ["a", "b"], environment: ["V": []]),
+        RunKey(words: ["a", "b"], environment: ["V": [0xFF]]),
+        RunKey(words: ["a", "b"], environment: ["W": nil]),
+        RunKey(words: ["a", "b"], environment: ["V": nil, "W": []]),
+        RunKey(words: ["a", "b"], environment: ["V": [], "W": nil]),
+        RunKey(words: ["a", "b"], workingDirectory: [47]),
+        RunKey(words: ["a", "b"], workingDirectory: [47, 47]),
+        RunKey(words: ["a", "b"], modified: ["f": nil]),
+        RunKey(words: ["a", "b"], modified: ["f": Timestamp(nanoseconds: 0)]),
+        RunKey(words: ["a", "b"], modified: ["f": Timestamp(nanoseconds: 1)]),
+        RunKey(words: ["a", "b"], modified: ["g": Timestamp(nanoseconds: 1)]),
+        RunKey(words: ["ü"]), RunKey(words: ["u\u{308}"]),
+    ]
+
+    @Test func `what differs in anything has another key`() {
+        #expect(Set(Self.different.map(\.text)).count == Self.different.count)
+        // Also without the digest: the encoding itself is unambiguous.
+        #expect(Set(Self.different.map(\.encoded)).count == Self.different.count)
+    }
+
+    @Test func `the same gives the same key, in whatever order names were given`() {
+        let names: [(String, [UInt8]?)] = [("A", [1]), ("B", nil), ("C", [3])]
+        let one = RunKey(words: ["x"], environment: Dictionary(uniqueKeysWithValues: names))
+        let other = RunKey(words: ["x"], environment: Dictionary(uniqueKeysWithValues: names.reversed()))
+        #expect(one.text == other.text)
+    }
+
+    @Test(arguments: [
+        (["date", "+%s"], "date +%s"), (["sh", "-c", "a; b"], "sh -c 'a; b'"), (["x", ""], "x ''"),
+        (["it's"], "'it'\\''s'"), (["ls", "ü/*"], "ls 'ü/*'"),
+    ])
+    func `a key shows the command as a shell takes it`(words: [String], text: String) {
+        let key = RunKey(words: words).text
+        #expect(key.hasPrefix("run:") && key.hasSuffix(" " + text))
+        #expect(key.utf8.count == "run:".count + 32 + 1 + text.utf8.count)
+    }
+
+    @Test func `the key of a long command is short, and its own`() {
+        let long = String(repeating: "ü", count: 5000)
+        let keys = [[long, "1"], [long, "2"]].map { RunKey(words: $0).text }
+        #expect(keys[0] != keys[1])
+        #expect(keys.allSatisfy { $0.utf8.count < 250 })
+    }
+}

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import diskcache
+
+/// Serialized, because getopt keeps its state in globals.
+@Suite(.serialized)
+struct RunOrderTests {
+    static func order(_ words: String...) throws -> RunOrder {
+        let options = RunCommand.options + Option.common
+        let scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: true)
+        return try RunOrder(Arguments(scanned, options: options, command: "run", directory: "/nowhere"))
+    }
+
+    @Test func `the command's own options are left to it`() throws {
+        #expect(try Self.order("sh", "-c", "x", "--ttl", "1").words == ["sh", "-c", "x", "--ttl", "1"])
+        #expect(try Self.order("--cwd", "--", "--odd").words == ["--odd"])
+    }
+
+    @Test func `a minute is the lifetime of results, and failures have none`() throws {
+        let order = try Self.order("x")
+        #expect(order.lifetime == .seconds(60))
+        #expect(order.failures == .notKept)
+    }
+
+    @Test func `failures live as long as results, or as long as was said`() throws {
+        #expect(try Self.order("--ttl", "5", "--cache-failures", "x").failures == .kept(.seconds(5)))
+        #expect(try Self.order("--cache-failures=2s", "x").failures == .kept(.seconds(2)))
+        #expect(try Self.order("--ttl", "never", "--cache-failures", "x").failures == .kept(nil))
+        #expect(try Self.order("--cache-failures=never", "x").failures == .kept(nil))
+    }
+
+    @Test(arguments: [
+        [], ["--ttl", "0", "x"], ["--stale", "0", "x"], ["--ttl", "never", "--stale", "1", "x"],
+        ["--key", "", "x"], ["--key", "k", "--cwd", "x"], ["--key", "k", "--scope", "s", "x"],
+        ["--env", "A=B", "x"], ["--env", "", "x"], ["--modtime", "", "x"], ["--cache-failures=soon", "x"],
+    ])
+    func `what makes no sense is refused`(words: [String]) {
+        let options = RunCommand.options + Option.common
+        #expect {
+            let scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: true)
+            _ = try RunOrder(Arguments(scanned, options: options, command: "run", directory: "/nowhere"))
+        } throws: {
+            ($0 as? Failure)?.status == .usage
+        }
+    }
+
+    /// An entry that was stored with these lifetimes.
+    static func entry(_ expires: Expiration, staleFor: Duration? = nil) throws -> CacheEntry {
+        let cache = try SharedCache(at: TemporaryDirectory().path + "/cache")
+        try cache.put("x", forKey: "k", expires: expires, attributes: EntryAttributes(staleFor: staleFor))
+        return try #require(try cache.entry(forKey: "k", allowingStale: true))
+    }
+
+    @Test func `both who stored a result and who asks limit its age`() throws {
+        let entry = try Self.entry(.seconds(100), staleFor: .seconds(1000))
+        func verdict(_ order: RunOrder, age: Double, status: Int32 = 0) -> RunOrder.Verdict {
+            order.judge(entry, status: status, now: entry.created.addingTimeInterval(age))
+        }
+        #expect(verdict(try Self.order("--ttl", "50", "x"), age: 49) == .fresh)
+        #expect(verdict(try Self.order("--ttl", "50", "x"), age: 51) == .useless)
+        #expect(verdict(try Self.order("--ttl", "500", "x"), age: 99) == .fresh)
+        #expect(verdict(try Self.order("--ttl", "500", "x"), age: 101) == .useless)
+        #expect(verdict(try Self.order("--ttl", "50", "--stale", "10", "x"), age: 59) == .stale)
+        #expect(verdict(try Self.order("--ttl", "50", "--stale", "10", "x"), age: 61) == .useless)
+        #expect(verdict(try Self.order("--ttl", "never", "x"), age: 99) == .fresh)
+        #expect(verdict(try Self.order("--ttl", "never", "x"), age: 101) == .useless)
+    }
+
+    @Test func `a failure is only for who asks for failures, and never stale`() throws {
+        let entry = try Self.entry(.never)
+        func verdict(_ order: RunOrder, age: Double) -> RunOrder.Verdict {
+            order.judge(entry, status: 1, now: entry.created.addingTimeInterval(age))
+        }
+        #expect(verdict(try Self.order("x"), age: 1) == .useless)
+        #expect(verdict(try Self.order("--cache-failures", "x"), age: 1) == .fresh)
+        #expect(verdict(try Self.order("--cache-failures=5", "x"), age: 6) == .useless)
+        #expect(verdict(try Self.order("--cache-failures=5", "--stale", "9", "x"), age: 6) == .useless)
+    }
+}

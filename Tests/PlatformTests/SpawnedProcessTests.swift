@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+struct SpawnedProcessTests {
+    private func shell(_ script: String) -> SpawnRequest {
+        SpawnRequest(["/bin/sh", "-c", script])
+    }
+
+    @Test
+    func `the two outputs go where they should, and the input is empty`() throws {
+        let out = try Platform.Pipe()
+        let err = try Platform.Pipe()
+        var request = shell("cat; echo out; echo err >&2")
+        request.input = .null
+        request.output = .descriptor(out.writing.rawValue)
+        request.errors = .descriptor(err.writing.rawValue)
+        var process = try SpawnedProcess(request)
+        #expect(try process.wait() == .exited(0))
+        #expect(try out.closingWriting().readToEnd() == Data("out\n".utf8))
+        #expect(try err.closingWriting().readToEnd() == Data("err\n".utf8))
+    }
+
+    @Test
+    func `a program is looked for in the path only where that is asked for`() throws {
+        var request = SpawnRequest(["true"])
+        #expect(throws: Errno.noEntry) { _ = try SpawnedProcess(request) }
+        request.searchesPath = true
+        var process = try SpawnedProcess(request)
+        #expect(try process.wait() == .exited(0))
+    }
+
+    @Test
+    func `asking for the end does not wait for it`() throws {
+        var process = try SpawnedProcess(SpawnRequest(["/bin/sleep", "1000"]))
+        #expect(try process.endIfAny() == nil)
+        process.send(.terminate)
+        #expect(try process.wait() == .killed(.terminate))
+        #expect(try process.endIfAny() == .killed(.terminate))
+    }
+
+    @Test
+    func `a new session is another one`() throws {
+        let place = try TemporaryDirectory()
+        var request = shell(
+            "ps -o sid= -p $$ > '\(place.path)/sid.part'; mv '\(place.path)/sid.part' '\(place.path)/sid'"
+        )
+        request.isNewSession = true
+        request.output = .null
+        try request.startDetached()
+        let deadline = Date(timeIntervalSinceNow: 30)
+        var session: Int32?
+        while session == nil, Date.now < deadline {
+            let text = try? String(contentsOfFile: place.path + "/sid", encoding: .utf8)
+            session = text.flatMap { Int32($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
+            usleep(10_000)
+        }
+        #expect(try #require(session) != getsid(0))
+    }
+
+    @Test
+    func `a file without a name is in no listing and can be read again`() throws {
+        let place = try TemporaryDirectory()
+        let file = try FileDescriptor(unnamedIn: place.path)
+        try file.writeAll([1, 2, 3].span)
+        try file.rewind()
+        #expect(try file.readToEnd() == Data([1, 2, 3]))
+        #expect(place.files().isEmpty)
+    }
+
+    @Test
+    func `facts about files and variables are exact`() throws {
+        let place = try TemporaryDirectory()
+        makeFile(place.path + "/f")
+        #expect(throws: Errno.noEntry) { _ = try Timestamp(modificationOf: place.path + "/g") }
+        let time = timespec(tv_sec: 1000, tv_nsec: 123_456_789)
+        #expect(utimensat(AT_FDCWD, place.path + "/f", [time, time], 0) == 0)
+        #expect(try Timestamp(modificationOf: place.path + "/f").nanoseconds == 1_000_123_456_789)
+        #expect(CurrentProcess.environmentBytes("DISKCACHE_TEST_UNSET") == nil)
+        #expect(
+            CurrentProcess.environmentBytes("PATH")
+                == Array((getenv("PATH").map { String(cString: $0) } ?? "").utf8)
+        )
+        #expect(try CurrentProcess.workingDirectory() == Array(FileManager.default.currentDirectoryPath.utf8))
+    }
+}
