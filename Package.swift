@@ -48,6 +48,17 @@ let package = Package(
             path: "IntegrationTests/SystemCallProbe",
             swiftSettings: testSettings
         ),
+        .executableTarget(
+            name: "CacheWorker",
+            dependencies: ["DiskCache", "Platform"],
+            path: "IntegrationTests/CacheWorker",
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "TestSupportTests",
+            dependencies: ["TestSupport"],
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "PlatformTests",
             dependencies: ["Platform", "TestSupport"],
@@ -70,9 +81,11 @@ let package = Package(
         ),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["DiskCache", "Platform", "TestSupport", "diskcache", "SystemCallProbe"],
+            dependencies: [
+                "DiskCache", "Platform", "TestSupport", "diskcache", "SystemCallProbe", "CacheWorker",
+            ],
             path: "IntegrationTests",
-            exclude: ["SystemCallProbe"],
+            exclude: ["SystemCallProbe", "CacheWorker", "Scripts"],
             swiftSettings: testSettings
         ),
     ],

@@ -59,6 +59,10 @@ public struct CacheConfiguration: Sendable {
     ///
     /// Tests bring their own.
     public var now: (@Sendable () -> Date)?
+    /// Whether a value in memory is given out only while its key's generation is what it was.
+    ///
+    /// False breaks the promise of coherence: for the test that such a break would be found.
+    package var checksGenerations = true
 
     /// The defaults.
     public init() {}
