@@ -9,6 +9,7 @@ package import Platform
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
 /// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/format
+/// locks/flight-ab12… (64 hexadecimal digits: SHA-256 of the key; while its value is computed)
 /// tmp/               (only where something can't be published from an unnamed file)
 /// ```
 package enum StoreLayout {
@@ -45,6 +46,13 @@ package enum StoreLayout {
     static func lockName(_ kind: Stripes.Kind, _ stripe: Int) -> RelativePath {
         let digits = String(stripe, radix: 16)
         return RelativePath("\(kind.rawValue)-\(digits.count < 2 ? "0" : "")\(digits)")
+    }
+
+    /// The name of the lock of who computes the value of `key`: `flight-ab12…`.
+    static func flightName(_ key: Digest) -> RelativePath {
+        var name: RelativePath = "flight-"
+        key.appendHexadecimal(0..<32, to: &name)
+        return name
     }
 
     /// Stripes of each kind; chosen by the leading 6 bits of a digest.

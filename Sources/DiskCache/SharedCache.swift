@@ -27,6 +27,8 @@ public final class SharedCache: Sendable {
     public let configuration: CacheConfiguration
     private let openStore: Store
     private let isClosed = Atomic<Bool>(false)
+    /// The computations that are under way in this process.
+    let flights = Flights()
 
     /// Opens the cache at `path`, creating the directory (for its owner only) where there is none.
     ///

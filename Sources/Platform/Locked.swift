@@ -8,7 +8,7 @@ import Synchronization
 /// Synchronization.Mutex, made known to ThreadSanitizer, which does not see its futex on Linux and
 /// would report every use of the value as a race.
 @safe
-package struct Locked<Value>: ~Copyable, Sendable {
+package struct Locked<Value: ~Copyable>: ~Copyable, Sendable {
     private let mutex: Mutex<Value>
     /// An address that stays, for the sanitizer to know this mutex by.
     private nonisolated(unsafe) let token = UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1)
@@ -24,7 +24,7 @@ package struct Locked<Value>: ~Copyable, Sendable {
     /// Runs `body` with the value, alone.
     ///
     /// Decide inside, act outside: no system call belongs in here.
-    package func withLock<Result, Failure: Error>(
+    package func withLock<Result: ~Copyable, Failure: Error>(
         _ body: (inout sending Value) throws(Failure) -> sending Result
     ) throws(Failure) -> sending Result {
         let token = unsafe token
@@ -36,7 +36,7 @@ package struct Locked<Value>: ~Copyable, Sendable {
     }
 }
 
-extension Locked {
+extension Locked where Value: ~Copyable {
     /// A lock on the heap, for collections, which hold no noncopyable values.
     package final class Box: Sendable {
         package let value: Locked

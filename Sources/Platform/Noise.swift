@@ -40,3 +40,10 @@ package func noise(count: Int, seed: UInt64) -> Data {
 package func power(_ base: Double, _ exponent: Double) -> Double {
     pow(base, exponent)
 }
+
+/// The natural logarithm of `value`, which FoundationEssentials does not have either.
+///
+/// C: `log`.
+package func naturalLogarithm(_ value: Double) -> Double {
+    log(value)
+}

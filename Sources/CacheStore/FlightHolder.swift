@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+/// Who computes the value of a key, and since when: as the lock's file tells, for people to read.
+///
+/// Nothing is decided by it, since the kernel knows better who holds a lock. The process is named as in
+/// its own namespace of processes; the time is that of the system's clock.
+package struct FlightHolder: Sendable, Equatable {
+    /// Its identifier, getpid(2).
+    package let process: Int32
+    package let since: Timestamp
+
+    package init(process: Int32, since: Timestamp) {
+        self.process = process
+        self.since = since
+    }
+
+    /// Who computes the value of `key`, as far as the lock's file tells; nil where there is none.
+    ///
+    /// Three system calls.
+    package static func current(of key: Digest, in store: Store) throws(StoreError) -> FlightHolder? {
+        let path = StoreLayout.flightName(key)
+        return try describing("read", "\(store.directory.path)/\(StoreLayout.locks)/\(path)") {
+            () throws(Errno) in
+            let line = try ifExists { () throws(Errno) in
+                try store.directory.locks.open(path, [.readOnly, .nonBlocking]).read(lineLength)
+            }
+            return line.flatMap { FlightHolder(line: $0) }
+        }
+    }
+
+    /// Room for the longest that a line can be; each has this length, so that one replaces another whole.
+    static let lineLength = 40
+
+    /// `pid 123 since 1700000000.123`, spaces and a newline.
+    var line: [UInt8] {
+        let (seconds, rest) = since.nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        let thousandths = String(1000 + rest / 1_000_000).dropFirst()
+        var bytes = Array("pid \(process) since \(seconds).\(thousandths)".utf8.prefix(Self.lineLength - 1))
+        bytes += repeatElement(UInt8(ascii: " "), count: Self.lineLength - 1 - bytes.count)
+        bytes.append(UInt8(ascii: "\n"))
+        return bytes
+    }
+
+    /// Reads what ``line`` wrote; nil for anything else.
+    init?(line bytes: [UInt8]) {
+        let words = String(decoding: bytes, as: UTF8.self).split { $0 == " " || $0 == "\n" }
+        guard words.count == 4, words[0] == "pid", words[2] == "since", let process = Int32(words[1]) else {
+            return nil
+        }
+        let parts = words[3].split(separator: ".")
+        guard parts.count == 2, let seconds = Int64(parts[0]), let thousandths = Int64(parts[1]),
+            (0..<9_000_000_000).contains(seconds), (0..<1000).contains(thousandths)
+        else { return nil }
+        let moment = Timestamp(nanoseconds: 0) + .seconds(seconds) + .milliseconds(thousandths)
+        self.init(process: process, since: moment)
+    }
+}

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// The lock of the one who computes a key's value: alone among all threads and processes.
+///
+/// It is a flock(2) on `locks/flight-<64 hex>`, named by the key's digest. When its holder dies, at
+/// whatever instruction, the kernel gives the lock to who asks next; the file that is left then is taken over
+/// by that one, or deleted by a sweep. Only who holds the lock unlinks the file. When this value goes
+/// without ``release()`` the lock is free and the file stays.
+package struct FlightLock: ~Copyable, Sendable {
+    /// How an attempt ended.
+    package enum Attempt: ~Copyable {
+        /// The caller is the one.
+        case acquired(FlightLock)
+        /// Somebody else is, as far as the file tells who.
+        case held(FlightHolder?)
+    }
+
+    private let file: FileDescriptor
+    private let store: Store
+    private let path: RelativePath
+
+    /// What is needed once the file is locked and known to be the one that the path names.
+    fileprivate init(holding file: consuming FileDescriptor, _ path: RelativePath, in store: Store) {
+        self.file = file
+        self.path = path
+        self.store = store
+    }
+
+    /// Tries to become the one who computes the value of `key`; never waits.
+    ///
+    /// Five system calls where nobody holds it (`openat2`, `flock`, `fstat`, `fstatat`, `pwrite`), four
+    /// where somebody does (`openat2`, `flock`, `pread`, `close`).
+    ///
+    /// - Throws: ``StoreError/Code/noSpace``, ``StoreError/Code/permissionDenied``,
+    ///   ``StoreError/Code/readOnly`` where the file can't be made; other errors of open(2) and flock(2).
+    package static func attempt(_ key: Digest, in store: Store) throws(StoreError) -> Attempt {
+        var wait = FlightWait(for: key, in: store)
+        while true {
+            switch try wait.attempt() {
+            case .acquired(let lock): return .acquired(lock)
+            case .held: return .held(wait.holder)
+            case .ended: continue
+            }
+        }
+    }
+
+    /// Gives the lock back: removes the file, then closes it.
+    ///
+    /// In this order no other can hold a file that is about to lose its name. Two system calls.
+    package consuming func release() {
+        // A name that stays names a file that is free, which the next one takes over.
+        bestEffort { () throws(Errno) in try store.directory.locks.unlink(path) }
+        file.close()
+    }
+
+    /// Gives the lock back and tells those who wait for it that the value was computed but not stored.
+    ///
+    /// They need not compute one after another then, in the hope that the next one can store it. Three
+    /// system calls.
+    package consuming func releaseUnstored() {
+        // A mode that can't be changed costs them just that.
+        bestEffort { () throws(Errno) in try file.setMode(Self.unstoredMode) }
+        release()
+    }
+
+    /// Permission bits that say "not stored".
+    ///
+    /// A change of mode needs no space, which may be what is missing; and the bit keeps nobody from opening the
+    /// file, should its holder die before it is unlinked.
+    fileprivate static let unstoredMode = FileMode.file | 0o100
+    fileprivate static let unstoredBit: UInt32 = 0o100
+
+    /// Says in the file who holds it.
+    ///
+    /// On a full disk the holder remains unknown, which is all that it costs.
+    fileprivate borrowing func sign() {
+        let holder = FlightHolder(process: CurrentProcess.identifier, since: .now)
+        bestEffort { () throws(Errno) in try file.write(holder.line.span) }
+    }
+}
+
+/// Somebody who waits for the lock of a key, between attempts: it keeps the file open that it waits for.
+///
+/// So it learns of that very flight how it ended.
+package struct FlightWait: ~Copyable, Sendable {
+    /// How an attempt ended.
+    package enum Outcome: ~Copyable {
+        /// The lock was free, or its holder has died.
+        case acquired(FlightLock)
+        /// It is still held: try again later.
+        case held
+        /// Its holder has given it back: the value may be there now; if not, try again at once.
+        ///
+        /// Where the value was computed but could not be stored, the next one will hardly store it either.
+        case ended(isUnstored: Bool)
+    }
+
+    private let store: Store
+    private let path: RelativePath
+    private var file: FileDescriptor?
+
+    /// Opens nothing yet.
+    package init(for key: Digest, in store: Store) {
+        self.store = store
+        path = StoreLayout.flightName(key)
+        file = nil
+    }
+
+    /// Tries to get the lock; never waits.
+    ///
+    /// One system call (`flock`) while it stays held by the same one.
+    ///
+    /// - Throws: as ``FlightLock/attempt(_:in:)``.
+    package mutating func attempt() throws(StoreError) -> Outcome {
+        do throws(Errno) {
+            return try attemptOnce()
+        } catch {
+            let place = "\(store.directory.path)/\(StoreLayout.locks)/\(path)"
+            throw StoreError(errno: error, "lock", path: place)
+        }
+    }
+
+    private mutating func attemptOnce() throws(Errno) -> Outcome {
+        let file: FileDescriptor
+        if let open = self.file.take() {
+            file = open
+        } else {
+            file = try store.directory.locks.open(path, [.readWrite, .create], mode: FileMode.file)
+        }
+        guard try file.tryLock(.exclusive) else {
+            self.file = consume file
+            return .held
+        }
+        let status = try file.status()
+        let isMarked = status.permissions & FlightLock.unstoredBit != 0
+        let named = try ifExists { () throws(Errno) in
+            try store.directory.locks.status(of: path).identity
+        }
+        guard named == status.identity else { return .ended(isUnstored: isMarked) }
+        // Left by one who died after he had marked it.
+        if isMarked { try file.setMode(FileMode.file) }
+        let lock = FlightLock(holding: file, path, in: store)
+        lock.sign()
+        return .acquired(lock)
+    }
+
+    /// Who holds what this waits for, as far as its file tells; nil before an attempt.
+    ///
+    /// One system call.
+    package var holder: FlightHolder? {
+        var line: [UInt8]?
+        // Nothing hangs on the answer.
+        bestEffort { () throws(Errno) in line = try file?.read(FlightHolder.lineLength) }
+        return line.flatMap { FlightHolder(line: $0) }
+    }
+}

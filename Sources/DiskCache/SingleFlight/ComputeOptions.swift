@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+public import FoundationEssentials
+import Platform
+
+/// What `value(forKey:orCompute:)` may do besides waiting and computing; by default nothing.
+///
+/// Every caller may ask for something else: each gets only what its own options allow. Spans that are
+/// negative count as zero.
+public struct ComputeOptions: Sendable, Equatable {
+    /// For how long after its expiration the old value is given at once, while one computation in the
+    /// background, one across all processes, replaces it.
+    ///
+    /// Default: zero, never. RFC 5861, section 3.
+    public var staleWhileRevalidate: Duration = .zero
+    /// For how long after its expiration the old value is given where the computation fails.
+    ///
+    /// Default: zero, never. RFC 5861, section 4.
+    public var staleIfError: Duration = .zero
+    /// How eagerly a value is computed anew before it expires, in the background and by chance, so that
+    /// its users need not wait at the moment when it does.
+    ///
+    /// The β of Vattani, Chierichetti and Lowenstein, "Optimal probabilistic cache stampede prevention" (VLDB
+    /// 2015): the longer the last computation took and the nearer the expiration is, the more likely; 1 suits
+    /// most, more is earlier. Where accesses prolong a value there is nothing to anticipate, and nothing is
+    /// done. Default: 0, never.
+    public var earlyRefresh: Double = 0
+    /// For how long the error of a computation in this process is thrown again to who asks for the same
+    /// key, without computing.
+    ///
+    /// A cancellation is no such error. Default: zero, not at all.
+    public var failureMemory: Duration = .zero
+    /// How long to wait for somebody else's computation before computing all the same.
+    ///
+    /// Those of a process who have waited so long share one computation. What computing itself takes is not
+    /// limited. Default: nil, however long it takes.
+    public var waitLimit: Duration?
+
+    /// The defaults, with what is given here.
+    public init(
+        staleWhileRevalidate: Duration = .zero,
+        staleIfError: Duration = .zero,
+        earlyRefresh: Double = 0,
+        failureMemory: Duration = .zero,
+        waitLimit: Duration? = nil
+    ) {
+        self.staleWhileRevalidate = staleWhileRevalidate
+        self.staleIfError = staleIfError
+        self.earlyRefresh = earlyRefresh
+        self.failureMemory = failureMemory
+        self.waitLimit = waitLimit
+    }
+
+    /// How long a value that is stored must stay for these options after it has expired; nil: no longer than
+    /// was asked for.
+    func staleFor(_ asked: Duration?) -> Duration? {
+        let needed = max(staleWhileRevalidate, staleIfError)
+        return needed > .zero ? max(needed, asked ?? .zero) : asked
+    }
+}
+
+/// Why a value was not had in time; see ``SharedCache/value(forKey:within:expires:onAccess:attributes:options:orCompute:)-(_,_,_,_,_,_,()->Data)``.
+public enum WaitError<Failure: Error>: Error {
+    /// Somebody else computes the value, and was not done within the limit.
+    ///
+    /// It goes on; who it is, as far as that is known.
+    case timedOut(ComputingProcess?)
+    /// The waiting task was cancelled.
+    case cancelled
+    /// The computation of this caller failed.
+    case computation(Failure)
+}
+
+extension WaitError: Equatable where Failure: Equatable {}
+
+/// A process that computes the value of a key.
+public struct ComputingProcess: Sendable, Equatable {
+    /// Its identifier, in its own namespace of processes.
+    public let processIdentifier: Int32
+    /// Since when, by the system's clock.
+    public let since: Date
+
+    init(_ holder: FlightHolder) {
+        processIdentifier = holder.process
+        since = holder.since.date
+    }
+}

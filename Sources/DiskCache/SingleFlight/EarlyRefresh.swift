@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FoundationEssentials
+import Platform
+
+/// XFetch: whether to compute a value anew before it expires.
+///
+/// Vattani, Chierichetti and Lowenstein, "Optimal probabilistic cache stampede prevention", VLDB 2015:
+/// each request decides for itself, by `now − cost·β·ln(draw) ≥ expires`, so that with some likelihood
+/// one of many does so early enough, without a word between them.
+enum EarlyRefresh {
+    /// −ln of the smallest draw, 2⁻⁵³: before so many times cost·β nobody can be early.
+    private static let longestDraw = 37.0
+
+    /// Whether this request is to refresh.
+    ///
+    /// - Parameters:
+    ///   - rest: the time until the value expires, in seconds.
+    ///   - cost: what the last computation took, in seconds.
+    ///   - beta: the eagerness; 0 or less is never.
+    ///   - generator: asked for one number, and only where it can make a difference.
+    static func isDue(
+        rest: Double,
+        cost: Double,
+        beta: Double,
+        using generator: inout some RandomNumberGenerator
+    ) -> Bool {
+        let scale = cost * beta
+        guard scale > 0, rest <= scale * longestDraw else { return false }
+        // 1 − [0, 1): never 0, of which there is no logarithm.
+        let draw = 1 - Double.random(in: 0..<1, using: &generator)
+        return -scale * naturalLogarithm(draw) >= rest
+    }
+
+    /// Whether to refresh what was found.
+    static func isDue(_ entry: CacheEntry, beta: Double, now: Timestamp) -> Bool {
+        guard beta > 0, let expires = entry.expires, entry.extendsOnAccess == nil,
+            let cost = entry.attributes.cost
+        else { return false }
+        var generator = SystemRandomNumberGenerator()
+        return isDue(
+            rest: expires.timeIntervalSince(now.date),
+            cost: Double(cost.saturatingNanoseconds) / 1e9,
+            beta: beta,
+            using: &generator
+        )
+    }
+}

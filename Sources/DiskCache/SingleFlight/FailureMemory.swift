@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// The errors of the last failed computations, for who would rather fail at once than compute again.
+struct FailureMemory: Sendable {
+    /// One that nobody asks for any more is forgotten when there are as many as this.
+    ///
+    /// An error and its key take some hundred bytes; more keys than these that fail within a moment mean that
+    /// everything fails.
+    static let capacity = 1024
+
+    private struct Failure {
+        let error: any Error
+        let moment: Timestamp
+        let end: Timestamp
+    }
+
+    private var failures: [FlightKey: Failure] = [:]
+
+    /// The error of a computation that failed less than `span` ago.
+    func error(of key: FlightKey, within span: Duration, now: Timestamp) -> (any Error)? {
+        guard let failure = failures[key] else { return nil }
+        // One that lies in the future was noted before the clock was put back.
+        return failure.moment <= now && now < failure.moment + span ? failure.error : nil
+    }
+
+    /// Notes an error, for who asks within `span`.
+    mutating func note(_ error: any Error, of key: FlightKey, for span: Duration, now: Timestamp) {
+        if failures.count >= Self.capacity {
+            failures = failures.filter { $0.value.moment <= now && now < $0.value.end }
+        }
+        if failures.count >= Self.capacity { failures.removeAll() }
+        failures[key] = Failure(error: error, moment: now, end: now + span)
+    }
+
+    /// Forgets the error: the value was computed.
+    mutating func forget(_ key: FlightKey) {
+        failures[key] = nil
+    }
+
+    /// How many are kept.
+    var count: Int { failures.count }
+}

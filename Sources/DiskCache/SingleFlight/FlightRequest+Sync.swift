@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+extension FlightRequest {
+    typealias Compute = @Sendable () throws(Failure) -> Value
+
+    /// The value, on the calling thread.
+    func value(_ compute: @escaping Compute) -> End {
+        let hit = withoutFailing { () throws(CacheError) in try source.lookup(allowingStale: allowsStale) }
+        if let hit {
+            switch verdict(on: hit) {
+            case .use: return .value(hit.value)
+            case .useAndRefresh:
+                startRefresh(of: hit.entry, compute)
+                return .value(hit.value)
+            case .compute: break
+            }
+        }
+        let end = rememberedFailure().map { .failed($0) } ?? fly(compute)
+        if case .failed = end, let value = lastResort() { return .value(value) }
+        return end
+    }
+
+    private func fly(_ compute: Compute) -> End {
+        var place = place
+        while true {
+            let end = takePart(in: place, until: deadline, compute)
+            switch end {
+            case .value, .failed: return end
+            case .timedOut where endsUncomputed, .cancelled where endsUncomputed: return end
+            case .cancelled: return run(compute, holding: nil)
+            case .timedOut: place.impatience += 1
+            }
+        }
+    }
+
+    private func takePart(
+        in place: FlightKey,
+        until deadline: ContinuousClock.Instant?,
+        _ compute: Compute
+    ) -> End {
+        let seat = FlightSeat<Value>()
+        if case .wait(let number) = flights.enter(place, seat) {
+            flights.count(.wait)
+            switch seat.wait(until: deadline) {
+            case .value(let value): return .value(value)
+            case .lead: break
+            case .timedOut:
+                flights.leave(place, number)
+                return .timedOut
+            case .cancelled:
+                flights.leave(place, number)
+                return .cancelled
+            }
+        }
+        let end = place.impatience == 0 ? lead(until: deadline, compute) : run(compute, holding: nil)
+        conclude(place, end)
+        return end
+    }
+
+    /// Gets the lock among the processes, and computes unless another one has.
+    private func lead(until deadline: ContinuousClock.Instant?, _ compute: Compute) -> End {
+        let approach = FlightApproach(place.digest, in: source.cache)
+        var backoff = Backoff(upTo: FlightApproach.longestPause)
+        var hasWaited = false
+        while true {
+            switch approach.attempt() {
+            case .acquired:
+                guard let hit = lookAgain() else { return run(compute, holding: approach) }
+                approach.release(isStored: true)
+                return .value(hit.value)
+            case .ended(let isUnstored):
+                if let hit = lookAgain() { return .value(hit.value) }
+                if isUnstored { return run(compute, holding: nil) }
+            case .unavailable:
+                return run(compute, holding: nil)
+            case .held:
+                if !hasWaited { flights.count(.wait) }
+                hasWaited = true
+                guard let pause = pause(&backoff, before: deadline) else { return .timedOut }
+                sleepThread(for: pause)
+            }
+        }
+    }
+
+    private func run(_ compute: Compute, holding approach: FlightApproach?) -> End {
+        if let failure = rememberedFailure() {
+            approach?.release(isStored: true)
+            return .failed(failure)
+        }
+        flights.count(.computation)
+        let start = ContinuousClock.now
+        do throws(Failure) {
+            return settle(try compute(), since: start, approach)
+        } catch {
+            approach?.release(isStored: true)
+            noteFailure(error, isCancelled: false)
+            return .failed(error)
+        }
+    }
+
+    // MARK: In the background
+
+    private func startRefresh(of seen: CacheEntry, _ compute: @escaping Compute) {
+        let place = place
+        guard rememberedFailure() == nil, flights.begin(place) else { return }
+        Task.detached {
+            await offload {
+                conclude(place, refresh(seen, compute))
+            }
+        }
+    }
+
+    /// Computes unless another process does so or has.
+    private func refresh(_ seen: CacheEntry, _ compute: Compute) -> End {
+        let approach = FlightApproach(place.digest, in: source.cache)
+        guard approach.attempt() == .acquired else { return .timedOut }
+        if isRefreshed(since: seen) {
+            approach.release(isStored: true)
+            return .timedOut
+        }
+        flights.count(.refresh)
+        return run(compute, holding: approach)
+    }
+}

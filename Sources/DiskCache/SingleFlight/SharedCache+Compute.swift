@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+public import FoundationEssentials
+
+extension SharedCache {
+    /// The value of `key`, computed and stored where it is not there, once across all threads and
+    /// processes that want it at the same time.
+    ///
+    /// Where another computes it already, this waits for that one and takes what it has made. If that fails,
+    /// exactly one of those who wait computes in turn, with its own closure; if its process dies, one of them
+    /// takes over at once. What the cache itself can't do (no space, no permission, a directory that is gone,
+    /// a closed cache, an expiration that makes no sense) never shows here: then the value is computed, still
+    /// once for those of this process who want it at the same time, and not kept.
+    ///
+    /// A hit costs what ``get(_:allowingStale:)-(String,Bool)`` does and nothing more. Computing costs some
+    /// ten system calls besides the put. The closure must not ask for the same key: it would wait for itself.
+    ///
+    /// - Parameters:
+    ///   - key: any string but an empty one.
+    ///   - expires: until when a computed value is good; nil: the configuration's default.
+    ///   - onAccess: what an access does to that; nil: the configuration's default.
+    ///   - attributes: what else to keep. `cost` is measured where it is not given, and `staleFor` is as
+    ///     long at least as `options` need.
+    ///   - options: whether old values will do, and how long to wait.
+    ///   - compute: makes the value; on this thread, or, for a refresh in the background, on another one
+    ///     when this call has returned.
+    /// - Throws: the computation's own error and no other.
+    // In asynchronous code a closure that awaits nothing would suit this form better, and it blocks.
+    @_disfavoredOverload
+    public func value<Failure: Error>(
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes(),
+        options: ComputeOptions = ComputeOptions(),
+        orCompute compute: @escaping @Sendable () throws(Failure) -> Data
+    ) throws(Failure) -> Data {
+        let source = DataFlight(
+            cache: self,
+            key: key,
+            expires: expires,
+            onAccess: onAccess,
+            attributes: attributes
+        )
+        return try source.value(options, orCompute: compute)
+    }
+
+    /// The value of `key`, computed and stored where it is not there, once across all tasks, threads and
+    /// processes that want it at the same time.
+    ///
+    /// As the synchronous form; no thread is blocked while this waits. A task that is cancelled while it waits
+    /// for somebody else's computation stops waiting at once and runs its own closure, which sees that the task
+    /// is cancelled and can throw what it likes: only its error can be thrown here. One that is cancelled while
+    /// it computes gets what its closure makes of that; if that is an error, one of those who wait computes in
+    /// turn. What a cancelled task has computed all the same is stored.
+    ///
+    /// - Parameters:
+    ///   - key: any string but an empty one.
+    ///   - expires: until when a computed value is good; nil: the configuration's default.
+    ///   - onAccess: what an access does to that; nil: the configuration's default.
+    ///   - attributes: what else to keep.
+    ///   - options: whether old values will do, and how long to wait.
+    ///   - compute: makes the value; in this task, or, for a refresh in the background, in one of its own.
+    /// - Throws: the computation's own error and no other.
+    public func value<Failure: Error>(
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes(),
+        options: ComputeOptions = ComputeOptions(),
+        orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
+    ) async throws(Failure) -> Data {
+        let source = DataFlight(
+            cache: self,
+            key: key,
+            expires: expires,
+            onAccess: onAccess,
+            attributes: attributes
+        )
+        return try await source.value(options, orCompute: compute)
+    }
+
+    /// The value of `key`, computed where it is not there, or an error where somebody else computes it and
+    /// is not done within `limit`.
+    ///
+    /// Else as the form without a limit. `options.waitLimit` has no meaning here.
+    ///
+    /// - Parameters:
+    ///   - key: any string but an empty one.
+    ///   - limit: how long to wait for somebody else's computation; zero: not at all. How long this caller's
+    ///     own takes is not limited.
+    ///   - expires: until when a computed value is good; nil: the configuration's default.
+    ///   - onAccess: what an access does to that; nil: the configuration's default.
+    ///   - attributes: what else to keep.
+    ///   - options: whether old values will do.
+    ///   - compute: makes the value.
+    /// - Throws: ``WaitError/timedOut(_:)``, or ``WaitError/computation(_:)`` with the computation's error.
+    // In asynchronous code a closure that awaits nothing would suit this form better, and it blocks.
+    @_disfavoredOverload
+    public func value<Failure: Error>(
+        forKey key: String,
+        within limit: Duration,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes(),
+        options: ComputeOptions = ComputeOptions(),
+        orCompute compute: @escaping @Sendable () throws(Failure) -> Data
+    ) throws(WaitError<Failure>) -> Data {
+        let source = DataFlight(
+            cache: self,
+            key: key,
+            expires: expires,
+            onAccess: onAccess,
+            attributes: attributes
+        )
+        return try source.value(within: limit, options, orCompute: compute)
+    }
+
+    /// The value of `key`, computed where it is not there, or an error where somebody else computes it and
+    /// is not done within `limit`, or the task is cancelled while it waits for that.
+    ///
+    /// Else as the form without a limit. `options.waitLimit` has no meaning here.
+    ///
+    /// - Parameters:
+    ///   - key: any string but an empty one.
+    ///   - limit: how long to wait for somebody else's computation; zero: not at all. How long this caller's
+    ///     own takes is not limited.
+    ///   - expires: until when a computed value is good; nil: the configuration's default.
+    ///   - onAccess: what an access does to that; nil: the configuration's default.
+    ///   - attributes: what else to keep.
+    ///   - options: whether old values will do.
+    ///   - compute: makes the value.
+    /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, where the task was cancelled
+    ///   while it waited; ``WaitError/computation(_:)`` with the computation's error.
+    public func value<Failure: Error>(
+        forKey key: String,
+        within limit: Duration,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes(),
+        options: ComputeOptions = ComputeOptions(),
+        orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
+    ) async throws(WaitError<Failure>) -> Data {
+        let source = DataFlight(
+            cache: self,
+            key: key,
+            expires: expires,
+            onAccess: onAccess,
+            attributes: attributes
+        )
+        return try await source.value(within: limit, options, orCompute: compute)
+    }
+
+    /// Who computes the value of `key` now, as far as its lock's file tells; nil where nobody does.
+    ///
+    /// The file of a process that was killed may still name it until somebody computes the value again or the
+    /// garbage is collected. Three system calls.
+    ///
+    /// - Throws: ``CacheError`` where the directory can't be read.
+    public func computingProcess(forKey key: String) throws(CacheError) -> ComputingProcess? {
+        let digest = try digest(ofKey: key)
+        return try withStore { (store, _) throws(StoreError) in
+            try FlightHolder.current(of: digest, in: store).map { ComputingProcess($0) }
+        }
+    }
+}

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+@Suite final class FlightLockTests {
+    let fixture: StoreFixture
+    let key = Digest(ofKey: "key")
+
+    init() throws {
+        fixture = try StoreFixture()
+    }
+
+    var file: String { fixture.path + "/locks/flight-\(key)" }
+    var exists: Bool { FileManager.default.fileExists(atPath: file) }
+
+    func acquire(_ key: Digest) throws -> FlightLock {
+        switch try FlightLock.attempt(key, in: fixture.store) {
+        case .acquired(let lock): return lock
+        case .held: throw HeldByAnother()
+        }
+    }
+
+    struct HeldByAnother: Error {}
+
+    /// What `count` attempts gave; a lock that was got is let go at once.
+    func outcomes(_ wait: inout FlightWait, _ count: Int = 1) throws -> [String] {
+        try (0..<count).map { _ in try wait.attempt().text }
+    }
+
+    @Test func `one holds it, the others learn who, and release leaves nothing`() throws {
+        let before = Timestamp.now.wholeMilliseconds
+        let lock = try acquire(key)
+        switch try FlightLock.attempt(key, in: fixture.store) {
+        case .acquired: Issue.record("two hold it")
+        case .held(let holder):
+            #expect(holder?.process == getpid())
+            #expect(try #require(holder).since >= before)
+            #expect(try #require(holder).since <= .now)
+        }
+        // Other keys are not concerned.
+        try acquire(Digest(ofKey: "other")).release()
+        lock.release()
+        #expect(!exists)
+        try acquire(key).release()
+    }
+
+    @Test func `the file tells who holds it in words`() throws {
+        let lock = try acquire(key)
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        #expect(text.wholeMatch(of: /pid [0-9]+ since [0-9]{10}\.[0-9]{3} *\n/) != nil, "\(text)")
+        lock.release()
+    }
+
+    @Test func `a holder that died leaves a file that is free`() throws {
+        func die() throws { _ = try acquire(key) }
+        try die()
+        #expect(exists, "it goes as in a process that was killed")
+        let lock = try acquire(key)
+        lock.release()
+        #expect(!exists)
+    }
+
+    @Test func `a waiter learns that the holder is done, and only then gets the next lock`() throws {
+        let lock = try acquire(key)
+        var wait = FlightWait(for: key, in: fixture.store)
+        let meanwhile = try outcomes(&wait, 3)
+        let holder = wait.holder
+        lock.release()
+        let after = try outcomes(&wait, 2)
+        #expect(meanwhile == ["held", "held", "held"])
+        #expect(holder?.process == getpid())
+        #expect(after == ["ended", "acquired"])
+    }
+
+    @Test func `a waiter gets the lock of one who died, at once`() throws {
+        var lock: FlightLock? = try acquire(key)
+        var wait = FlightWait(for: key, in: fixture.store)
+        let meanwhile = try outcomes(&wait)
+        if lock != nil { lock = nil }
+        let after = try outcomes(&wait)
+        #expect(meanwhile + after == ["held", "acquired"])
+    }
+
+    @Test func `a waiter learns that nothing was stored, also when another holds the lock by now`() throws {
+        let lock = try acquire(key)
+        var wait = FlightWait(for: key, in: fixture.store)
+        let first = try outcomes(&wait)
+        lock.releaseUnstored()
+        let next = try acquire(key)
+        let second = try outcomes(&wait, 2)
+        next.release()
+        let third = try outcomes(&wait)
+        #expect(first + second == ["held", "ended, unstored", "held"])
+        #expect(third == ["ended"], "the mark was on that flight only")
+    }
+
+    @Test func `the mark of one who died before he removed the file is not taken for his successor's`() throws
+    {
+        func die() throws {
+            _ = try acquire(key)
+            #expect(chmod(file, 0o700) == 0)
+        }
+        try die()
+        let lock = try acquire(key)
+        var wait = FlightWait(for: key, in: fixture.store)
+        let meanwhile = try outcomes(&wait)
+        lock.release()
+        let after = try outcomes(&wait)
+        #expect(meanwhile + after == ["held", "ended"])
+    }
+
+    @Test func `of many threads one at a time holds it, while each removes the file`() throws {
+        let inside = Locked<Int>.Box(0)
+        let overlaps = Locked<Int>.Box(0)
+        let turns = Locked<Int>.Box(0)
+        let store = fixture.store
+        let key = key
+        onThreads(8) { _ in
+            var won = 0
+            while won < 50 {
+                guard case .acquired(let lock) = try? FlightLock.attempt(key, in: store) else { continue }
+                let count = inside.value.withLock {
+                    $0 += 1
+                    return $0
+                }
+                // Long enough for the others to come in, if they can.
+                sleepThread(for: .microseconds(100))
+                if count != 1 { overlaps.value.withLock { $0 += 1 } }
+                inside.value.withLock { $0 -= 1 }
+                lock.release()
+                won += 1
+            }
+            turns.value.withLock { $0 += won }
+        }
+        #expect(overlaps.value.withLock { $0 } == 0)
+        #expect(turns.value.withLock { $0 } == 400)
+        #expect(!exists)
+    }
+
+    @Test func `a directory without locks is a typed error`() throws {
+        try FileManager.default.removeItem(atPath: fixture.path + "/locks")
+        let error = #expect(throws: StoreError.self) { try acquire(key).release() }
+        #expect(error?.errno == .noEntry)
+    }
+
+    @Test(
+        arguments: [
+            "", "pid", "pid 1 since 2", "pid x since 1.000", "pid 1 since 1.9999", "pid 1 since -1.000",
+            "pid 1 since 99999999999999999.000", "gid 1 since 1.000", "pid 99999999999 since 1.000",
+        ]
+    )
+    func `what is no holder's line names nobody`(_ text: String) {
+        #expect(FlightHolder(line: Array(text.utf8)) == nil)
+    }
+
+    @Test func `a holder's line is read as it was written`() throws {
+        for process in [1, 4_194_304, Int32.max] {
+            let holder = FlightHolder(
+                process: process,
+                since: Timestamp(nanoseconds: 1_700_000_000_007_000_000)
+            )
+            #expect(holder.line.count == FlightHolder.lineLength)
+            #expect(FlightHolder(line: holder.line) == holder)
+        }
+    }
+}
+
+extension FlightWait.Outcome {
+    /// For comparisons, which what owns a lock does not have.
+    var text: String {
+        switch self {
+        case .acquired: "acquired"
+        case .held: "held"
+        case .ended(let isUnstored): isUnstored ? "ended, unstored" : "ended"
+        }
+    }
+}
