@@ -50,6 +50,7 @@ struct CoherenceTests {
         let history = try crew.history()
         print("\(history), \(crew.kills) kills, \(form), seed \(seed)")
         #expect(history.damaged == 0, "seed \(seed)")
+        #expect(history.replacedTwice.isEmpty, "no update is lost; seed \(seed)")
         return history
     }
 
@@ -62,7 +63,7 @@ struct CoherenceTests {
         form: Form
     ) throws {
         let operations =
-            form == .sidecar ? Self.size(50_000, soak: 300_000) : Self.size(200_000, soak: 1_500_000)
+            form == .sidecar ? Self.size(100_000, soak: 1_000_000) : Self.size(1_000_000, soak: 5_000_000)
         let history = try run([.reader, .reader, .writer, .writer, .collector], form, operations: operations)
         let violations = history.violations
         #expect(violations.isEmpty, "seed \(seed): \(violations.prefix(5))")

@@ -58,8 +58,8 @@ final class WorkerCrew {
     /// What the living and the dead have done so far.
     var operations: Int { members.reduce(0) { $0 + $1.operations } }
 
-    /// Whether every worker that lives has done something.
-    var isAtWork: Bool { places.allSatisfy { $0.operations > 0 } }
+    /// Whether every worker that lives, and does what is noted, has done something.
+    var isAtWork: Bool { places.allSatisfy { $0.order.role == .collector || $0.operations > 0 } }
 
     /// Starts a worker for each role.
     func start(_ roles: [WorkerRole]) throws {
@@ -142,6 +142,9 @@ struct CrewHistory {
     private(set) var operations = [[RegisterOperation]](repeating: [], count: UniqueValues.keys.count)
     /// Values that were none, or another key's.
     private(set) var damaged = 0
+    /// Values that two updates have each replaced, which is one too many.
+    private(set) var replacedTwice: [UInt64] = []
+    private var replaced: Set<UInt64> = []
     /// Values that were computed or shared with whoever did it.
     private(set) var flights = 0
     private(set) var misses = 0
@@ -156,6 +159,9 @@ struct CrewHistory {
         for entry in entries {
             let kind: RegisterOperation.Kind
             switch entry.kind {
+            case .replaced:
+                kind = .read(entry.value)
+                if !replaced.insert(entry.value).inserted { replacedTwice.append(entry.value) }
             case .read:
                 kind = .read(entry.value)
                 if entry.tier == .memory { memoryHits += 1 }
@@ -196,7 +202,7 @@ extension CrewHistory: CustomStringConvertible {
     var description: String {
         """
         \(count) operations: \(memoryHits) hits in memory, \(diskHits) on disk, \(misses) misses, \
-        \(flights) values of flights, \(pending) writes cut off
+        \(replaced.count) updates, \(flights) values of flights, \(pending) writes cut off
         """
     }
 }

@@ -17,6 +17,8 @@ package struct OperationLog: ~Copyable {
         case read = 1, miss, write, remove
         /// A value that was computed here or shared with whoever computed it; not a get.
         case flight
+        /// A value was read and, in the same atomic step, replaced.
+        case replaced
         /// A value that is none, or another key's: what must never be.
         case damaged
     }

@@ -115,7 +115,7 @@ final class WorkerThread {
         try write(key) { data in
             try cache.update(UniqueValues.keys[key]) { old in
                 var entry = OperationLog.Entry(kind: .miss, key: key, start: start, end: OperationLog.now)
-                if let old { note(old, in: &entry, as: .read) }
+                if let old { note(old, in: &entry, as: .replaced) }
                 seen = entry
                 return data
             }
