@@ -24,7 +24,8 @@ struct KillTests {
     private var rounds: Int { MultiProcessTests.isSoak ? 200 : 30 }
 
     @Test(.timeLimit(.minutes(30)))
-    func `every process killed again and again: no lock, no flight file, no leftover, no wrong byte`() throws {
+    func `every process killed again and again: no lock, no flight file, no leftover, no wrong byte`() throws
+    {
         let crew = try WorkerCrew(on: cache.path, environment: [:], seed: seed)
         let roles: [WorkerRole] = [.flights, .flights, .writer, .reader, .collector]
         var generator = SplitMix64(seed: seed)

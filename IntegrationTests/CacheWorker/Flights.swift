@@ -2,18 +2,26 @@
 
 import DiskCache
 import Foundation
+import Synchronization
 
 /// Values that are computed where there are none.
 enum Flights {
-    /// The value of `key`, which `compute` makes and the cache keeps where there is none.
+    /// The value of `key`, which is `value` where there is none, and whether that was so.
     static func value(
         of key: String,
         in cache: SharedCache,
-        orCompute compute: () throws -> Data
-    ) throws -> Data {
-        if let hit = try cache.get(key) { return hit.data }
-        let value = try compute()
-        try cache.put(value, forKey: key)
-        return value
+        orCompute value: Data
+    ) -> (value: Data, isComputed: Bool) {
+        let flag = Flag()
+        let found = cache.value(forKey: key) {
+            flag.isSet.store(true, ordering: .relaxed)
+            usleep(500)
+            return value
+        }
+        return (found, flag.isSet.load(ordering: .relaxed))
+    }
+
+    private final class Flag: Sendable {
+        let isSet = Atomic<Bool>(false)
     }
 }

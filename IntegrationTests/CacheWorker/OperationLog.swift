@@ -107,6 +107,8 @@ package struct OperationLog: ~Copyable {
     /// All operations of a log, also of one whose process was killed.
     package static func entries(of path: String) throws -> [Entry] {
         let count = count(of: path)
+        // Also where its maker was killed before it had a size.
+        if count == 0 { return [] }
         guard let file = FileHandle(forReadingAtPath: path),
             let data = try file.read(upToCount: (count + 1) * stride * 8),
             data.count == (count + 1) * stride * 8

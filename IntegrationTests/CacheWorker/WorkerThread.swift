@@ -52,7 +52,13 @@ final class WorkerThread {
     private func read(_ key: Int) throws {
         let start = OperationLog.now
         if order.role == .forgetful, let copy = kept[key], start < copy.since + 1_000_000 {
-            let entry = OperationLog.Entry(kind: .read, key: key, value: copy.number, start: start, end: start)
+            let entry = OperationLog.Entry(
+                kind: .read,
+                key: key,
+                value: copy.number,
+                start: start,
+                end: start
+            )
             log.append(entry)
             return
         }
@@ -84,7 +90,10 @@ final class WorkerThread {
     private func change(_ key: Int) throws {
         let name = UniqueValues.keys[key]
         switch Int.random(in: 0..<100, using: &generator) {
-        case 0..<45: try write(key) { try cache.put($0, forKey: name); return true }
+        case 0..<45:
+            try write(key) {
+                try cache.put($0, forKey: name); return true
+            }
         case 45..<55:
             let number = log.append(OperationLog.Entry(kind: .remove, key: key, start: OperationLog.now))
             try cache.remove(name)
@@ -95,7 +104,7 @@ final class WorkerThread {
             // Leaves the value what it is, so it is no operation on it.
             try cache.setExpiration(of: name, to: .seconds(3600))
         default:
-            if order.role == .flights { try compute(key) } else { try read(key) }
+            if order.role == .flights { compute(key) } else { try read(key) }
         }
     }
 
@@ -125,17 +134,12 @@ final class WorkerThread {
     }
 
     /// Gets a value that is computed where there is none: at most one write.
-    private func compute(_ key: Int) throws {
+    private func compute(_ key: Int) {
         let value = newNumber()
         let data = UniqueValues.value(value, key: key)
         let start = OperationLog.now
         let number = log.append(OperationLog.Entry(kind: .write, key: key, value: value, start: start))
-        var isComputed = false
-        let found = try Flights.value(of: UniqueValues.keys[key], in: cache) {
-            isComputed = true
-            usleep(500)
-            return data
-        }
+        let (found, isComputed) = Flights.value(of: UniqueValues.keys[key], in: cache, orCompute: data)
         if !isComputed { log.cancel(number) }
         var entry = OperationLog.Entry(kind: .flight, key: key, start: start, end: OperationLog.now)
         note(found, in: &entry, as: .flight)

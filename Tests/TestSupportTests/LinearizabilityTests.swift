@@ -61,7 +61,9 @@ struct LinearizabilityTests {
         let late = Operation(.read(2), 120, 130)
         let seenLate = [before, pending, Operation(.read(1), 105, 110), late]
         #expect(kinds(seenLate) == [.interleaved], "it can't have taken effect after its process had ended")
-        #expect(kinds([before, Operation(.remove, 20, 30, isPending: true), Operation(.read(1), 40, 50)]).isEmpty)
+        #expect(
+            kinds([before, Operation(.remove, 20, 30, isPending: true), Operation(.read(1), 40, 50)]).isEmpty
+        )
     }
 
     @Test(arguments: 0..<8)
