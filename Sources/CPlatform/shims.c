@@ -80,9 +80,10 @@ long cplatform_copy_file_range(int source, int destination, size_t count) {
     return copy_file_range(source, NULL, destination, NULL, count, 0);
 }
 
-int64_t cplatform_filesystem_magic(int descriptor) {
+int64_t cplatform_filesystem_magic(int descriptor, int64_t *block_size) {
     struct statfs status;
     if (fstatfs(descriptor, &status) != 0) return -1;
+    *block_size = (int64_t)status.f_bsize;
     return (int64_t)(uint32_t)status.f_type;
 }
 
@@ -130,6 +131,13 @@ void cplatform_thread_sanitizer_release(void *address) {
 #else
     (void)address;
 #endif
+}
+
+unsigned int cplatform_thread_number(void) {
+    static atomic_uint last;
+    static _Thread_local unsigned int number;
+    if (number == 0) number = atomic_fetch_add_explicit(&last, 1, memory_order_relaxed) + 1;
+    return number;
 }
 
 int cplatform_pipe(int descriptors[2]) { return pipe2(descriptors, O_CLOEXEC); }

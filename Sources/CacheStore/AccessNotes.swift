@@ -27,10 +27,22 @@ package struct AccessNotes: Sendable {
         granularity: Duration,
         after start: Timestamp = .distantPast
     ) -> Bool {
-        guard !notes.isEmpty else { return false }
+        recent(key, now: now, granularity: granularity, after: start) != nil
+    }
+
+    /// The entry's access time, if it is known to be after `start` and no older than `granularity`.
+    package func recent(
+        _ key: Digest,
+        now: Timestamp,
+        granularity: Duration,
+        after start: Timestamp = .distantPast
+    ) -> Timestamp? {
+        guard !notes.isEmpty else { return nil }
         let note = notes[Self.place(of: key)]
-        return note.fingerprint == Self.fingerprint(of: key)
-            && note.accessed > start && Self.isRecent(note.accessed, now: now, granularity: granularity)
+        guard note.fingerprint == Self.fingerprint(of: key), note.accessed > start,
+            Self.isRecent(note.accessed, now: now, granularity: granularity)
+        else { return nil }
+        return note.accessed
     }
 
     /// Remembers the access time that an entry has on disk.

@@ -105,19 +105,28 @@ package final class EntryStore: Sendable {
     /// The caller holds the entry's stripe.
     ///
     /// One call to overwrite a record in an attribute, five for a new entry.
-    func write(_ bytes: [UInt8], for key: Digest, accessed: Timestamp) throws(StoreError) {
+    func write(_ bytes: [UInt8], for key: Digest, accessed: Timestamp) throws(StoreError) -> Growth {
         try describing("write an entry", self.path(of: key)) { () throws(Errno) in
-            if form == .attribute, try writeAttribute(bytes, for: key, accessed) { return }
-            try writeSidecar(bytes, for: key, accessed)
+            if form == .attribute, let growth = try writeAttribute(bytes, for: key, accessed) { return growth }
+            return try writeSidecar(bytes, for: key, accessed)
         }
     }
 
-    /// False where the record does not fit an attribute.
+    /// What a write added to what the cache takes on disk.
+    struct Growth {
+        var entries = 0
+        var bytes: Int64 = 0
+    }
+
+    /// What an entry takes on disk, as a rule: in attribute form nothing beside its inode, else a block.
+    var usualAllocation: Int64 { form == .attribute ? 0 : directory.blockSize }
+
+    /// nil where the record does not fit an attribute.
     private func writeAttribute(
         _ bytes: [UInt8],
         for key: Digest,
         _ accessed: Timestamp
-    ) throws(Errno) -> Bool {
+    ) throws(Errno) -> Growth? {
         let path = StoreLayout.path(of: key)
         while true {
             do throws(Errno) {
@@ -132,15 +141,17 @@ package final class EntryStore: Sendable {
                         try synchronize(directory.entries.open(path, .readOnly), key)
                     }
                 }
-                return true
+                return Growth()
             } catch {
-                if Self.doesNotFit(error) { return false }
+                if Self.doesNotFit(error) { return nil }
                 // A symbolic link that somebody has put there can't have the attribute; a sidecar takes its
                 // place, and what it leads to is left alone.
-                if error == .notPermitted, try isLink(path) { return false }
+                if error == .notPermitted, try isLink(path) { return nil }
                 if error != .noEntry { throw error }
             }
-            if let isWritten = try create(bytes, for: key, accessed) { return isWritten }
+            if let isWritten = try create(bytes, for: key, accessed) {
+                return isWritten ? Growth(entries: 1, bytes: usualAllocation) : nil
+            }
         }
     }
 
@@ -191,15 +202,23 @@ package final class EntryStore: Sendable {
         _ bytes: [UInt8],
         for key: Digest,
         _ accessed: Timestamp
-    ) throws(Errno) {
+    ) throws(Errno) -> Growth {
         let temporary = try TemporaryFile(in: directory, mode: FileMode.file)
         try temporary.file.writeAll(bytes.span)
         try temporary.file.setAccessTime(accessed)
         if isDurable { try temporary.file.synchronizeAll() }
+        // Only another writer of the key can make it wrong, and then the count until the next sweep.
+        let replaced = try ifExists { () throws(Errno) in
+            try directory.entries.status(of: StoreLayout.path(of: key)).allocatedSize
+        }
         try directory.entries.makingShard(of: key) { () throws(Errno) in
             try temporary.rename(to: directory.entries, StoreLayout.path(of: key))
         }
         if isDurable { try synchronizeNames(of: key) }
+        return Growth(
+            entries: replaced == nil ? 1 : 0,
+            bytes: directory.allocation(of: bytes.count) - (replaced ?? 0)
+        )
     }
 
     private func synchronize(_ file: borrowing FileDescriptor, _ key: Digest) throws(Errno) {

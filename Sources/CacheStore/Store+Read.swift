@@ -6,8 +6,14 @@ package import Platform
 /// A value that was found.
 package struct StoreHit<Value: ~Copyable>: ~Copyable {
     package let value: Value
+    package let stored: StoredEntry
     package let record: Record
     package let isStale: Bool
+    /// The word of the generation table before the record was read, by which the value may be held in memory;
+    /// nil where it may not be held without looking at the record again.
+    package let generation: Generation?
+    /// Until when a value held in memory may be given out without a look at the disk; nil: for ever.
+    package let heldUntil: Timestamp?
 }
 
 extension StoreHit: Copyable where Value: Copyable {}
@@ -74,15 +80,21 @@ extension Store {
     ) throws(StoreError) -> StoreHit<Value>? {
         var previous: [UInt8]?
         for _ in 0..<Self.readAttempts {
+            // Before the record is read: whoever changes it afterwards changes the word first.
+            let generation = generations?.current(of: key)
             guard let entry = try liveEntry(key, now: now, allowingStale: allowingStale) else { break }
             switch try read(entry.record) {
             case .found(let value):
                 counters.add(entry.isStale ? .staleHit : .hit)
-                // A stale hit must not prolong a sliding expiration: the value would be fresh again for all.
-                if !entry.isStale || entry.record.idleLifetime == nil {
-                    noteAccess(key, of: entry.record, now: now)
-                }
-                return StoreHit(value: value, record: entry.record, isStale: entry.isStale)
+                counters.add(.bytesRead, entry.record.content.length)
+                return StoreHit(
+                    value: value,
+                    stored: entry.stored,
+                    record: entry.record,
+                    isStale: entry.isStale,
+                    generation: generation.flatMap { $0.hasWriters ? nil : $0 },
+                    heldUntil: noteHit(key, entry, now: now)
+                )
             case .corrupt:
                 counters.add(.corruptObject)
                 discard(key, entry.stored, entry.record.content)
@@ -99,6 +111,23 @@ extension Store {
         }
         counters.add(.miss)
         return nil
+    }
+
+    /// Notes the access of a hit, and says until when the value may be given out without another look.
+    ///
+    /// For a sliding expiration until the next access is due to be noted on disk, and never longer than what
+    /// is noted there keeps the value alive for everybody else.
+    private func noteHit(_ key: Digest, _ entry: LiveEntry, now: Timestamp) -> Timestamp? {
+        let record = entry.record
+        guard let idleLifetime = record.idleLifetime else {
+            noteAccess(key, of: record, now: now)
+            return record.expires
+        }
+        // A stale hit must not prolong a sliding expiration: the value would be fresh again for all.
+        guard !entry.isStale, let accessed = noteAccess(key, of: record, now: now),
+            let expiry = record.expiry(accessed: accessed, now: now)
+        else { return record.expires }
+        return min(expiry, now + idleLifetime / 16)
     }
 
     /// The entry of `key`, if it may be given out at `now`.

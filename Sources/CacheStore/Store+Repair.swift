@@ -36,8 +36,11 @@ extension Store {
         return try objectStripes.withLock(.exclusive, of: digest, patience: patience) {
             () throws(StoreError) in
             // A put may have replaced it by a good one meanwhile.
-            guard try objects.status(of: digest)?.identity == damaged else { return false }
-            return try objects.delete(digest)
+            guard let status = try objects.status(of: digest), status.identity == damaged,
+                try objects.delete(digest)
+            else { return false }
+            control.addUsage(bytes: -status.allocatedSize, entries: 0)
+            return true
         }
     }
 
@@ -50,8 +53,9 @@ extension Store {
         patience: Duration = Stripes.writerPatience
     ) throws(StoreError) -> Bool {
         try entryStripes.withLock(.exclusive, of: key, patience: patience) { () throws(StoreError) in
-            guard try entries.read(key)?.bytes == bytes else { return false }
-            return try entries.delete(key)
+            guard try entries.read(key)?.bytes == bytes, try entries.delete(key) else { return false }
+            control.addUsage(bytes: -entries.usualAllocation, entries: -1)
+            return true
         }
     }
 

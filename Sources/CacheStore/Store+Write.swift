@@ -11,12 +11,23 @@ enum Precondition {
 }
 
 /// How publishing ended.
-package enum PublishOutcome: Sendable {
-    case published
+package enum PublishOutcome: Sendable, Equatable {
+    /// What was written may be held in memory by this word of the generation table; nil where it may not,
+    /// because another was writing meanwhile or there is no such table.
+    case published(Generation?)
     /// The precondition no longer held.
     case conflict
     /// The record names an object that is gone, and there were no bytes to make it from.
     case objectMissing
+
+    package var isPublished: Bool {
+        if case .published = self { true } else { false }
+    }
+
+    /// By which the value may be held; nil where it may not, or was not published.
+    package var generation: Generation? {
+        if case .published(let generation) = self { generation } else { nil }
+    }
 }
 
 extension Store {
@@ -28,9 +39,17 @@ extension Store {
     /// System calls for equal content over an existing entry: 7 (two locks and unlocks, `utimensat`,
     /// `fstatat`, `setxattrat`). Twelve for new content: the object is looked for in vain, created,
     /// written, linked and closed, with a second turn of its stripe. Four more for a new entry.
-    package func put(_ bytes: Span<UInt8>, for key: Digest, _ record: Record) throws(StoreError) {
-        _ = try publish(record, for: key, bytes, if: .none)
+    ///
+    /// The generation by which the value may be held in memory; nil where it may not.
+    @discardableResult
+    package func put(
+        _ bytes: Span<UInt8>,
+        for key: Digest,
+        _ record: Record
+    ) throws(StoreError) -> Generation? {
+        let outcome = try publish(record, for: key, bytes, if: .none)
         counters.add(.put)
+        return outcome.generation
     }
 
     /// Copies a file's bytes, from its offset to its end, into an object that has no name yet.
@@ -46,9 +65,17 @@ extension Store {
     }
 
     /// Stores what was staged; the record must be of its content.
-    package func put(_ staged: consuming StagedCopy, for key: Digest, _ record: Record) throws(StoreError) {
-        _ = try publish(record, for: key, staged: staged.object, if: .none)
+    ///
+    /// The generation by which the value may be held in memory; nil where it may not.
+    @discardableResult
+    package func put(
+        _ staged: consuming StagedCopy,
+        for key: Digest,
+        _ record: Record
+    ) throws(StoreError) -> Generation? {
+        let outcome = try publish(record, for: key, staged: staged.object, if: .none)
         counters.add(.put)
+        return outcome.generation
     }
 
     /// Refuses a record that is too long before anything is written for it.
@@ -60,18 +87,15 @@ extension Store {
     }
 
     /// Stores `bytes` only if the entry is still as `observed` (nil: absent).
-    ///
-    /// False: it is not.
     package func put(
         _ bytes: Span<UInt8>,
         for key: Digest,
         _ record: Record,
         ifStill observed: StoredEntry?
-    ) throws(StoreError) -> Bool {
+    ) throws(StoreError) -> PublishOutcome {
         let outcome = try publish(record, for: key, bytes, if: .unchanged(observed?.bytes))
-        guard outcome == .published else { return false }
-        counters.add(.put)
-        return true
+        if outcome.isPublished { counters.add(.put) }
+        return outcome
     }
 
     /// Gives the entry another record of the same content, if it is still as `observed`.
@@ -85,7 +109,7 @@ extension Store {
     ) throws(StoreError) -> PublishOutcome {
         let outcome = try publish(record, for: key, accessed: now, if: .unchanged(observed.bytes))
         // A record that is changed in place leaves the file's time as it was.
-        if outcome == .published { _ = try entries.setAccessTime(of: key, to: now) }
+        if outcome.isPublished { _ = try entries.setAccessTime(of: key, to: now) }
         return outcome
     }
 
@@ -152,12 +176,16 @@ extension Store {
         _ staged: inout StagedObject?
     ) throws(StoreError) {
         guard let object = staged.take() else { return }
-        if try objects.publish(object, as: content.digest) { return }
+        if try objects.publish(object, as: content.digest) {
+            counters.add(.bytesWritten, content.length)
+            return control.addUsage(bytes: directory.allocation(of: content.length), entries: 0)
+        }
         // Somebody else has stored it meanwhile. Only by hand can it be gone again.
         if try objects.touch(content) == .present {
             return try objects.synchronizeIfDurable(content.digest)
         }
         try objects.replace(content.digest, with: object)
+        counters.add(.bytesWritten, content.length)
     }
 
     private func writeEntry(
@@ -169,16 +197,27 @@ extension Store {
         switch precondition {
         case .none:
             return try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
-                try entries.write(bytes, for: key, accessed: accessed)
-                return .published
+                try writeRecord(bytes, for: key, accessed)
             }
         case .unchanged(let expected):
             return try entryStripes.withLock(.exclusive, of: key) { () throws(StoreError) in
                 guard try entries.read(key)?.bytes == expected else { return .conflict }
-                try entries.write(bytes, for: key, accessed: accessed)
-                return .published
+                return try writeRecord(bytes, for: key, accessed)
             }
         }
+    }
+
+    private func writeRecord(
+        _ bytes: [UInt8],
+        for key: Digest,
+        _ accessed: Timestamp
+    ) throws(StoreError) -> PublishOutcome {
+        let (_, generation) = try writing(key) { () throws(StoreError) in
+            let growth = try entries.write(bytes, for: key, accessed: accessed)
+            control.addUsage(bytes: growth.bytes, entries: growth.entries)
+            return true
+        }
+        return .published(generation)
     }
 
     /// Removes the entry of `key`; false where there was none.
@@ -186,17 +225,25 @@ extension Store {
     /// The object stays until a sweep finds that no entry names it. Three system calls.
     package func remove(_ key: Digest) throws(StoreError) -> Bool {
         let isRemoved = try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
-            try entries.delete(key)
+            try writing(key) { () throws(StoreError) in try entries.delete(key) }.isChanged
         }
-        if isRemoved { counters.add(.removal) }
+        if isRemoved { noteRemoval() }
         return isRemoved
     }
 
     /// Removes the entry if it is still as `observed`; false where it is not.
     package func remove(_ key: Digest, ifStill observed: StoredEntry) throws(StoreError) -> Bool {
-        let isRemoved = try deleteEntry(key, ifStill: observed.bytes)
-        if isRemoved { counters.add(.removal) }
+        let isRemoved = try entryStripes.withLock(.exclusive, of: key) { () throws(StoreError) in
+            guard try entries.read(key)?.bytes == observed.bytes else { return false }
+            return try writing(key) { () throws(StoreError) in try entries.delete(key) }.isChanged
+        }
+        if isRemoved { noteRemoval() }
         return isRemoved
+    }
+
+    private func noteRemoval() {
+        counters.add(.removal)
+        control.addUsage(bytes: -entries.usualAllocation, entries: -1)
     }
 
     /// Counts as an access now.

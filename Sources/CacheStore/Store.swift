@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+package import Platform
 
 /// How a store is opened.
 package struct StoreOptions: Sendable {
@@ -40,7 +40,8 @@ package final class Store: Sendable {
     package let directory: StoreDirectory
     package let objects: ObjectStore
     package let entries: EntryStore
-    package let counters = StoreCounters()
+    package let counters: StoreCounters
+    let control: Control
     let objectStripes: Stripes
     let entryStripes: Stripes
     private let accessGranularity: Duration
@@ -51,34 +52,44 @@ package final class Store: Sendable {
         directory = try StoreDirectory(opening: path, assuming: options.assumedCapabilities)
         objects = ObjectStore(in: directory, isDurable: options.isDurable)
         entries = EntryStore(in: directory, form: options.recordForm, isDurable: options.isDurable)
-        objectStripes = Stripes(.object, in: directory)
-        entryStripes = Stripes(.entry, in: directory)
+        control = Control(of: directory)
+        counters = StoreCounters(in: control)
+        objectStripes = Stripes(.object, in: control)
+        entryStripes = Stripes(.entry, in: control)
         accessGranularity = options.accessGranularity
+        renewControl()
     }
 
     /// Sees to the access time of an entry that was just hit.
     ///
     /// No call while the time seen last is recent enough, one to look at it otherwise, and one to set it.
     /// A failure costs a place in the eviction order and nothing else, so it is counted, not thrown.
-    func noteAccess(_ key: Digest, of record: Record, now: Timestamp) {
+    ///
+    /// The access time that the entry is known to have on disk, if it is recent enough now; nil where the
+    /// access could not be noted.
+    @discardableResult
+    package func noteAccess(_ key: Digest, of record: Record, now: Timestamp) -> Timestamp? {
         let granularity = min(accessGranularity, record.idleLifetime.map { $0 / 16 } ?? accessGranularity)
         // Only what lies after the writing prolongs a sliding expiration; an older access does not make
         // this one superfluous, however recent it is.
         let start = record.idleLifetime == nil ? Timestamp.distantPast : record.latestUncountedAccess
-        let isRecent = accessNotes.withLock {
-            $0.isRecent(key, now: now, granularity: granularity, after: start)
+        let recent = accessNotes.withLock {
+            $0.recent(key, now: now, granularity: granularity, after: start)
         }
-        if isRecent || !directory.isWritable { return }
+        if let recent { return recent }
+        if !directory.isWritable { return nil }
         do throws(StoreError) {
-            guard let status = try entries.status(of: key) else { return }
+            guard let status = try entries.status(of: key) else { return nil }
             var accessed = status.accessed
             if accessed <= start || !AccessNotes.isRecent(accessed, now: now, granularity: granularity) {
-                guard try entries.setAccessTime(of: key, to: now) else { return }
+                guard try entries.setAccessTime(of: key, to: now) else { return nil }
                 accessed = now
             }
             accessNotes.withLock { $0.note(key, accessed: accessed) }
+            return accessed
         } catch {
             counters.add(.accessFailure)
+            return nil
         }
     }
 }

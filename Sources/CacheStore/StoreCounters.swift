@@ -1,41 +1,144 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Synchronization
+import Platform
 
-/// What a process did with a store since it opened it.
+/// What a process did with a store since it opened it, and, in the control file, what all did.
+///
+/// Always on: adding is two atomic additions to cache lines that hardly another thread uses, no call.
 package final class StoreCounters: Sendable {
     /// Something that is counted.
+    ///
+    /// The raw value is the place in the control file: new ones are added at the end of their group, none
+    /// changes its number or is used again. There are ``ControlLayout/counterSlots`` places.
     package enum Event: Int, CaseIterable, Sendable {
-        case hit, staleHit, miss, put, removal
+        // MARK: Reading and writing
+
+        /// A value given out from memory.
+        case memoryHit = 0
+        /// A value given out from disk.
+        case hit = 1
+        /// An expired value given to who asked for those.
+        case staleHit = 2
+        case miss = 3
+        case put = 4
+        /// A key removed because somebody said so.
+        case removal = 5
+        /// Bytes of values read from disk, and written to it.
+        case bytesRead = 6
+        case bytesWritten = 7
+
+        // MARK: Computing
+
+        /// A value that was computed because there was none.
+        case computation = 8
+        /// A value that somebody else computed, for which this one waited.
+        case wait = 9
+        /// A computation in place of a value that had expired, or was soon to.
+        case staleRefresh = 10
+        case earlyRefresh = 11
+        case computeFailure = 12
+
+        // MARK: Faults
+
         /// A record that did not parse.
-        case corruptRecord
+        case corruptRecord = 16
         /// An object whose bytes were not those that its record promises.
-        case corruptObject
+        case corruptObject = 17
         /// A record whose object was gone, twice in a row.
-        case dangling
+        case dangling = 18
         /// An access time that could not be set.
-        case accessFailure
+        case accessFailure = 19
         /// Something damaged that a reader could not remove at once.
-        case repairFailure
+        case repairFailure = 20
+        /// A value accepted for writing later that could not be stored then.
+        case publishFailure = 21
+        /// A control file that could not be made or mapped.
+        case controlFailure = 22
+
+        // MARK: Sweeping
+
+        /// A sweep that ran to its end, other than for show.
+        case sweep = 32
+        /// What sweeps removed, by ``SweepReason``.
+        case sweptTemporary = 33
+        case sweptExpired = 34
+        case sweptDangling = 35
+        case sweptCorrupt = 36
+        case sweptOrphan = 37
+        case sweptAge = 38
+        case sweptIdle = 39
+        case sweptEntries = 40
+        case sweptSize = 41
+
+        // MARK: Leaving memory
+
+        /// Values that left the memory of a process, by cause.
+        case memoryExpired = 48
+        case memoryCost = 49
+        case memoryCount = 50
+        case memoryInvalidated = 51
+        case memoryReplaced = 52
+        case memoryExplicit = 53
+        case memoryPressure = 54
     }
 
-    private let counts = StoreCounters.makeCounts()
+    private let own = WordBlock(count: ControlLayout.counterShards * ControlLayout.counterSlots)
+    private let control: Control
 
-    private static func makeCounts() -> [Count] {
-        Event.allCases.map { _ in Count() }
+    init(in control: Control) {
+        self.control = control
     }
 
-    private final class Count: Sendable {
-        let value = Atomic<Int>(0)
+    /// Counts, here and for all processes together where there is a control file that can be written.
+    package func add(_ event: Event, _ amount: Int = 1) {
+        let place = threadNumber % ControlLayout.counterShards * ControlLayout.counterSlots + event.rawValue
+        let amount = UInt64(bitPattern: Int64(amount))
+        own.words.count(amount, at: place)
+        control.writableWords?.count(amount, at: ControlLayout.counters + place)
     }
 
-    package init() {}
-
-    package func add(_ event: Event) {
-        counts[event.rawValue].value.add(1, ordering: .relaxed)
-    }
-
+    /// What this process counted.
     package subscript(event: Event) -> Int {
-        counts[event.rawValue].value.load(ordering: .relaxed)
+        Self.sum(event, in: own.words, from: 0)
     }
+
+    fileprivate static func sum(_ event: Event, in words: MappedWords, from start: Int) -> Int {
+        var sum: UInt64 = 0
+        for shard in 0..<ControlLayout.counterShards {
+            sum &+= words.load(start + shard * ControlLayout.counterSlots + event.rawValue)
+        }
+        return Int(Int64(bitPattern: sum))
+    }
+}
+
+extension StoreCounters.Event {
+    /// What a sweep's removal for this reason counts as.
+    package init(_ reason: SweepReason) {
+        switch reason {
+        case .staleTemporary: self = .sweptTemporary
+        case .expired: self = .sweptExpired
+        case .dangling: self = .sweptDangling
+        case .corrupt: self = .sweptCorrupt
+        case .orphan: self = .sweptOrphan
+        case .age: self = .sweptAge
+        case .idle: self = .sweptIdle
+        case .entries: self = .sweptEntries
+        case .size: self = .sweptSize
+        }
+    }
+}
+
+/// What all processes counted, dead ones included, since the control file was made or reset.
+package struct CumulativeCounts: Sendable {
+    private let counts: [Int]
+
+    init(in words: MappedWords) {
+        var counts = [Int](repeating: 0, count: ControlLayout.counterSlots)
+        for event in StoreCounters.Event.allCases {
+            counts[event.rawValue] = StoreCounters.sum(event, in: words, from: ControlLayout.counters)
+        }
+        self.counts = counts
+    }
+
+    package subscript(event: StoreCounters.Event) -> Int { counts[event.rawValue] }
 }

@@ -22,7 +22,7 @@ enum FileMode {
 
 /// An open cache directory: its parts, and what its file system can do.
 ///
-/// Opening costs twelve system calls, however much the directory holds; nothing is scanned.
+/// Opening costs thirteen system calls, however much the directory holds; nothing is scanned.
 package final class StoreDirectory: Sendable {
     /// As the user gave it.
     package let path: String
@@ -33,6 +33,8 @@ package final class StoreDirectory: Sendable {
     let locks: Directory
     /// False where the file system or the permissions allow no writing: then only reading works.
     package let isWritable: Bool
+    /// In such portions the file system gives out space.
+    let blockSize: Int64
 
     /// Opens the cache at `path`, creating it and the directories above it where they are missing.
     ///
@@ -40,14 +42,18 @@ package final class StoreDirectory: Sendable {
     ///   ``StoreError/Code/newerFormat``, and what the file system says.
     package init(opening path: String, assuming assumed: Capabilities? = nil) throws(StoreError) {
         self.path = path
-        let setup = StoreSetup(path: path)
+        let setup = StoreSetup(path: path, makesControl: assumed?.sharedMapping ?? true)
         root = try setup.openRoot()
         try setup.prepare(root)
         objects = try setup.openPart(StoreLayout.objects, of: root)
         entries = try setup.openPart(StoreLayout.entries, of: root)
         locks = try setup.openPart(StoreLayout.locks, of: root)
         let found = try setup.probe(locks)
-        capabilities = assumed ?? found.capabilities
+        var capabilities = found.capabilities
+        let fileSystem = try setup.fileSystem(of: root)
+        capabilities.sharedMapping = !fileSystem.kind.isRemote
+        blockSize = fileSystem.blockSize
+        self.capabilities = assumed ?? capabilities
         isWritable = found.isWritable
     }
 
@@ -78,4 +84,15 @@ package struct Capabilities: Sendable, Equatable {
     package var attributes: Attributes
     /// Whether there are files without a name (O_TMPFILE) that can be given one later.
     package var unnamedFiles: Bool
+    /// Whether all processes that use the directory see what one writes to a mapped file: not where some may
+    /// be on other machines.
+    package var sharedMapping = true
+}
+
+extension StoreDirectory {
+    /// What a file of `count` bytes takes on disk: an estimate that needs no call.
+    func allocation(of count: Int) -> Int64 {
+        let count = Int64(count)
+        return (count + blockSize - 1) / blockSize * blockSize
+    }
 }

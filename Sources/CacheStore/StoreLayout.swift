@@ -6,6 +6,7 @@ package import Platform
 ///
 /// ```
 /// CACHEDIR.TAG  README  format
+/// control            (mapped by every process: ControlLayout)
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
 /// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/format
@@ -20,6 +21,7 @@ package enum StoreLayout {
     static let format: RelativePath = "format"
     static let cacheDirectoryTag: RelativePath = "CACHEDIR.TAG"
     static let readme: RelativePath = "README"
+    package static let control: RelativePath = "control"
     static let formatLock: RelativePath = "format"
     package static let janitorLock: RelativePath = "janitor"
 

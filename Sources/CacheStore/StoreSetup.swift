@@ -9,6 +9,8 @@ import Platform
 /// that all the rest is there.
 struct StoreSetup {
     let path: String
+    /// False where there is to be no control file.
+    var makesControl = true
 
     /// How long one process waits for another that is setting up the same directory, which takes
     /// milliseconds.
@@ -125,7 +127,36 @@ struct StoreSetup {
         try makeLocks(in: root)
         try write(StoreLayout.readmeText, to: StoreLayout.readme, in: root)
         try write(StoreLayout.cacheDirectoryTagText, to: StoreLayout.cacheDirectoryTag, in: root)
+        if makesControl { try makeControl(in: root) }
         try write("diskcache \(StoreLayout.formatVersion)\n", to: StoreLayout.format, in: root)
+    }
+
+    /// Makes the control file while nobody can use the directory yet, so that it is good at once.
+    ///
+    /// It is large, as these files go: where there is no room for it just now, the cache is opened without.
+    private func makeControl(in root: borrowing Directory) throws(StoreError) {
+        do throws(Errno) {
+            if try root.descriptor.fileSystemKind().isRemote { return }
+            let temporaries = try root.openDirectory(StoreLayout.temporaries)
+            let draft = RelativePath("setup-\(StoreLayout.control)")
+            let file = try temporaries.open(
+                draft,
+                [.readWrite, .create, .truncate],
+                mode: FileMode.file
+            )
+            do throws(Errno) {
+                try ControlFile.initialize(file, state: .ready, now: .now)
+            } catch {
+                try temporaries.unlink(draft)
+                throw error
+            }
+            try temporaries.rename(draft, to: root, StoreLayout.control)
+        } catch {
+            switch error {
+            case .noSpace, .quotaExceeded, .fileTooLarge, .noDevice, .notSupported: return
+            default: throw StoreError(errno: error, "make", path: "\(path)/\(StoreLayout.control)")
+            }
+        }
     }
 
     /// Makes all lock files at once: on a full file system, when a sweep is needed most, none could be made.
@@ -156,6 +187,15 @@ struct StoreSetup {
             // Once in a directory's life: an empty format file after a power cut would make it somebody else's.
             try file.synchronize()
             try temporaries.rename(draft, to: root, name)
+        }
+    }
+
+    /// What the kernel says of the file system.
+    func fileSystem(
+        of root: borrowing Directory
+    ) throws(StoreError) -> (kind: FileSystemKind, blockSize: Int64) {
+        try describing("look at the file system of", path) { () throws(Errno) in
+            try root.descriptor.fileSystem()
         }
     }
 

@@ -20,11 +20,13 @@ package final class Stripes: Sendable {
 
     private let kind: Kind
     private let directory: StoreDirectory
+    private let control: Control
     private let locks: [Locked<FileLock?>.Box]
 
-    init(_ kind: Kind, in directory: StoreDirectory) {
+    init(_ kind: Kind, in control: Control) {
         self.kind = kind
-        self.directory = directory
+        self.control = control
+        directory = control.directory
         locks = (0..<StoreLayout.stripeCount).map { _ in Locked<FileLock?>.Box(nil) }
     }
 
@@ -39,8 +41,18 @@ package final class Stripes: Sendable {
         patience: Duration = Stripes.writerPatience,
         _ body: () throws(StoreError) -> Value
     ) throws(StoreError) -> Value {
-        let lock = try lock(of: digest.stripe)
-        try describing("lock", self.path(of: digest.stripe)) { () throws(Errno) in
+        try withLock(mode, stripe: digest.stripe, patience: patience, body)
+    }
+
+    /// The same for a stripe by its number.
+    func withLock<Value: ~Copyable>(
+        _ mode: LockMode,
+        stripe: Int,
+        patience: Duration,
+        _ body: () throws(StoreError) -> Value
+    ) throws(StoreError) -> Value {
+        let lock = try lock(of: stripe)
+        try describing("lock", self.path(of: stripe)) { () throws(Errno) in
             try lock.lock(mode, patience: patience)
         }
         defer { lock.unlock(mode) }
@@ -54,10 +66,8 @@ package final class Stripes: Sendable {
     func barrier(patience: Duration) throws(StoreError) -> Set<Int> {
         var skipped: Set<Int> = []
         for stripe in 0..<StoreLayout.stripeCount {
-            var bytes = InlineArray<32, UInt8>(repeating: 0)
-            bytes[0] = UInt8(stripe << 2)
             do throws(StoreError) {
-                try withLock(.exclusive, of: Digest(bytes: bytes), patience: patience) {}
+                try withLock(.exclusive, stripe: stripe, patience: patience) {}
             } catch {
                 guard error.code == .busy else { throw error }
                 skipped.insert(stripe)
@@ -69,13 +79,12 @@ package final class Stripes: Sendable {
     private func lock(of stripe: Int) throws(StoreError) -> FileLock {
         if let lock = locks[stripe].value.withLock({ $0 }) { return lock }
         let opened = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
-            FileLock(
-                owning: try directory.locks.open(
-                    StoreLayout.lockName(kind, stripe),
-                    [.readWrite, .create],
-                    mode: FileMode.file
-                )
+            let file = try directory.locks.open(
+                StoreLayout.lockName(kind, stripe),
+                [.readWrite, .create],
+                mode: FileMode.file
             )
+            return FileLock(owning: file) { [control, kind] in control.wantedWord(kind, stripe) }
         }
         // Two of one process would exclude each other: where another thread was first, its one counts.
         return locks[stripe].value.withLock { lock in

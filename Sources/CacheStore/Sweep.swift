@@ -13,13 +13,13 @@ package struct Sweep {
     /// must not wait for him.
     static let stripePatience: Duration = .seconds(1)
 
-    private let store: Store
-    private let request: SweepRequest
+    let store: Store
+    let request: SweepRequest
     /// The time when the sweep was asked for, by the caller's clock, and by one that runs steadily.
     private let begin: (time: Timestamp, instant: ContinuousClock.Instant)
     private let progress: (SweepProgress) -> Void
     private let scan: StoreScan
-    private var report = SweepReport()
+    var report = SweepReport()
     private var entries: [ScannedEntry] = []
     private var objects: [ScannedObject] = []
     /// Entries that name an object, as far as they are not deleted.
@@ -29,7 +29,7 @@ package struct Sweep {
     /// Stripes that were not to be had once: what they guard is left alone, so that the wait for somebody
     /// who is stopped is paid once and not for each thing that he keeps.
     private var skippedObjects: Set<Int> = []
-    private var skippedEntries: Set<Int> = []
+    var skippedEntries: Set<Int> = []
 
     /// Sweeps `store` as it is at `now`.
     ///
@@ -63,6 +63,7 @@ package struct Sweep {
             scan: StoreScan(of: store)
         )
         try sweep.run(under: lock)
+        if !request.isDryRun { store.counters.add(.sweep) }
         return sweep.report
     }
 
@@ -85,8 +86,12 @@ package struct Sweep {
                 skippedObjects.sorted().map { "\(StoreLayout.lockName(.object, $0))" }
                 + skippedEntries.sorted().map { "\(StoreLayout.lockName(.entry, $0))" }
         }
+        try clearDeadWriters()
+        var readings = [store.usage]
         try scanEntries()
+        readings.append(store.usage)
         try scanObjects()
+        recount(readings + [store.usage])
         var limits = SweepLimits()
         if !request.expiredOnly { limits = request.limits }
         let plan = SweepPlan(entries: entries, objects: objects, limits: limits, now: now)
@@ -149,6 +154,7 @@ package struct Sweep {
             return (tally, unrecognised)
         }
         if tallies.0.count > 0 { report.removed[.staleTemporary] = tallies.0 }
+        if !isDryRun { store.counters.add(.sweptTemporary, tallies.0.count) }
         report.unrecognised += tallies.1
     }
 
@@ -195,6 +201,7 @@ package struct Sweep {
                 continue
             }
             report.removed[removal.reason, default: SweepTally()].add(entry.allocatedSize)
+            noteRemoval(removal.reason, bytes: entry.allocatedSize, entries: 1)
             report.entries.subtract(entry.allocatedSize)
             guard let content = entry.content, let count = references[content] else { continue }
             references[content] = count - 1
@@ -244,8 +251,10 @@ package struct Sweep {
             report.objects.subtract(object.allocatedSize)
             if let reason = freed[object.digest] {
                 report.removed[reason]?.bytes += object.allocatedSize
+                noteFreedObject(bytes: object.allocatedSize)
             } else {
                 report.removed[.orphan, default: SweepTally()].add(object.allocatedSize)
+                noteRemoval(.orphan, bytes: object.allocatedSize, entries: 0)
             }
         }
     }

@@ -40,6 +40,9 @@ package struct SweepReport: Sendable {
     /// Stripes whose lock was not to be had, because a holder is stopped: what they guard was left alone.
     package var skippedStripes: [String] = []
     package var unrecognised: [UnrecognisedFile] = []
+    /// By how much the usage in the control file was too high (negative: too low) before this sweep counted;
+    /// nil where there is none, or in a dry run.
+    package var drift: SweepTally?
 
     package init() {}
 }

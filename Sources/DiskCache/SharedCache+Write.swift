@@ -28,7 +28,7 @@ extension SharedCache {
         let digest = try digest(ofKey: key)
         let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
         let record = try record(of: Content(of: data.span), key: key, terms, now: now)
-        try withStore { (store, _) throws(StoreError) in
+        _ = try withStore { (store, _) throws(StoreError) in
             try store.put(data.span, for: digest, record)
         }
     }
@@ -78,7 +78,7 @@ extension SharedCache {
             if observed.isPresent { return false }
             let record = try record(of: content, key: key, terms, now: now)
             let isStored = try withStore { (store, _) throws(StoreError) in
-                try store.put(data.span, for: digest, record, ifStill: observed.stored)
+                try store.put(data.span, for: digest, record, ifStill: observed.stored).isPublished
             }
             if isStored { return true }
             backoff.pause()
@@ -134,7 +134,7 @@ extension SharedCache {
         }
         let record = try record(of: Content(of: value.span), key: key, terms, now: now)
         return try withStore { (store, _) throws(StoreError) in
-            try store.put(value.span, for: digest, record, ifStill: observed)
+            try store.put(value.span, for: digest, record, ifStill: observed).isPublished
         }
     }
 

@@ -19,6 +19,10 @@ package enum LockMode: Sendable {
 /// it asks the other processes. The kernel releases the lock of a process that dies.
 ///
 /// Two `FileLock`s on one file exclude each other, also within a process.
+///
+/// Sharers of several processes that overlap without end would keep an exclusive waiter out, as the kernel
+/// lets newcomers join. Where the processes share a word for the lock, he asks in it for the next moments, and
+/// newcomers let him go first.
 package final class FileLock: Sendable {
     /// Sharers that may join one stay of the kernel's lock before newcomers wait for it to be given back:
     /// without a bound, threads that overlap would keep another process's exclusive holder out for ever.
@@ -31,6 +35,16 @@ package final class FileLock: Sendable {
     /// Sharers of other processes leave gaps of microseconds, and an exclusive waiter has to hit one: the
     /// more often it tries, the sooner.
     static let longestPause: Duration = .microseconds(500)
+
+    /// Exclusive waiters ask for the lock when they have waited so long: usually it is free sooner.
+    static let askAfter: Duration = .milliseconds(2)
+    /// So long newcomers keep away after each time that he asks, ten times as long as he pauses: should he
+    /// die, they go on then.
+    static let wantedMilliseconds: UInt64 = 5
+    /// A time further ahead is from before the machine was started anew, when the clock was another.
+    static let farthestMilliseconds: UInt64 = 50
+    /// A newcomer keeps away no longer, so that exclusive waiters who take turns do not keep it out for ever.
+    static let longestCourtesy: Duration = .milliseconds(50)
 
     private struct State {
         var sharers = 0
@@ -51,9 +65,18 @@ package final class FileLock: Sendable {
     /// Read and written only inside ``monitor``.
     private nonisolated(unsafe) var state = State()
 
+    private let wanted: @Sendable () -> MappedWord?
+
     /// Takes over a descriptor of the lock file, opened for reading and writing.
-    package init(owning descriptor: consuming FileDescriptor) {
+    ///
+    /// `wanted` gives the word that all processes that use the lock share for it, if they do: until when an
+    /// exclusive waiter wants it, in milliseconds of CLOCK_MONOTONIC.
+    package init(
+        owning descriptor: consuming FileDescriptor,
+        wanted: @escaping @Sendable () -> MappedWord? = { nil }
+    ) {
         self.descriptor = descriptor
+        self.wanted = wanted
     }
 
     /// Waits until the lock is held in `mode`.
@@ -92,6 +115,8 @@ package final class FileLock: Sendable {
         if try joinSharers(until: deadline) { return }
         // Waited for outside the monitor: others keep their own deadlines.
         do throws(Errno) {
+            let courtesy = min(deadline, .now + Self.longestCourtesy)
+            while isWanted, .now < courtesy { sleepThread(for: Self.longestPause) }
             try descriptor.lock(.shared, until: deadline, longestPause: Self.longestPause)
         } catch {
             endEntering(isSharing: false)
@@ -107,9 +132,13 @@ package final class FileLock: Sendable {
         while unsafe !state.admitsSharer {
             guard monitor.wait(until: deadline) else { throw .timedOut }
         }
-        if unsafe state.sharers == 0, try !descriptor.tryLock(.shared) {
-            unsafe state.isEntering = true
-            return false
+        if unsafe state.sharers == 0 {
+            var isEntered = false
+            if !isWanted { isEntered = try descriptor.tryLock(.shared) }
+            guard isEntered else {
+                unsafe state.isEntering = true
+                return false
+            }
         }
         unsafe state.sharers += 1
         unsafe state.joined += 1
@@ -130,7 +159,7 @@ package final class FileLock: Sendable {
     private func lockExclusive(until deadline: ContinuousClock.Instant) throws(Errno) {
         try claimExclusive(until: deadline)
         do throws(Errno) {
-            try descriptor.lock(.exclusive, until: deadline, longestPause: Self.longestPause)
+            try waitExclusive(until: deadline)
         } catch {
             monitor.enter()
             unsafe state.isExclusive = false
@@ -138,6 +167,36 @@ package final class FileLock: Sendable {
             monitor.leave()
             throw error
         }
+    }
+
+    private func waitExclusive(until deadline: ContinuousClock.Instant) throws(Errno) {
+        let patient = min(deadline, .now + Self.askAfter)
+        do throws(Errno) {
+            return try descriptor.lock(.exclusive, until: patient, longestPause: Self.longestPause)
+        } catch {
+            guard error == .timedOut, patient < deadline else { throw error }
+        }
+        // Looked up once a turn: the word may be given to the lock only now, or be another one.
+        while true {
+            let word = wanted()
+            let until = Timestamp.monotonicMilliseconds + Self.wantedMilliseconds
+            word?.value = until
+            do throws(Errno) {
+                let turn = min(deadline, .now + .milliseconds(Int64(Self.wantedMilliseconds)) / 2)
+                try descriptor.lock(.exclusive, until: turn, longestPause: Self.longestPause)
+                word?.replace(until, by: 0)
+                return
+            } catch {
+                guard error == .timedOut, .now < deadline else { throw error }
+            }
+        }
+    }
+
+    /// Whether an exclusive waiter, of any process, has asked newcomers to let him go first.
+    private var isWanted: Bool {
+        guard let until = wanted()?.value, until != 0 else { return false }
+        let now = Timestamp.monotonicMilliseconds
+        return until > now && until - now <= Self.farthestMilliseconds
     }
 
     private func claimExclusive(until deadline: ContinuousClock.Instant) throws(Errno) {

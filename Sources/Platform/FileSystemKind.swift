@@ -61,6 +61,15 @@ extension FileDescriptor {
     ///
     /// C: `fstatfs`.
     package func fileSystemKind() throws(Errno) -> FileSystemKind {
-        FileSystemKind(magic: try valueOrErrno { cplatform_filesystem_magic(rawValue) })
+        try fileSystem().kind
+    }
+
+    /// The kind of file system that the file is on, and the bytes in which it gives out space.
+    ///
+    /// C: `fstatfs`.
+    package func fileSystem() throws(Errno) -> (kind: FileSystemKind, blockSize: Int64) {
+        var blockSize: Int64 = 0
+        let magic = try valueOrErrno { unsafe cplatform_filesystem_magic(rawValue, &blockSize) }
+        return (FileSystemKind(magic: magic), max(blockSize, 512))
     }
 }

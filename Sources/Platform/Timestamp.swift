@@ -24,6 +24,14 @@ package struct Timestamp: Sendable, Hashable, Comparable {
         return Timestamp(time)
     }
 
+    /// Milliseconds of CLOCK_MONOTONIC, which all processes of the machine share and nobody sets.
+    package static var monotonicMilliseconds: UInt64 {
+        var time = Glibc.timespec()
+        let result = unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+        precondition(result == 0, "CLOCK_MONOTONIC exists on every Linux")
+        return UInt64(max(0, Timestamp(time).nanoseconds / 1_000_000))
+    }
+
     /// The same, rounded down to a millisecond.
     package var wholeMilliseconds: Timestamp {
         let rest = nanoseconds % 1_000_000

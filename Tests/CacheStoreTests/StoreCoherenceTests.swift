@@ -28,7 +28,7 @@ import Testing
                 record.expires = record.created + .milliseconds(1)
                 record.idleLifetime = .milliseconds(50)
                 if form == .attribute { _ = try? store.remove(key) }
-                try? store.put([1].span, for: key, record)
+                _ = try? store.put([1].span, for: key, record)
                 usleep(1500)
             }
             writer.signal()
@@ -63,7 +63,7 @@ import Testing
                 for: key,
                 fixture.record("value"),
                 ifStill: observed.stored
-            )
+            ).isPublished
         )
         #expect(try fixture.get("key") == "value")
     }

@@ -32,7 +32,7 @@ import Testing
         _ = try Store(at: path)
         #expect(
             directory.files(below: "above/cache").filter { !$0.hasPrefix("locks/") } == [
-                "CACHEDIR.TAG", "README", "format",
+                "CACHEDIR.TAG", "README", "control", "format",
             ]
         )
         // All locks are there from the start: on a full file system none could be made.

@@ -216,12 +216,12 @@ import Testing
         let fixture = try StoreFixture()
         let key = Digest(ofKey: "key")
         let bytes = Array("new".utf8)
-        #expect(try fixture.store.put(bytes.span, for: key, fixture.record("new"), ifStill: nil))
-        #expect(try !fixture.store.put(bytes.span, for: key, fixture.record("new"), ifStill: nil))
+        #expect(try fixture.store.put(bytes.span, for: key, fixture.record("new"), ifStill: nil).isPublished)
+        #expect(try !fixture.store.put(bytes.span, for: key, fixture.record("new"), ifStill: nil).isPublished)
         let seen = try fixture.store.observe(key, now: .now)
         #expect(seen.value == Data(bytes))
         try fixture.put("other", "key")
-        #expect(try !fixture.store.put(bytes.span, for: key, fixture.record("new"), ifStill: seen.stored))
+        #expect(try !fixture.store.put(bytes.span, for: key, fixture.record("new"), ifStill: seen.stored).isPublished)
         #expect(try fixture.get("key") == "other")
     }
 
@@ -232,7 +232,7 @@ import Testing
         let live = try #require(try fixture.store.liveEntry(key, now: .now, allowingStale: false))
         var record = live.record
         record.expires = .now + .seconds(100)
-        #expect(try fixture.store.rewrite(record, for: key, ifStill: live.stored, now: .now) == .published)
+        #expect(try fixture.store.rewrite(record, for: key, ifStill: live.stored, now: .now).isPublished)
         #expect(try fixture.store.rewrite(record, for: key, ifStill: live.stored, now: .now) == .conflict)
         #expect(try fixture.get("key") == "value")
         try FileManager.default.removeItem(atPath: fixture.objectPath("value"))

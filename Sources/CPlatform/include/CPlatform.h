@@ -42,8 +42,8 @@ int cplatform_clone(int source, int destination);
 /// copy_file_range(2) at both descriptors' own offsets.
 long cplatform_copy_file_range(int source, int destination, size_t count);
 
-/// The magic number of the file system behind `descriptor`, statfs(2); -1 on failure.
-int64_t cplatform_filesystem_magic(int descriptor);
+/// The magic number of the file system behind `descriptor`, statfs(2), and its block size; -1 on failure.
+int64_t cplatform_filesystem_magic(int descriptor, int64_t *block_size);
 
 /// strerrorname_np(3): "ENOENT", or NULL.
 const char *cplatform_errno_name(int number);
@@ -75,6 +75,9 @@ int cplatform_getopt_offender(void);
 /// They do nothing in a build without that sanitizer.
 void cplatform_thread_sanitizer_acquire(void *address);
 void cplatform_thread_sanitizer_release(void *address);
+
+/// A number of the calling thread's own, counted up as threads first ask.
+unsigned int cplatform_thread_number(void);
 
 /// pipe2(2) with O_CLOEXEC: reading end first.
 int cplatform_pipe(int descriptors[2]);

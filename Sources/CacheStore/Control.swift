@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import Synchronization
+
+/// The control file as a store has it mapped now, if it has one.
+///
+/// It can appear, when another process has made one, and be replaced. What was mapped once stays so until
+/// this object goes: others may be looking at it.
+package final class Control: Sendable {
+    private struct State {
+        var file: ControlFile?
+        var retired: [ControlFile] = []
+        /// The file system can't have one, for nobody.
+        var isImpossible = false
+    }
+
+    let directory: StoreDirectory
+    /// ``MappedWords/address`` of the file, 0 for none; the second only where it may be written.
+    private let readable = Atomic<UInt>(0)
+    private let writable = Atomic<UInt>(0)
+    private let state = Locked(State())
+
+    /// With nothing mapped yet.
+    init(of directory: StoreDirectory) {
+        self.directory = directory
+    }
+
+    /// The words of the file, to be read; nil where none is mapped.
+    ///
+    /// One load.
+    var words: MappedWords? {
+        unsafe MappedWords(address: readable.load(ordering: .acquiring), count: ControlLayout.wordCount)
+    }
+
+    /// The same where they may also be changed.
+    var writableWords: MappedWords? {
+        unsafe MappedWords(address: writable.load(ordering: .acquiring), count: ControlLayout.wordCount)
+    }
+
+    /// Whether the directory can have no control file: then writers do without, and readers look at the
+    /// record each time.
+    var isImpossible: Bool {
+        !directory.capabilities.sharedMapping || state.withLock { $0.isImpossible }
+    }
+
+    /// The file that is mapped.
+    var file: ControlFile? { state.withLock { $0.file } }
+
+    /// Maps the file that the path names now, if it is another one than the one mapped; false where it names
+    /// none that can be used.
+    ///
+    /// - Throws: why it can't be mapped although it is there.
+    func mapPresent(isWritable: Bool) throws(StoreError) -> Bool {
+        guard directory.capabilities.sharedMapping else { return false }
+        let finding = try describing("map the control file", path) { () throws(Errno) in
+            try ControlFile.find(in: directory.root, isWritable: isWritable)
+        }
+        switch finding {
+        case .found(let file):
+            guard file.state != .superseded else { return false }
+            adopt(file)
+            return true
+        case .missing, .unusable:
+            return false
+        case .refused:
+            state.withLock { $0.isImpossible = true }
+            return false
+        }
+    }
+
+    var path: String { "\(directory.path)/\(StoreLayout.control)" }
+
+    private func adopt(_ file: ControlFile) {
+        let replaced = state.withLock { (state) -> ControlFile? in
+            let present = state.file
+            // Replaced since it was found: another thread may have the later one already.
+            if file.state == .superseded { return nil }
+            // Another thread was first.
+            if let present, present.identity == file.identity, present.isWritable || !file.isWritable {
+                return nil
+            }
+            state.file = file
+            if let present { state.retired.append(present) }
+            readable.store(file.words.address, ordering: .releasing)
+            writable.store(file.isWritable ? file.words.address : 0, ordering: .releasing)
+            return present
+        }
+        // Whoever else still has it mapped must not go on with it either.
+        if let replaced, replaced.identity != file.identity { replaced.supersede() }
+    }
+
+    // MARK: Writing
+
+    /// A writer's place in a word of the table.
+    struct Writing {
+        let words: MappedWords
+        let index: Int
+        /// The word before.
+        let before: UInt64
+    }
+
+    /// Adds a writer to the word of `key`; the caller holds the entry's stripe.
+    ///
+    /// nil where there is no control file that anybody could hold values by: then nothing need be raised. A
+    /// file that appears meanwhile counts only after its maker has had the stripe.
+    ///
+    /// No system call; four where the file has been replaced, one where there is none.
+    ///
+    /// - Throws: why it can't be mapped although it is there: to publish unnoticed would leave old values
+    ///   in others' memory.
+    func beginWriting(_ key: Digest) throws(StoreError) -> Writing? {
+        if isImpossible { return nil }
+        if let writing = add(key) { return writing }
+        guard try mapPresent(isWritable: true) else { return nil }
+        return add(key)
+    }
+
+    private func add(_ key: Digest) -> Writing? {
+        guard let words = writableWords,
+            words.load(ControlLayout.stateIndex) != ControlFile.State.superseded.rawValue
+        else { return nil }
+        let index = Generations.index(of: key)
+        let before = words.add(GenerationWord.begin, at: ControlLayout.generations + index)
+        return Writing(words: words, index: index, before: before)
+    }
+
+    /// Takes the writer off and raises the version, unless nothing was changed.
+    ///
+    /// The generation by which the value just written may be held: nil where anybody else was writing
+    /// meanwhile.
+    @discardableResult
+    func endWriting(_ writing: Writing, isChanged: Bool) -> Generation? {
+        let step = isChanged ? GenerationWord.end : GenerationWord.withdraw
+        let last = writing.words.add(step, at: ControlLayout.generations + writing.index)
+        guard isChanged, !GenerationWord(rawValue: writing.before).hasWriters,
+            last == writing.before &+ GenerationWord.begin,
+            writing.words.load(ControlLayout.stateIndex) == ControlFile.State.ready.rawValue
+        else { return nil }
+        return Generation(index: writing.index, word: last &+ step, mapping: writing.words.address)
+    }
+}

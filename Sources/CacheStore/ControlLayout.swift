@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Where everything is in the control file, in 64-bit words.
+///
+/// ```
+///      0  magic "diskctrl"   1  version   2  bytes of the file   3  state
+///      8  usage: bytes       9  usage: entries      10  1: has been counted
+///     16  sweeps (SweepMark, 16 words)
+///    128  for each object stripe, then each entry stripe: until when it is wanted exclusively
+///    512  16 shards of 64 counters (StoreCounters.Event)
+///   1536  65,536 generations
+/// ```
+///
+/// Words are in the processor's own order: a control file does not travel, and is made anew where it does
+/// not fit. What is added later goes to words that are free, which are 0 in files made before.
+enum ControlLayout {
+    /// "diskctrl".
+    static let magic: UInt64 = 0x6469_736b_6374_726c
+    /// Of this layout; a file with another one is replaced.
+    static let version: UInt64 = 1
+
+    static let magicIndex = 0
+    static let versionIndex = 1
+    static let sizeIndex = 2
+    static let stateIndex = 3
+    static let usedBytes = 8
+    static let usedEntries = 9
+    static let isUsageCounted = 10
+    static let sweepMarks = 16
+    static let wanted = 128
+    static let counters = 512
+    static let generations = counters + counterShards * counterSlots
+
+    /// So many threads count without getting into each other's way; each shard has cache lines of its own.
+    static let counterShards = 16
+    /// Room for later events.
+    static let counterSlots = 64
+    /// With so many words an innocent key shares its own with a key that is being written once in a while
+    /// only; 512 KiB.
+    static let generationCount = 1 << 16
+
+    static let wordCount = generations + generationCount
+    static let byteCount = wordCount * 8
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// A moment in the life of all keys that share a word of the generation table.
+///
+/// It belongs to the mapping that it was read from, and is current in no other.
+package struct Generation: Sendable, Equatable {
+    /// The word's place in the table.
+    package let index: Int
+    /// The word as it was.
+    package let word: UInt64
+    /// The address of the mapping.
+    let mapping: UInt
+
+    package init(index: Int, word: UInt64) {
+        self.init(index: index, word: word, mapping: 0)
+    }
+
+    init(index: Int, word: UInt64, mapping: UInt) {
+        self.index = index
+        self.word = word
+        self.mapping = mapping
+    }
+
+    /// Whether somebody was writing: then nothing that is read now may be held by it.
+    package var hasWriters: Bool { GenerationWord(rawValue: word).hasWriters }
+}
+
+/// A word of the table: a version in the upper 48 bits, and how many are writing in the lower 16.
+package struct GenerationWord: Sendable, Equatable {
+    package let rawValue: UInt64
+
+    package init(rawValue: UInt64) {
+        self.rawValue = rawValue
+    }
+
+    /// With nobody writing.
+    package init(version: UInt64) {
+        rawValue = version << 16
+    }
+
+    package var version: UInt64 { rawValue >> 16 }
+    package var writers: UInt64 { rawValue & 0xffff }
+    package var hasWriters: Bool { writers != 0 }
+
+    /// What a writer adds before it publishes.
+    package static let begin: UInt64 = 1
+    /// What it adds, wrapping, when it has published: a version more and a writer less, in one step.
+    package static let end: UInt64 = 1 << 16 &- 1
+    /// What it adds instead when nothing was changed.
+    package static let withdraw = UInt64.max
+    /// A count that no number of writers reaches or takes away: of a file that counts no more.
+    package static let closed: UInt64 = 1 << 15
+
+    /// What a sweep makes of it that has kept all writers out: whoever is counted was killed, and may have
+    /// published.
+    package var cleared: GenerationWord { GenerationWord(version: version &+ 1) }
+}
+
+/// The generation table: whether values of these keys have changed since they were read from disk.
+///
+/// A word belongs to the keys that share the leading 16 bits of their digests. A writer raises it around
+/// publishing; a reader who keeps a value in memory remembers the word as it was before it read the record,
+/// with no writer in it, and may give the value out as long as the word is the same.
+package struct Generations: Sendable {
+    let control: Control
+
+    /// The word of `key`, to be looked at before its record is read.
+    ///
+    /// Has writers where nothing may be held now. Two loads, and one of the file's state.
+    package func current(of key: Digest) -> Generation {
+        let index = Self.index(of: key)
+        guard let words = control.words else {
+            return Generation(index: index, word: GenerationWord.closed)
+        }
+        var word = words.load(ControlLayout.generations + index)
+        if words.load(ControlLayout.stateIndex) != ControlFile.State.ready.rawValue {
+            word |= GenerationWord.closed
+        }
+        return Generation(index: index, word: word, mapping: words.address)
+    }
+
+    /// Whether nobody has begun to write since `generation` was read.
+    ///
+    /// Two loads: which file is mapped, and its word.
+    package func isCurrent(_ generation: Generation) -> Bool {
+        guard let words = control.words, words.address == generation.mapping else { return false }
+        return words.load(ControlLayout.generations + generation.index) == generation.word
+    }
+
+    /// The word's place: the leading 16 bits, so that it belongs to one stripe, which are the leading 6.
+    package static func index(of key: Digest) -> Int {
+        Int(key.bytes[0]) << 8 | Int(key.bytes[1])
+    }
+
+    /// The places that belong to an entry stripe.
+    static func indices(ofStripe stripe: Int) -> Range<Int> {
+        let count = ControlLayout.generationCount / StoreLayout.stripeCount
+        return stripe * count..<(stripe + 1) * count
+    }
+}

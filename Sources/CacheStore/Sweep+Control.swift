@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// What a sweep does for the control file.
+extension Sweep {
+    /// Takes writers off the generation table who were killed while they published.
+    ///
+    /// With the stripe held exclusively no writer is at work, so whoever is still counted is dead. He may
+    /// have published, so the version is raised. Until then nothing of those keys is held in memory.
+    mutating func clearDeadWriters() throws(StoreError) {
+        if request.isDryRun { return }
+        let store = store
+        for stripe in 0..<StoreLayout.stripeCount where store.control.hasWriters(inStripe: stripe) {
+            do throws(StoreError) {
+                try store.entryStripes.withLock(.exclusive, stripe: stripe, patience: Self.stripePatience) {
+                    store.control.clearWriters(ofStripe: stripe)
+                }
+            } catch {
+                guard error.code == .busy else { throw error }
+                skippedEntries.insert(stripe)
+            }
+        }
+    }
+
+    /// Corrects the usage by what was found: `readings` are from before the entries were scanned, from between
+    /// entries and objects, and from after the objects.
+    ///
+    /// Of what was written during a scan about half was seen, the shards being visited one after the other:
+    /// so what was found is what the usage should have been in the middle.
+    mutating func recount(_ readings: [StoreUsage?]) {
+        guard !request.isDryRun, let before = readings[0], let between = readings[1],
+            let after = readings[2]
+        else { return }
+        let bytes = (between.bytes + after.bytes) / 2 - report.entries.bytes - report.objects.bytes
+        let entries = (before.entries + between.entries) / 2 - report.entries.count
+        store.control.addUsage(bytes: -bytes, entries: -entries)
+        store.control.noteUsageIsCounted()
+        var drift = SweepTally()
+        drift.count = entries
+        drift.bytes = bytes
+        report.drift = drift
+    }
+
+    /// Counts what was removed, other than for show.
+    func noteRemoval(_ reason: SweepReason, bytes: Int64, entries: Int) {
+        if request.isDryRun { return }
+        store.control.addUsage(bytes: -bytes, entries: -entries)
+        store.counters.add(StoreCounters.Event(reason))
+    }
+
+    /// Counts an object that went after the last entry that named it.
+    func noteFreedObject(bytes: Int64) {
+        if !request.isDryRun { store.control.addUsage(bytes: -bytes, entries: 0) }
+    }
+}
+
+extension Control {
+    func hasWriters(inStripe stripe: Int) -> Bool {
+        guard let words = writableWords else { return false }
+        return Generations.indices(ofStripe: stripe).contains {
+            GenerationWord(rawValue: words.load(ControlLayout.generations + $0)).hasWriters
+        }
+    }
+
+    /// The caller holds the stripe exclusively.
+    func clearWriters(ofStripe stripe: Int) {
+        guard let words = writableWords else { return }
+        for index in Generations.indices(ofStripe: stripe) {
+            let place = ControlLayout.generations + index
+            while true {
+                let word = words.load(place)
+                // A file that counts no more is left so: nobody may believe in it again.
+                guard GenerationWord(rawValue: word).hasWriters, word & GenerationWord.closed == 0 else { break }
+                if words.replace(word, by: GenerationWord(rawValue: word).cleared.rawValue, at: place) { break }
+            }
+        }
+    }
+}

@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+
+/// A small number of the calling thread's own, for choosing one of several counters that are summed up.
+///
+/// Threads are numbered as they first ask; numbers are not used again. A thread-local variable, no call.
+package var threadNumber: Int { Int(cplatform_thread_number()) }
