@@ -82,7 +82,8 @@ let package = Package(
         .testTarget(
             name: "IntegrationTests",
             dependencies: [
-                "DiskCache", "Platform", "TestSupport", "diskcache", "SystemCallProbe", "CacheWorker",
+                "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
+                "CacheWorker",
             ],
             path: "IntegrationTests",
             exclude: ["SystemCallProbe", "CacheWorker", "Scripts"],

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import CacheWorker
 import DiskCache
 import Foundation
@@ -73,20 +74,11 @@ struct KillTests {
 
     /// What the control file says is there, against a count.
     private func expectCountersTrue() throws {
-        guard let usage = try KnownUsage(of: cache) else { return }
+        let usage = try #require(try Store(at: cache.path).usage)
+        #expect(usage.isCounted)
         let counted = try cache.statistics()
         let bytes = Double(counted.entryBytes + counted.objectBytes)
         #expect(abs(Double(usage.bytes) - bytes) <= bytes / 100)
         #expect(abs(Double(usage.entries) - Double(counted.entries)) <= Double(counted.entries) / 100)
-    }
-}
-
-/// What the control file says the cache holds; nil where this build keeps no control file.
-struct KnownUsage {
-    let bytes: Int64
-    let entries: Int
-
-    init?(of cache: SharedCache) throws {
-        return nil
     }
 }
