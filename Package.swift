@@ -54,6 +54,17 @@ let package = Package(
             path: "IntegrationTests/ShutdownProbe",
             swiftSettings: testSettings
         ),
+        .executableTarget(
+            name: "CacheWorker",
+            dependencies: ["DiskCache", "Platform"],
+            path: "IntegrationTests/CacheWorker",
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "TestSupportTests",
+            dependencies: ["TestSupport"],
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "PlatformTests",
             dependencies: ["Platform", "TestSupport"],
@@ -78,10 +89,10 @@ let package = Package(
             name: "IntegrationTests",
             dependencies: [
                 "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
-                "ShutdownProbe",
+                "CacheWorker", "ShutdownProbe",
             ],
             path: "IntegrationTests",
-            exclude: ["SystemCallProbe", "ShutdownProbe"],
+            exclude: ["SystemCallProbe", "CacheWorker", "ShutdownProbe", "Scripts"],
             swiftSettings: testSettings
         ),
     ],

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Repeats one operation on a cache, for a tracer to count its system calls:
-// SystemCallProbe DIRECTORY get|miss|overwrite|touch|contains|entry|remove|new TIMES
+// SystemCallProbe DIRECTORY get|memory-hits|miss|overwrite|touch|contains|entry|remove|new TIMES
 
 import DiskCache
 import FoundationEssentials
@@ -28,6 +28,8 @@ guard try cache.get("key")?.data == value, try cache.get("absent") == nil else {
 for round in 0..<times {
     switch words[2] {
     case "get": _ = try cache.get("key")
+    case "memory-hits":
+        guard try cache.get("key")?.tier.rawValue == "memory" else { fatalError("a hit from the disk") }
     case "miss": _ = try cache.get("absent")
     case "overwrite": try cache.put(value, forKey: "key")
     case "touch": _ = try cache.touch("key")

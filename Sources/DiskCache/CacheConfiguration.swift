@@ -76,9 +76,9 @@ public struct CacheConfiguration: Sendable {
     ///
     /// Tests bring their own.
     public var now: (@Sendable () -> Date)?
-
-    /// Whether copies in memory are checked before each use; off, they go stale, which shows that the tests
-    /// of coherence find that.
+    /// Whether a value in memory is given out only while its key's generation is what it was.
+    ///
+    /// False breaks the promise of coherence: for the test that such a break would be found.
     package var checksGenerations = true
     /// What to take for what the file system can do: for tests of what falls back.
     package var assumedCapabilities: Capabilities?

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// Values each of which is written once, and shows a torn, shifted or mixed up byte.
+///
+/// ```
+/// number  key  number + 1 step  number + 2 steps …       (words of 8 bytes)
+/// ```
+package enum UniqueValues {
+    /// Keys that are told apart by their number.
+    ///
+    /// The last eight are four pairs whose digests begin with the same 16 bits, which share what the cache
+    /// keeps for a group of keys.
+    package static let keys: [String] =
+        (0..<32).map { "key:\($0)" } + [
+            "pair:19", "pair:140", "pair:311", "pair:364", "pair:98", "pair:376", "pair:106", "pair:543",
+        ]
+
+    private static let step: UInt64 = 0x9e37_79b9_7f4a_7c15
+
+    /// The number of a value that no other thread of any worker writes.
+    package static func number(worker: Int, thread: Int, count: Int) -> UInt64 {
+        UInt64(worker) << 40 | UInt64(thread) << 32 | UInt64(count)
+    }
+
+    private static func length(_ number: UInt64) -> Int {
+        32 + Int((number &* step) >> 58)
+    }
+
+    /// Some hundred bytes.
+    package static func value(_ number: UInt64, key: Int) -> Data {
+        var words = [number, UInt64(key)]
+        for place in 2..<length(number) { words.append(number &+ UInt64(place) &* step) }
+        return words.withUnsafeBytes { Data($0) }
+    }
+
+    /// The number of a value of this key; nil for bytes that are none.
+    package static func number(of data: Data, key: Int) -> UInt64? {
+        guard data.count >= 16, data.count % 8 == 0 else { return nil }
+        return data.withUnsafeBytes { bytes in
+            let number = bytes.loadUnaligned(as: UInt64.self)
+            guard bytes.count == length(number) * 8,
+                bytes.loadUnaligned(fromByteOffset: 8, as: UInt64.self) == UInt64(key)
+            else { return nil }
+            for place in 2..<length(number) {
+                let word = bytes.loadUnaligned(fromByteOffset: place * 8, as: UInt64.self)
+                if word != number &+ UInt64(place) &* step { return nil }
+            }
+            return number
+        }
+    }
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import Platform
+
+/// One thread of a worker: operations chosen by a seed, each of them noted.
+final class WorkerThread {
+    let order: WorkerOrder
+    let thread: Int
+    let cache: SharedCache
+    private var generator: SplitMix64
+    private var log: OperationLog
+    private var written = 0
+    private var kept: [Int: (number: UInt64, since: UInt64)] = [:]
+
+    init(_ order: WorkerOrder, thread: Int, cache: SharedCache) throws {
+        self.order = order
+        self.thread = thread
+        self.cache = cache
+        generator = SplitMix64(seed: order.seed &+ UInt64(thread))
+        // Room for more than a worker does in a minute.
+        log = try OperationLog(creating: order.log(ofThread: thread), capacity: 4_000_000)
+    }
+
+    /// Works until told to stop.
+    func run(until isStopped: () -> Bool) throws {
+        while !isStopped() && !log.isFull {
+            if order.role == .collector {
+                try collect()
+                continue
+            }
+            let key = Int.random(in: 0..<UniqueValues.keys.count, using: &generator)
+            if Int.random(in: 0..<100, using: &generator) < order.role.writeShare {
+                try change(key)
+            } else {
+                try read(key)
+            }
+        }
+    }
+
+    private func collect() throws {
+        var options = GarbageCollection()
+        // Sidecar or not, a few of the keys have to go each time.
+        options.maximumEntries = UniqueValues.keys.count * 3 / 4
+        try cache.collectGarbage(options)
+        usleep(2000)
+    }
+
+    // MARK: Reading
+
+    private func read(_ key: Int) throws {
+        let start = OperationLog.now
+        if order.role == .forgetful, let copy = kept[key], start < copy.since + 1_000_000 {
+            let entry = OperationLog.Entry(
+                kind: .read,
+                key: key,
+                value: copy.number,
+                start: start,
+                end: start
+            )
+            log.append(entry)
+            return
+        }
+        let hit = try cache.get(UniqueValues.keys[key])
+        var entry = OperationLog.Entry(kind: .miss, key: key, start: start, end: OperationLog.now)
+        if let hit { note(hit.data, in: &entry, as: .read) }
+        if let hit { entry.tier = hit.tier == .disk ? .disk : .memory }
+        log.append(entry)
+        if order.role == .forgetful { kept[key] = hit == nil ? nil : (entry.value, start) }
+    }
+
+    /// What a value is.
+    private func note(_ data: Data, in entry: inout OperationLog.Entry, as kind: OperationLog.Kind) {
+        if let number = UniqueValues.number(of: data, key: entry.key) {
+            entry.kind = kind
+            entry.value = number
+        } else {
+            entry.kind = .damaged
+        }
+    }
+
+    // MARK: Writing
+
+    private func newNumber() -> UInt64 {
+        written += 1
+        return UniqueValues.number(worker: order.number, thread: thread, count: written)
+    }
+
+    private func change(_ key: Int) throws {
+        let name = UniqueValues.keys[key]
+        switch Int.random(in: 0..<100, using: &generator) {
+        case 0..<45:
+            try write(key) {
+                try cache.put($0, forKey: name); return true
+            }
+        case 45..<55:
+            let number = log.append(OperationLog.Entry(kind: .remove, key: key, start: OperationLog.now))
+            try cache.remove(name)
+            log.end(number)
+        case 55..<65: try write(key) { try cache.putIfAbsent($0, forKey: name) }
+        case 65..<80: try update(key)
+        case 80..<90:
+            // Leaves the value what it is, so it is no operation on it.
+            try cache.setExpiration(of: name, to: .seconds(3600))
+        default:
+            if order.role == .flights { compute(key) } else { try read(key) }
+        }
+    }
+
+    /// Writes a new value; the body says whether it was stored.
+    private func write(_ key: Int, _ body: (Data) throws -> Bool) throws {
+        let value = newNumber()
+        let data = UniqueValues.value(value, key: key)
+        let entry = OperationLog.Entry(kind: .write, key: key, value: value, start: OperationLog.now)
+        let number = log.append(entry)
+        if try body(data) { log.end(number) } else { log.cancel(number) }
+    }
+
+    /// Replaces a value by another one, having seen it: a read and a write.
+    private func update(_ key: Int) throws {
+        var seen: OperationLog.Entry?
+        let start = OperationLog.now
+        try write(key) { data in
+            try cache.update(UniqueValues.keys[key]) { old in
+                var entry = OperationLog.Entry(kind: .miss, key: key, start: start, end: OperationLog.now)
+                if let old { note(old, in: &entry, as: .replaced) }
+                seen = entry
+                return data
+            }
+            return true
+        }
+        if let seen { log.append(seen) }
+    }
+
+    /// Gets a value that is computed where there is none: at most one write.
+    private func compute(_ key: Int) {
+        let value = newNumber()
+        let data = UniqueValues.value(value, key: key)
+        let start = OperationLog.now
+        let number = log.append(OperationLog.Entry(kind: .write, key: key, value: value, start: start))
+        let (found, isComputed) = Flights.value(of: UniqueValues.keys[key], in: cache, orCompute: data)
+        if !isComputed { log.cancel(number) }
+        var entry = OperationLog.Entry(kind: .flight, key: key, start: start, end: OperationLog.now)
+        note(found, in: &entry, as: .flight)
+        log.append(entry)
+    }
+}

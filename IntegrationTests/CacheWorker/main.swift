@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// One process of a test with many: works on a cache as it is told, and notes each operation, until its
+// standard input ends or it is killed. See WorkerOrder for the arguments.
+
+import DiskCache
+import Foundation
+import Synchronization
+
+guard let order = WorkerOrder(Array(CommandLine.arguments.dropFirst())) else {
+    fatalError("usage: CacheWorker CACHE LOGS NUMBER ROLE SEED checked|unchecked")
+}
+
+var configuration = CacheConfiguration()
+if ProcessInfo.processInfo.environment["DISKCACHE_METADATA"] == "sidecar" {
+    configuration.metadataForm = .sidecar
+}
+configuration.checksGenerations = order.checksGenerations
+let cache = try SharedCache(at: order.directory, configuration: configuration)
+
+/// Set at the end of the input.
+final class Stop: Sendable {
+    let isSet = Atomic<Bool>(false)
+}
+
+let stop = Stop()
+let threads = DispatchGroup()
+for thread in 0..<order.role.threads {
+    threads.enter()
+    Thread.detachNewThread { @Sendable in
+        do {
+            let worker = try WorkerThread(order, thread: thread, cache: cache)
+            try worker.run { stop.isSet.load(ordering: .relaxed) }
+        } catch {
+            FileHandle.standardError.write(Data("\(order.role) \(order.number): \(error)\n".utf8))
+            exit(3)
+        }
+        threads.leave()
+    }
+}
+_ = try FileHandle.standardInput.readToEnd()
+stop.isSet.store(true, ordering: .relaxed)
+threads.wait()
+cache.close()

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheWorker
+import DiskCache
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import diskcache
+
+/// What the library under test has.
+enum Built {
+    /// Whether hits come from memory, held against the control file's generations.
+    static let hasMemoryTier = false
+}
+
+/// Processes with warm memory tiers, writers, kills and evictions on one cache: per key, all that they saw
+/// of each other is linearizable.
+@Suite(.serialized)
+struct CoherenceTests {
+    private let place: TemporaryDirectory
+    private let directory: String
+    private let seed = UInt64.random(in: 0...UInt64(Int.max))
+
+    init() throws {
+        place = try TemporaryDirectory()
+        directory = place.path + "/cache"
+    }
+
+    /// Has a crew do so many operations, killing a writer or the collector now and then.
+    private func run(
+        _ roles: [WorkerRole],
+        _ form: Form = .automatic,
+        operations: Int,
+        checksGenerations: Bool = true
+    ) throws -> CrewHistory {
+        let crew = try WorkerCrew(on: directory, environment: form.program.environment, seed: seed)
+        crew.checksGenerations = checksGenerations
+        var generator = SplitMix64(seed: seed)
+        try crew.start(roles)
+        let mortal = roles.indices.filter { roles[$0] == .writer || roles[$0] == .collector }
+        while crew.operations < operations && crew.crashes.isEmpty {
+            usleep(.random(in: 20_000...120_000, using: &generator))
+            if let victim = mortal.randomElement(using: &generator) { try crew.replace(victim) }
+        }
+        try crew.stop()
+        #expect(crew.crashes.isEmpty)
+        #expect(mortal.isEmpty || crew.kills > 0, "the test is about kills")
+        let history = try crew.history()
+        print("\(history), \(crew.kills) kills, \(form), seed \(seed)")
+        #expect(history.damaged == 0, "seed \(seed)")
+        #expect(history.replacedTwice.isEmpty, "no update is lost; seed \(seed)")
+        return history
+    }
+
+    private static func size(_ ordinary: Int, soak: Int) -> Int {
+        MultiProcessTests.isSoak ? soak : ordinary
+    }
+
+    @Test(.timeLimit(.minutes(30)), arguments: Form.allCases)
+    func `what processes see of each other's writes is linearizable, kills and evictions included`(
+        form: Form
+    ) throws {
+        let operations =
+            form == .sidecar ? Self.size(100_000, soak: 1_000_000) : Self.size(1_000_000, soak: 5_000_000)
+        let history = try run([.reader, .reader, .writer, .writer, .collector], form, operations: operations)
+        let violations = history.violations
+        #expect(violations.isEmpty, "seed \(seed): \(violations.prefix(5))")
+        #expect(history.count >= operations && history.misses < history.count / 2)
+        if Built.hasMemoryTier {
+            #expect(history.memoryHits > history.count / 10, "the test is about memory tiers")
+        }
+    }
+
+    @Test(.timeLimit(.minutes(10)))
+    func `values that a process keeps for a millisecond without asking are found out`() throws {
+        let history = try run([.forgetful, .writer, .writer], operations: 40_000)
+        #expect(!history.violations.isEmpty, "seed \(seed)")
+    }
+
+    @Test(
+        .timeLimit(.minutes(10)),
+        .enabled(if: Built.hasMemoryTier, "this build keeps no values in memory")
+    )
+    func `a memory tier that does not look at the generations is found out`() throws {
+        let history = try run(
+            [.reader, .reader, .writer, .writer],
+            operations: 40_000,
+            checksGenerations: false
+        )
+        #expect(!history.violations.isEmpty, "seed \(seed)")
+    }
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import CacheWorker
+import DiskCache
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import diskcache
+
+/// All processes of a cache die at once, over and over: what they leave behind is found and cleared.
+@Suite(.serialized)
+struct KillTests {
+    private let place: TemporaryDirectory
+    private let cache: SharedCache
+    private let seed = UInt64.random(in: 0...UInt64(Int.max))
+
+    init() throws {
+        place = try TemporaryDirectory()
+        cache = try SharedCache(at: place.path + "/cache")
+    }
+
+    private var rounds: Int { MultiProcessTests.isSoak ? 200 : 30 }
+
+    @Test(.timeLimit(.minutes(30)))
+    func `every process killed again and again: no lock, no flight file, no leftover, no wrong byte`() throws
+    {
+        let crew = try WorkerCrew(on: cache.path, environment: [:], seed: seed)
+        let roles: [WorkerRole] = [.flights, .flights, .writer, .reader, .collector]
+        var generator = SplitMix64(seed: seed)
+        for round in 1...rounds {
+            try crew.start(roles)
+            while !crew.isAtWork && crew.crashes.isEmpty { usleep(1000) }
+            usleep(.random(in: 0...50_000, using: &generator))
+            try crew.killAll()
+            try #require(crew.crashes.isEmpty)
+            #expect(try heldLocks().isEmpty)
+            if round % 10 == 0 { try expectClean() }
+        }
+        try expectClean()
+        let history = try crew.history()
+        print("\(history), \(crew.kills) kills, seed \(seed)")
+        #expect(crew.kills == rounds * roles.count)
+        #expect(history.damaged == 0 && history.replacedTwice.isEmpty, "seed \(seed)")
+        #expect(history.pending > 0, "some were killed while they wrote")
+        #expect(history.flights > 0)
+        let violations = history.violations
+        #expect(violations.isEmpty, "seed \(seed): \(violations.prefix(5))")
+    }
+
+    /// The lock files that are not to be had exclusively at once.
+    private func heldLocks() throws -> [String] {
+        let directory = cache.path + "/locks"
+        return try FileManager.default.contentsOfDirectory(atPath: directory).filter { name in
+            let number = open(directory + "/" + name, O_RDWR | O_CLOEXEC)
+            defer { close(number) }
+            return flock(number, LOCK_EX | LOCK_NB) != 0
+        }
+    }
+
+    /// One collection leaves nothing of the dead.
+    private func expectClean() throws {
+        let report = try cache.collectGarbage()
+        #expect(report.skippedStripes.isEmpty)
+        let locks = try FileManager.default.contentsOfDirectory(atPath: cache.path + "/locks")
+        #expect(locks.filter { $0.hasPrefix("flight-") }.isEmpty)
+        try DirectoryAudit(of: cache.path).expectNoLeftovers(cache)
+        let verified = try cache.verify()
+        #expect(verified.isClean && verified.orphans == 0 && verified.unfinishedEntries == 0)
+        try expectCountersTrue()
+    }
+
+    /// What the control file says is there, against a count.
+    private func expectCountersTrue() throws {
+        let usage = try #require(try Store(at: cache.path).usage)
+        #expect(usage.isCounted)
+        let counted = try cache.statistics()
+        let bytes = Double(counted.entryBytes + counted.objectBytes)
+        #expect(abs(Double(usage.bytes) - bytes) <= bytes / 100)
+        #expect(abs(Double(usage.entries) - Double(counted.entries)) <= Double(counted.entries) / 100)
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+/// What hits in memory cost: no system call and no allocation, over a million of them.
+@Suite(
+    .serialized,
+    .enabled(if: Built.hasMemoryTier, "this build keeps no values in memory")
+)
+struct MemoryHitTests {
+    private let place: TemporaryDirectory
+
+    init() throws {
+        place = try TemporaryDirectory()
+    }
+
+    private static let hasClang = isInstalled("clang")
+    private static let hasTracer = isInstalled("strace")
+
+    private static func isInstalled(_ program: String) -> Bool {
+        (try? BuiltCommand.run("/usr/bin/env", ["sh", "-c", "command -v \(program)"]).status) == 0
+    }
+
+    private static let isOptimized: Bool = {
+        #if DEBUG
+            false
+        #else
+            true
+        #endif
+    }()
+
+    private static let probe = URL(fileURLWithPath: BuiltCommand.path).deletingLastPathComponent()
+        .appendingPathComponent("SystemCallProbe").path
+
+    /// The total that `strace -c` gives for so many hits, the start of the process included.
+    private func systemCalls(_ hits: Int) throws -> Int {
+        let log = "\(place.path)/calls-\(hits)"
+        let run = try BuiltCommand.run(
+            "/usr/bin/env",
+            [
+                "strace", "-f", "-c", "-o", log, Self.probe, "\(place.path)/cache-\(hits)", "memory-hits",
+                "\(hits)",
+            ]
+        )
+        try #require(run.status == 0)
+        // "100.00    0.001234           3       400        12 total"
+        let lines = try String(contentsOfFile: log, encoding: .utf8).split(separator: "\n")
+        let total = try #require(lines.last { $0.hasSuffix(" total") })
+        return try #require(total.split(separator: " ").compactMap { Int($0) }.max())
+    }
+
+    @Test(.enabled(if: hasTracer, "strace is not installed"), .timeLimit(.minutes(5)))
+    func `a million hits make no more system calls than a thousand`() throws {
+        let few = try systemCalls(1000)
+        let many = try systemCalls(1_001_000)
+        // Memory of the allocator, and whatever runs in the background meanwhile.
+        #expect(many - few < 1000, "\(few) and \(many)")
+    }
+
+    /// Unoptimized code allocates where optimized code does not.
+    @Test(
+        .enabled(if: hasClang && isOptimized, "it takes clang and an optimized build: swift test -c release"),
+        .timeLimit(.minutes(5))
+    )
+    func `a hit does not allocate`() throws {
+        let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+            .appendingPathComponent("Scripts/allocations.sh").path
+        let run = try BuiltCommand.run("/bin/sh", [script, Self.probe, "memory-hits"])
+        #expect(run.status == 0)
+        let number = try #require(run.output.split(separator: " ").first.flatMap { Double($0) })
+        #expect(number < 0.001, "\(run.output)")
+    }
+}

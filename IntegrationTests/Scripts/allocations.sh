@@ -1,0 +1,24 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+#
+# Says how many times a repetition of an operation calls the allocator:
+# allocations.sh PROBE OPERATION [TIMES], where PROBE is the built SystemCallProbe.
+# The number is the difference of a run with TIMES more repetitions (default 1000000) and one without.
+set -eu
+probe=$1
+operation=$2
+times=${3:-1000000}
+here=$(dirname "$0")
+place=$(mktemp -d)
+trap 'rm -rf "$place"' EXIT
+"${CC:-clang}" -O2 -shared -fPIC -o "$place/allocations.so" "$here/allocations.c"
+
+count() {
+    LD_PRELOAD="$place/allocations.so" ALLOCATION_COUNT="$place/count" \
+        "$probe" "$place/cache-$1" "$operation" "$1"
+    cat "$place/count"
+}
+few=$(count 1000)
+many=$(count $((times + 1000)))
+awk -v few="$few" -v many="$many" -v times="$times" \
+    'BEGIN { printf "%.6f allocations per %s\n", (many - few) / times, "repetition" }'

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheWorker
+import Foundation
+import Platform
+import TestSupport
+
+/// Worker processes on one cache, which can be killed and started anew, and what all of them did.
+final class WorkerCrew {
+    /// One worker process.
+    private final class Member {
+        let order: WorkerOrder
+        var process: ChildProcess
+        /// When it was known to have ended, by the clock of the logs.
+        var ended: UInt64?
+
+        init(_ order: WorkerOrder, _ environment: [String: String]) throws {
+            self.order = order
+            process = try ChildProcess(
+                starting: WorkerCrew.program,
+                order.arguments,
+                environment: environment
+            )
+        }
+
+        var operations: Int {
+            (0..<order.role.threads).reduce(0) { $0 + OperationLog.count(of: order.log(ofThread: $1)) }
+        }
+    }
+
+    private static let program: String = {
+        let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+        return tests.deletingLastPathComponent().appendingPathComponent("CacheWorker").path
+    }()
+
+    private let directory: String
+    private let logs: TemporaryDirectory
+    private let environment: [String: String]
+    private let seed: UInt64
+    /// Passed on to the workers.
+    var checksGenerations = true
+    /// All that ever lived; those that do are in `places`.
+    private var members: [Member] = []
+    private var places: [Member] = []
+
+    init(on directory: String, environment: [String: String], seed: UInt64) throws {
+        self.directory = directory
+        self.environment = environment
+        self.seed = seed
+        logs = try TemporaryDirectory()
+    }
+
+    /// How many processes were killed.
+    private(set) var kills = 0
+    /// Ends that were neither asked for nor by a kill.
+    private(set) var crashes: [ChildProcess.End] = []
+
+    /// What the living and the dead have done so far.
+    var operations: Int { members.reduce(0) { $0 + $1.operations } }
+
+    /// Whether every worker that lives, and does what is noted, has done something.
+    var isAtWork: Bool { places.allSatisfy { $0.order.role == .collector || $0.operations > 0 } }
+
+    /// Starts a worker for each role.
+    func start(_ roles: [WorkerRole]) throws {
+        for role in roles { places.append(try member(role)) }
+    }
+
+    private func member(_ role: WorkerRole) throws -> Member {
+        let number = members.count + 1
+        var order = WorkerOrder(
+            directory: directory,
+            logs: logs.path,
+            number: number,
+            role: role,
+            seed: SplitMix64.mix(seed &+ UInt64(number))
+        )
+        order.checksGenerations = checksGenerations
+        let member = try Member(order, environment)
+        members.append(member)
+        return member
+    }
+
+    /// Kills the worker at this place and starts another one with the same role.
+    func replace(_ place: Int) throws {
+        try kill(place)
+        places[place] = try member(places[place].order.role)
+    }
+
+    /// Kills all workers at once.
+    func killAll() throws {
+        for member in places { member.process.send(.kill) }
+        for place in places.indices { try kill(place) }
+        places = []
+    }
+
+    private func kill(_ place: Int) throws {
+        let member = places[place]
+        member.process.send(.kill)
+        if try member.process.wait() == .killed(.kill) {
+            kills += 1
+        } else {
+            crashes.append(try member.process.wait())
+        }
+        member.ended = OperationLog.now
+    }
+
+    /// Lets all workers finish what they are at.
+    func stop() throws {
+        for member in places { member.process.closeInput() }
+        for member in places {
+            let end = try member.process.wait()
+            if end != .exited(0) { crashes.append(end) }
+            member.ended = OperationLog.now
+        }
+        places = []
+    }
+
+    /// What all workers did, after all of them have ended.
+    func history() throws -> CrewHistory {
+        precondition(places.isEmpty, "there are workers")
+        var history = CrewHistory()
+        for member in members {
+            for thread in 0..<member.order.role.threads {
+                let path = member.order.log(ofThread: thread)
+                // Killed before it could make its log.
+                guard FileManager.default.fileExists(atPath: path) else { continue }
+                history.add(
+                    try OperationLog.entries(of: path),
+                    by: UInt32(member.order.number),
+                    ended: member.ended ?? .max
+                )
+            }
+        }
+        return history
+    }
+}
+
+/// What a crew did, key by key.
+struct CrewHistory {
+    /// The operations on each key that have to be linearizable.
+    private(set) var operations = [[RegisterOperation]](repeating: [], count: UniqueValues.keys.count)
+    /// Values that were none, or another key's.
+    private(set) var damaged = 0
+    /// Values that two updates have each replaced, which is one too many.
+    private(set) var replacedTwice: [UInt64] = []
+    private var replaced: Set<UInt64> = []
+    /// Values that were computed or shared with whoever did it.
+    private(set) var flights = 0
+    private(set) var misses = 0
+    private(set) var memoryHits = 0
+    private(set) var diskHits = 0
+    /// Writes that a kill cut off.
+    private(set) var pending = 0
+
+    var count: Int { operations.reduce(0) { $0 + $1.count } }
+
+    fileprivate mutating func add(_ entries: [OperationLog.Entry], by actor: UInt32, ended: UInt64) {
+        for entry in entries {
+            let kind: RegisterOperation.Kind
+            switch entry.kind {
+            case .replaced:
+                kind = .read(entry.value)
+                if !replaced.insert(entry.value).inserted { replacedTwice.append(entry.value) }
+            case .read:
+                kind = .read(entry.value)
+                if entry.tier == .memory { memoryHits += 1 }
+                if entry.tier == .disk { diskHits += 1 }
+            case .miss:
+                misses += 1
+                kind = .miss
+            case .write: kind = .write(entry.value)
+            case .remove: kind = .remove
+            case .flight:
+                flights += 1
+                continue
+            case .damaged:
+                damaged += 1
+                continue
+            }
+            let isPending = entry.end == 0
+            if isPending { pending += 1 }
+            operations[entry.key].append(
+                RegisterOperation(
+                    kind,
+                    entry.start,
+                    isPending ? ended : entry.end,
+                    isPending: isPending,
+                    actor: actor
+                )
+            )
+        }
+    }
+
+    /// Everything in which the keys' histories are not linearizable.
+    var violations: [LinearizabilityViolation] {
+        operations.flatMap { Linearizability.violations(of: $0) }
+    }
+}
+
+extension CrewHistory: CustomStringConvertible {
+    var description: String {
+        """
+        \(count) operations: \(memoryHits) hits in memory, \(diskHits) on disk, \(misses) misses, \
+        \(replaced.count) updates, \(flights) values of flights, \(pending) writes cut off
+        """
+    }
+}

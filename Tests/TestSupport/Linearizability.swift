@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A reason why a history of operations on one register has no sequential explanation.
+public struct LinearizabilityViolation: Sendable, CustomStringConvertible {
+    /// What is wrong.
+    public enum Kind: String, Sendable {
+        /// A value was read that nobody has written.
+        case neverWritten = "a value that nobody wrote was read"
+        /// A value was read before its write had begun.
+        case readBeforeWrite = "a read ended before the write of its value began"
+        /// One value was written twice, which the check does not allow for.
+        case writtenTwice = "a value was written twice"
+        /// Two values were each there both before and after the other.
+        case interleaved = "two values each came before the other"
+        /// A value was read although it had been overwritten, or the register emptied, for good.
+        case overwritten = "a value was read after it had been overwritten"
+    }
+
+    /// What is wrong.
+    public let kind: Kind
+    /// The operations that contradict each other.
+    public let operations: [RegisterOperation]
+
+    /// The kind and, a line each, the operations.
+    public var description: String {
+        ([kind.rawValue] + operations.map { "  \($0)" }).joined(separator: "\n")
+    }
+}
+
+/// Decides whether a history of one register is linearizable, misses left out of account.
+///
+/// Exact, for histories in which no value is written twice: the zones of Gibbons and Korach, *Testing Shared
+/// Memories* (SIAM J. Comput. 26, 1997). The operations of one value, its write and its reads, take effect
+/// next to each other. Where the first of them to end precedes the last one to start, the value was there
+/// for that whole time (a forward zone); else all of them could have taken effect at any one moment between
+/// these two (a backward zone). A history is linearizable if no two forward zones overlap and no backward
+/// zone lies within a forward one. An operation precedes another if it ends, strictly, before the other
+/// starts.
+///
+/// A remove is a write of a value that nobody reads. A pending write takes part if its value was read.
+///
+/// - Complexity: O(*n* log *n*).
+public struct Linearizability {
+    /// The operations on one value.
+    private struct Cluster {
+        var write: RegisterOperation?
+        /// The first to end and the last to start, the write included.
+        var firstEnded: RegisterOperation
+        var lastStarted: RegisterOperation
+        /// The first read to end.
+        var read: RegisterOperation?
+
+        init(_ operation: RegisterOperation) {
+            firstEnded = operation
+            lastStarted = operation
+        }
+
+        mutating func add(_ operation: RegisterOperation) {
+            if operation.end < firstEnded.end { firstEnded = operation }
+            if operation.start > lastStarted.start { lastStarted = operation }
+        }
+
+        var isForward: Bool { firstEnded.end < lastStarted.start }
+
+        /// The operations that give the zone its ends, and the write.
+        var evidence: [RegisterOperation] {
+            var operations = write.map { [$0] } ?? []
+            for other in [firstEnded, lastStarted] where !operations.contains(other) {
+                operations.append(other)
+            }
+            return operations
+        }
+    }
+
+    private var clusters: [UInt64: Cluster] = [:]
+    private var removes: [Cluster] = []
+    private var violations: [LinearizabilityViolation] = []
+
+    /// Everything that is wrong with the operations on one register, in whatever order they come; nothing
+    /// if they are linearizable.
+    public static func violations(of history: [RegisterOperation]) -> [LinearizabilityViolation] {
+        var check = Linearizability()
+        for operation in history { check.add(operation) }
+        check.judgeClusters()
+        check.judgeZones()
+        return check.violations
+    }
+
+    private mutating func add(_ operation: RegisterOperation) {
+        switch operation.kind {
+        case .miss: return
+        case .remove:
+            if !operation.isPending { removes.append(Cluster(operation)) }
+        case .write(let value):
+            var cluster = clusters[value] ?? Cluster(operation)
+            if let other = cluster.write { report(.writtenTwice, [other, operation]) }
+            cluster.add(operation)
+            cluster.write = operation
+            clusters[value] = cluster
+        case .read(let value):
+            // A read that was cut off has told nobody anything.
+            if operation.isPending { return }
+            var cluster = clusters[value] ?? Cluster(operation)
+            cluster.add(operation)
+            if operation.end < cluster.read?.end ?? .max { cluster.read = operation }
+            clusters[value] = cluster
+        }
+    }
+
+    private mutating func report(_ kind: LinearizabilityViolation.Kind, _ operations: [RegisterOperation]) {
+        violations.append(LinearizabilityViolation(kind: kind, operations: operations))
+    }
+
+    private mutating func judgeClusters() {
+        for cluster in clusters.values {
+            guard let read = cluster.read else { continue }
+            guard let write = cluster.write else {
+                report(.neverWritten, [read])
+                continue
+            }
+            if read.end < write.start { report(.readBeforeWrite, [write, read]) }
+        }
+    }
+
+    private mutating func judgeZones() {
+        let taking = clusters.values.filter { $0.read != nil || $0.write?.isPending == false } + removes
+        let forward = taking.filter(\.isForward).sorted { $0.firstEnded.end < $1.firstEnded.end }
+        // Of the forward zones so far, the one that reaches furthest: any overlap is one with it.
+        var furthest: [Cluster] = []
+        for zone in forward {
+            guard let last = furthest.last else {
+                furthest.append(zone)
+                continue
+            }
+            let overlaps = zone.firstEnded.end < last.lastStarted.start
+            if overlaps { report(.interleaved, last.evidence + zone.evidence) }
+            let isFurther = zone.lastStarted.start > last.lastStarted.start
+            furthest.append(isFurther ? zone : last)
+        }
+        for zone in taking where !zone.isForward {
+            let count = forward.partitionPoint { $0.firstEnded.end < zone.lastStarted.start }
+            guard count > 0 else { continue }
+            let around = furthest[count - 1]
+            if zone.firstEnded.end < around.lastStarted.start {
+                report(.overwritten, around.evidence + zone.evidence)
+            }
+        }
+    }
+}
+
+extension Array {
+    /// How many elements lead the array for which `belongs` holds, if none for which it does follows
+    /// one for which it does not.
+    fileprivate func partitionPoint(where belongs: (Element) -> Bool) -> Int {
+        var low = 0
+        var high = count
+        while low < high {
+            let middle = (low + high) / 2
+            if belongs(self[middle]) { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}
