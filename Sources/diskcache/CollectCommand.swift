@@ -27,7 +27,8 @@ enum CollectCommand: Command {
         JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries,
         size; each with count and bytes; what does not occur is left out), removedBytes, entries and objects
         (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks of stopped
-        processes: what they guard was left alone), unrecognised (files that are not ours), isDryRun, seconds.
+        processes: what they guard was left alone), unrecognised (files that are not ours), isDryRun,
+        isComplete, seconds.
 
         Exit status: 0 done, also where there was nothing to do; 64 usage; 73 no directory, or a read-only
         file system; 75 another process does it and did not end in time; 77 permission; 78 there is no cache.
