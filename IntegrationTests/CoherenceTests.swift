@@ -9,12 +9,6 @@ import Testing
 
 @testable import diskcache
 
-/// What the library under test has.
-enum Built {
-    /// Whether hits come from memory, held against the control file's generations.
-    static let hasMemoryTier = false
-}
-
 /// Processes with warm memory tiers, writers, kills and evictions on one cache: per key, all that they saw
 /// of each other is linearizable.
 @Suite(.serialized)
@@ -68,9 +62,7 @@ struct CoherenceTests {
         let violations = history.violations
         #expect(violations.isEmpty, "seed \(seed): \(violations.prefix(5))")
         #expect(history.count >= operations && history.misses < history.count / 2)
-        if Built.hasMemoryTier {
-            #expect(history.memoryHits > history.count / 10, "the test is about memory tiers")
-        }
+        #expect(history.memoryHits > history.count / 10, "the test is about memory tiers")
     }
 
     @Test(.timeLimit(.minutes(10)))
@@ -79,10 +71,7 @@ struct CoherenceTests {
         #expect(!history.violations.isEmpty, "seed \(seed)")
     }
 
-    @Test(
-        .timeLimit(.minutes(10)),
-        .enabled(if: Built.hasMemoryTier, "this build keeps no values in memory")
-    )
+    @Test(.timeLimit(.minutes(10)))
     func `a memory tier that does not look at the generations is found out`() throws {
         let history = try run(
             [.reader, .reader, .writer, .writer],

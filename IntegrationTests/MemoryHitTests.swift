@@ -5,10 +5,7 @@ import TestSupport
 import Testing
 
 /// What hits in memory cost: no system call and no allocation, over a million of them.
-@Suite(
-    .serialized,
-    .enabled(if: Built.hasMemoryTier, "this build keeps no values in memory")
-)
+@Suite(.serialized)
 struct MemoryHitTests {
     private let place: TemporaryDirectory
 

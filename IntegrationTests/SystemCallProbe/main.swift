@@ -11,7 +11,7 @@ guard words.count == 4, let times = Int(words[3]) else {
     fatalError("usage: SystemCallProbe DIRECTORY OPERATION TIMES")
 }
 var configuration = CacheConfiguration()
-configuration.memory = .none
+if words[2] != "memory-hits" { configuration.memory = .none }
 // Its thread's calls would be counted too.
 configuration.janitor.isEnabled = false
 if ProcessInfo.processInfo.environment["DISKCACHE_METADATA"] == "sidecar" {

@@ -125,50 +125,28 @@ public struct CacheHit: Sendable {
         case disk
     }
 
-    /// What tells the rest, looked at only when that is asked for.
-    private enum Source {
-        case held(HeldValue<Data>)
-        case pending(PendingWrite)
-    }
-
     /// The value's bytes, exactly as they were stored.
     public let data: Data
     /// Where it came from.
     public let tier: Tier
     /// Whether it has expired; only where stale values were asked for.
     public let isStale: Bool
-    private let source: Source
-    private let moment: Timestamp
+    let origin: HitOrigin
 
     init(_ held: HeldValue<Data>, from tier: Tier, isStale: Bool, at moment: Timestamp) {
         data = held.value
         self.tier = tier
         self.isStale = isStale
-        source = .held(held)
-        self.moment = moment
+        origin = HitOrigin(source: held, moment: moment)
     }
 
     init(_ pending: PendingWrite, isStale: Bool, at moment: Timestamp) {
         data = pending.data
         tier = .memory
         self.isStale = isStale
-        source = .pending(pending)
-        self.moment = moment
+        origin = HitOrigin(source: pending, moment: moment)
     }
 
     /// What belongs to it.
-    public var entry: CacheEntry {
-        switch source {
-        case .held(let held):
-            CacheEntry(held.record, keyDigest: held.keyDigest, key: held.key, accessed: nil, now: moment)
-        case .pending(let write):
-            CacheEntry(
-                write.makeRecord(),
-                keyDigest: write.keyDigest,
-                key: write.key,
-                accessed: nil,
-                now: moment
-            )
-        }
-    }
+    public var entry: CacheEntry { origin.entry }
 }

@@ -9,7 +9,10 @@ extension CacheCore {
         JanitorDuties(
             store: { self.store },
             now: { self.now },
-            everySecond: { self.flushAccesses() },
+            everySecond: {
+                self.flushAccesses()
+                self.relievePressure()
+            },
             reopen: { () throws(StoreError) in try self.reopen() },
             swept: { self.events.send(.swept(GCReport($0, isDryRun: false))) },
             failed: { self.events.send(.sweepFailed(CacheError($0))) },
@@ -20,5 +23,27 @@ extension CacheCore {
                 self.events.finish()
             }
         )
+    }
+
+    /// Gives up some of what is in memory where the system runs short of it.
+    ///
+    /// A quarter, and of what is left a quarter a second later, so that a short stall costs little; where the
+    /// kernel is about to kill processes, three quarters at once.
+    private func relievePressure() {
+        guard configuration.memory.shrinksUnderPressure, let memory, memory.usage.count > 0 else { return }
+        switch SystemMemory.pressure() {
+        case .none: return
+        case .some: memory.shrink(to: 0.75)
+        case .critical: memory.shrink(to: 0.25)
+        }
+    }
+}
+
+/// The gauge of this process, shared by its caches.
+private enum SystemMemory {
+    private static let gauge = Locked(MemoryGauge())
+
+    static func pressure() -> MemoryPressure {
+        gauge.withLock { $0?.pressure() ?? .none }
     }
 }

@@ -4,8 +4,31 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
+/// What tells of a value that was found, looked at only when that is asked for.
+protocol HitSource: AnyObject, Sendable {
+    var key: String { get }
+    var keyDigest: Digest { get }
+    func makeRecord() -> Record
+}
+
+/// Where a hit came from and when: its entry is made of it when somebody wants that.
+struct HitOrigin: Sendable {
+    let source: any HitSource
+    let moment: Timestamp
+
+    var entry: CacheEntry {
+        CacheEntry(
+            source.makeRecord(),
+            keyDigest: source.keyDigest,
+            key: source.key,
+            accessed: nil,
+            now: moment
+        )
+    }
+}
+
 /// A value as a process holds it: what was stored, or what a typed view made of it, with its record.
-final class HeldValue<Value: Sendable>: Sendable {
+final class HeldValue<Value: Sendable>: HitSource {
     let value: Value
     let key: String
     let keyDigest: Digest
@@ -34,6 +57,8 @@ final class HeldValue<Value: Sendable>: Sendable {
         self.storedRecord = storedRecord
         self.isDiscarded = isDiscarded
     }
+
+    func makeRecord() -> Record { record }
 
     /// The same entry with another form of its value.
     private func replacing(_ value: Value, isDiscarded: Bool) -> HeldValue {

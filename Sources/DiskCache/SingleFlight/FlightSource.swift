@@ -26,8 +26,10 @@ protocol FlightSource: Sendable {
 /// A value that was found.
 struct FlightHit<Value: Sendable>: Sendable {
     let value: Value
-    let entry: CacheEntry
     let isStale: Bool
+    let origin: HitOrigin
+
+    var entry: CacheEntry { origin.entry }
 }
 
 /// A key's value as bytes, and the terms on which a computed one is kept.
@@ -49,13 +51,21 @@ struct DataFlight: FlightSource {
     }
 
     private static func hit(_ hit: CacheHit) -> FlightHit<Data> {
-        FlightHit(value: hit.data, entry: hit.entry, isStale: hit.isStale)
+        FlightHit(value: hit.data, isStale: hit.isStale, origin: hit.origin)
     }
 
     func store(_ value: Data, cost: Duration, for options: ComputeOptions) throws(CacheError) {
         var attributes = attributes
         attributes.cost = attributes.cost ?? cost
         attributes.staleFor = options.staleFor(attributes.staleFor)
-        try cache.put(value, forKey: key, expires: expires, onAccess: onAccess, attributes: attributes)
+        // Through in any case: others compute once the flight has ended and nothing is on disk.
+        try cache.put(
+            value,
+            forKey: key,
+            expires: expires,
+            onAccess: onAccess,
+            attributes: attributes,
+            writing: .through
+        )
     }
 }

@@ -37,18 +37,20 @@ public struct TypedCache<Codec: CacheCodec>: Sendable {
 public struct TypedHit<Value: Sendable>: Sendable {
     /// The decoded value; one of a class may be shared with others who got it.
     public let value: Value
-    /// What belongs to it.
-    public let entry: CacheEntry
     /// Where it came from.
     public let tier: CacheHit.Tier
     /// Whether it has expired; only where stale values were asked for.
     public let isStale: Bool
+    let origin: HitOrigin
+
+    /// What belongs to it.
+    public var entry: CacheEntry { origin.entry }
 }
 
 extension TypedHit {
     init(_ held: HeldValue<Value>, from tier: CacheHit.Tier, isStale: Bool, at moment: Timestamp) {
         value = held.value
-        entry = CacheEntry(held.record, keyDigest: held.keyDigest, key: held.key, accessed: nil, now: moment)
+        origin = HitOrigin(source: held, moment: moment)
         self.tier = tier
         self.isStale = isStale
     }
@@ -74,7 +76,7 @@ extension TypedCache {
         switch try cache.pendingHit(key, allowingStale: allowingStale) {
         case .hit(let hit):
             return decode(hit.data).map {
-                TypedHit(value: $0, entry: hit.entry, tier: hit.tier, isStale: hit.isStale)
+                TypedHit(value: $0, tier: hit.tier, isStale: hit.isStale, origin: hit.origin)
             }
         case .miss: return nil
         case .unknown: break

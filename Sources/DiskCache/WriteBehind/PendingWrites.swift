@@ -5,7 +5,7 @@ import FoundationEssentials
 import Platform
 
 /// A put whose caller no longer waits for it.
-final class PendingWrite: Sendable {
+final class PendingWrite: HitSource {
     let key: String
     let keyDigest: Digest
     let data: Data

@@ -11,7 +11,7 @@ import Testing
 @testable import DiskCache
 
 /// Publishing that stands still until the test lets it go on.
-private final class Gate: Sendable {
+private final class Valve: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
     let published = Mutex<[String]>([])
 
@@ -34,7 +34,7 @@ private final class Gate: Sendable {
     }
 
     @Test func `a put does not wait, and what reads sees it`() {
-        let gate = Gate()
+        let gate = Valve()
         let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { gate.publish($0) }
         #expect(queue.put(write("a", "1")))
         #expect(queue.latest { Digest(ofKey: "a") }?.data == Data("1".utf8))
@@ -46,7 +46,7 @@ private final class Gate: Sendable {
     }
 
     @Test func `a full queue makes the next put wait for room`() {
-        let gate = Gate()
+        let gate = Valve()
         let queue = WriteBehind(limits: .init(bytes: 100, count: 1)) { gate.publish($0) }
         #expect(queue.put(write("a", "1")))
         let second = write("b", "2")
@@ -65,7 +65,7 @@ private final class Gate: Sendable {
     }
 
     @Test func `a flush has a limit`() {
-        let gate = Gate()
+        let gate = Valve()
         let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { gate.publish($0) }
         #expect(queue.put(write("a", "1")))
         #expect(!queue.flush(until: .now + .milliseconds(20)))
@@ -74,7 +74,7 @@ private final class Gate: Sendable {
     }
 
     @Test func `settling publishes a key at once, and waits for one that is under way`() {
-        let gate = Gate()
+        let gate = Valve()
         let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { gate.publish($0) }
         #expect(queue.put(write("a", "1")))
         #expect(queue.put(write("b", "2")))
