@@ -48,6 +48,12 @@ let package = Package(
             path: "IntegrationTests/SystemCallProbe",
             swiftSettings: testSettings
         ),
+        .executableTarget(
+            name: "ComputeProbe",
+            dependencies: ["DiskCache"],
+            path: "IntegrationTests/ComputeProbe",
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "PlatformTests",
             dependencies: ["Platform", "TestSupport"],
@@ -70,9 +76,11 @@ let package = Package(
         ),
         .testTarget(
             name: "IntegrationTests",
-            dependencies: ["DiskCache", "Platform", "TestSupport", "diskcache", "SystemCallProbe"],
+            dependencies: [
+                "DiskCache", "Platform", "TestSupport", "diskcache", "SystemCallProbe", "ComputeProbe",
+            ],
             path: "IntegrationTests",
-            exclude: ["SystemCallProbe"],
+            exclude: ["SystemCallProbe", "ComputeProbe"],
             swiftSettings: testSettings
         ),
     ],

@@ -58,8 +58,10 @@ final class ComputeFixture: Sendable {
     /// Descriptors open on flight locks, of whatever cache in this process.
     var lockDescriptors: [String] {
         let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
-        return numbers.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)") }
-            .filter { $0.hasPrefix(directory.path) && $0.contains("/flight-") }
+        return numbers.compactMap {
+            try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+        }
+        .filter { $0.hasPrefix(directory.path) && $0.contains("/flight-") }
     }
 
     /// Nothing that computing took is left.
