@@ -49,6 +49,12 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .executableTarget(
+            name: "ComputeProbe",
+            dependencies: ["DiskCache"],
+            path: "IntegrationTests/ComputeProbe",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
             name: "ShutdownProbe",
             dependencies: ["DiskCache"],
             path: "IntegrationTests/ShutdownProbe",
@@ -89,10 +95,10 @@ let package = Package(
             name: "IntegrationTests",
             dependencies: [
                 "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
-                "CacheWorker", "ShutdownProbe",
+                "CacheWorker", "ComputeProbe", "ShutdownProbe",
             ],
             path: "IntegrationTests",
-            exclude: ["SystemCallProbe", "CacheWorker", "ShutdownProbe", "Scripts"],
+            exclude: ["SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "Scripts"],
             swiftSettings: testSettings
         ),
     ],

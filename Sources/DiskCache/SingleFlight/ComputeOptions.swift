@@ -60,7 +60,7 @@ public struct ComputeOptions: Sendable, Equatable {
     }
 }
 
-/// Why a value was not had in time; see ``SharedCache/value(forKey:within:expires:onAccess:attributes:options:orCompute:)-(_,_,_,_,_,_,()->Data)``.
+/// Why `value(forKey:within:orCompute:)` gave no value.
 public enum WaitError<Failure: Error>: Error {
     /// Somebody else computes the value, and was not done within the limit.
     ///

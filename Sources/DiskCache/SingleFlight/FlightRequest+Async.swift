@@ -65,9 +65,15 @@ extension FlightRequest {
             }
         }
         let isFirst = place.impatience == 0
-        let end = isFirst ? await lead(until: deadline, compute) : await run(compute, holding: nil)
+        let end = isFirst ? await lead(until: deadline, compute) : await leadBeside(compute)
         conclude(place, end)
         return end
+    }
+
+    /// Computes beside who was waited for in vain, unless another impatient one has meanwhile.
+    private func leadBeside(_ compute: AsyncCompute) async -> End {
+        if let hit = await offload({ lookAgain() }) { return .value(hit.value) }
+        return await run(compute, holding: nil)
     }
 
     /// Gets the lock among the processes, and computes unless another one has.

@@ -54,9 +54,15 @@ extension FlightRequest {
                 return .cancelled
             }
         }
-        let end = place.impatience == 0 ? lead(until: deadline, compute) : run(compute, holding: nil)
+        let end = place.impatience == 0 ? lead(until: deadline, compute) : leadBeside(compute)
         conclude(place, end)
         return end
+    }
+
+    /// Computes beside who was waited for in vain, unless another impatient one has meanwhile.
+    private func leadBeside(_ compute: Compute) -> End {
+        if let hit = lookAgain() { return .value(hit.value) }
+        return run(compute, holding: nil)
     }
 
     /// Gets the lock among the processes, and computes unless another one has.

@@ -46,7 +46,11 @@ final class Flights: Sendable {
     func end<Value: Sendable>(_ key: FlightKey, with value: Value) {
         for seat in table.withLock({ $0.end(key) }) {
             // Of one form are seats of one type; any other could only compute for itself.
-            if let seat = seat as? FlightSeat<Value> { seat.settle(.value(value)) } else { _ = seat.giveLead() }
+            if let seat = seat as? FlightSeat<Value> {
+                seat.settle(.value(value))
+            } else {
+                _ = seat.giveLead()
+            }
         }
     }
 

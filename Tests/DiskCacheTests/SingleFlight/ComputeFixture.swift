@@ -58,8 +58,10 @@ final class ComputeFixture: Sendable {
     /// Descriptors open on flight locks, of whatever cache in this process.
     var lockDescriptors: [String] {
         let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
-        return numbers.compactMap { try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)") }
-            .filter { $0.hasPrefix(directory.path) && $0.contains("/flight-") }
+        return numbers.compactMap {
+            try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+        }
+        .filter { $0.hasPrefix(directory.path) && $0.contains("/flight-") }
     }
 
     /// Nothing that computing took is left.
@@ -99,13 +101,14 @@ final class Gate: Sendable {
     var count: Int { state.withLock { $0.waiting.count } }
 }
 
-/// Waits until something is so; ten seconds without it are a failure.
+/// Waits until something is so; two minutes without it are a failure: tests that compute much share the
+/// threads with this one.
 func eventually(
     _ what: Comment,
     sourceLocation: SourceLocation = #_sourceLocation,
     _ condition: () throws -> Bool
 ) async throws {
-    let deadline = ContinuousClock.now + .seconds(10)
+    let deadline = ContinuousClock.now + .seconds(120)
     while try !condition() {
         guard ContinuousClock.now < deadline else {
             Issue.record(what, sourceLocation: sourceLocation)

@@ -49,10 +49,16 @@ import Testing
 
     @Test mutating func `an error is remembered for so long and no longer`() {
         memory.note(Broken(number: 1), of: key, for: .seconds(10), now: now)
-        #expect(memory.error(of: key, within: .seconds(10), now: now + .milliseconds(9999)) as? Broken == Broken(number: 1))
+        #expect(
+            memory.error(of: key, within: .seconds(10), now: now + .milliseconds(9999)) as? Broken
+                == Broken(number: 1)
+        )
         #expect(memory.error(of: key, within: .seconds(10), now: now + .seconds(10)) == nil)
         #expect(memory.error(of: key, within: .seconds(5), now: now + .seconds(6)) == nil)
-        #expect(memory.error(of: key, within: .seconds(10), now: now - .seconds(1)) == nil, "a clock put back")
+        #expect(
+            memory.error(of: key, within: .seconds(10), now: now - .seconds(1)) == nil,
+            "a clock put back"
+        )
         memory.forget(key)
         #expect(memory.error(of: key, within: .seconds(10), now: now) == nil)
     }

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+/// Computing once, by processes that know of each other only by the directory.
+@Suite struct ComputeProcessTests {
+    let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    @Test func `eight processes make one computation`() async throws {
+        let probes = try (0..<8).map { _ in try start(computing: 500, isWaiting: true) }
+        for probe in probes { try await probe.expectLine("ready") }
+        makeFile(path("go"))
+        for probe in probes { try await probe.expectLine("done") }
+        #expect(computations == 1)
+        #expect(lockFiles.isEmpty)
+    }
+
+    @Test func `where the computing process is killed exactly one other takes over at once`() async throws {
+        let victim = try start(computing: 600_000, isWaiting: false)
+        try await until { computations == 1 }
+        let probes = try (0..<7).map { _ in try start(computing: 300, isWaiting: false) }
+        for probe in probes { try await probe.expectLine("ready") }
+        // Time for them to find the lock held; one that does not finds it free, which is no harm.
+        try await Task.sleep(for: .milliseconds(100))
+        #expect(computations == 1)
+        #expect(kill(victim.process.processIdentifier, SIGKILL) == 0)
+        let killed = ContinuousClock.now
+        for probe in probes { try await probe.expectLine("done") }
+        #expect(ContinuousClock.now - killed < .seconds(20), "nobody waits for a time-out")
+        #expect(computations == 2)
+        #expect(lockFiles.isEmpty, "who took over has removed the file")
+    }
+
+    @Test func `a process that was killed is in nobody's way`() async throws {
+        let victim = try start(computing: 600_000, isWaiting: false)
+        try await until { computations == 1 }
+        let cache = try await SharedCache.open(at: path("cache"))
+        #expect(
+            try holder(cache) == victim.process.processIdentifier,
+            "who waits can ask for whom"
+        )
+        #expect(kill(victim.process.processIdentifier, SIGKILL) == 0)
+        victim.process.waitUntilExit()
+        #expect(lockFiles.count == 1, "it is left until gc or the next one takes it")
+        let data = try await cache.value(forKey: "key", within: .zero) { Data("done".utf8) }
+        #expect(data == Data("done".utf8))
+        #expect(lockFiles.isEmpty)
+    }
+
+    private func holder(_ cache: SharedCache) throws -> Int32? {
+        try cache.computingProcess(forKey: "key")?.processIdentifier
+    }
+
+    // MARK: What the tests are made of
+
+    private func path(_ name: String) -> String { directory.path + "/" + name }
+
+    /// How many have begun to compute.
+    private var computations: Int { (FileManager.default.contents(atPath: path("log"))?.count ?? 0) / 2 }
+
+    private var lockFiles: [String] {
+        directory.files(below: "cache/locks").filter { $0.hasPrefix("flight-") }
+    }
+
+    private func start(computing milliseconds: Int, isWaiting: Bool) throws -> Probe {
+        try Probe([path("cache"), path("log"), isWaiting ? path("go") : "-", "\(milliseconds)"])
+    }
+
+    private func until(_ condition: () -> Bool) async throws {
+        let deadline = ContinuousClock.now + .seconds(30)
+        while !condition(), ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(1)) }
+        #expect(condition())
+    }
+}
+
+/// A process that asks for the value; killed when this goes.
+private final class Probe: Sendable {
+    let process: Process
+    private let output: FileHandle
+
+    init(_ arguments: [String]) throws {
+        let program = URL(fileURLWithPath: BuiltCommand.path).deletingLastPathComponent()
+        process = Process()
+        process.executableURL = program.appendingPathComponent("ComputeProbe")
+        process.arguments = arguments
+        let pipe = Pipe()
+        process.standardOutput = pipe
+        output = pipe.fileHandleForReading
+        try process.run()
+    }
+
+    deinit {
+        kill(process.processIdentifier, SIGKILL)
+    }
+
+    /// Reads a line, on a thread of its own.
+    func expectLine(_ text: String) async throws {
+        let line = await withCheckedContinuation { continuation in
+            Thread.detachNewThread { [output] in
+                var line = Data()
+                while let byte = try? output.read(upToCount: 1), byte != Data("\n".utf8), !byte.isEmpty {
+                    line += byte
+                }
+                continuation.resume(returning: line)
+            }
+        }
+        #expect(line == Data(text.utf8))
+    }
+}
