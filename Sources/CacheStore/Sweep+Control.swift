@@ -71,8 +71,12 @@ extension Control {
             while true {
                 let word = words.load(place)
                 // A file that counts no more is left so: nobody may believe in it again.
-                guard GenerationWord(rawValue: word).hasWriters, word & GenerationWord.closed == 0 else { break }
-                if words.replace(word, by: GenerationWord(rawValue: word).cleared.rawValue, at: place) { break }
+                guard GenerationWord(rawValue: word).hasWriters, word & GenerationWord.closed == 0 else {
+                    break
+                }
+                if words.replace(word, by: GenerationWord(rawValue: word).cleared.rawValue, at: place) {
+                    break
+                }
             }
         }
     }

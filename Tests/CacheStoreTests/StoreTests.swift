@@ -221,7 +221,10 @@ import Testing
         let seen = try fixture.store.observe(key, now: .now)
         #expect(seen.value == Data(bytes))
         try fixture.put("other", "key")
-        #expect(try !fixture.store.put(bytes.span, for: key, fixture.record("new"), ifStill: seen.stored).isPublished)
+        #expect(
+            try !fixture.store.put(bytes.span, for: key, fixture.record("new"), ifStill: seen.stored)
+                .isPublished
+        )
         #expect(try fixture.get("key") == "other")
     }
 
