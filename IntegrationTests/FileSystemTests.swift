@@ -5,41 +5,6 @@ import Foundation
 import TestSupport
 import Testing
 
-/// A file system of its own, mounted for one test.
-///
-/// Needs to be root.
-private final class Mount {
-    let directory: TemporaryDirectory
-    let path: String
-
-    init(_ type: String, options: String = "rw") throws {
-        directory = try TemporaryDirectory()
-        path = directory.path + "/mount"
-        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
-        try Self.run("mount", "-t", type, "-o", options, type, path)
-    }
-
-    deinit {
-        try? Self.run("umount", "--lazy", path)
-    }
-
-    func remount(_ options: String) throws {
-        try Self.run("mount", "-o", "remount," + options, path)
-    }
-
-    private static func run(_ words: String...) throws {
-        let process = Process()
-        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = words
-        process.standardError = FileHandle.nullDevice
-        try process.run()
-        process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw CocoaError(.fileWriteNoPermission) }
-    }
-
-    static let isAllowed = (try? Mount("tmpfs", options: "size=64k")) != nil
-}
-
 /// Full, read-only, without inodes, without extended attributes.
 @Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"))
 struct FileSystemTests {

@@ -107,7 +107,9 @@ package final class EntryStore: Sendable {
     /// One call to overwrite a record in an attribute, five for a new entry.
     func write(_ bytes: [UInt8], for key: Digest, accessed: Timestamp) throws(StoreError) -> Growth {
         try describing("write an entry", self.path(of: key)) { () throws(Errno) in
-            if form == .attribute, let growth = try writeAttribute(bytes, for: key, accessed) { return growth }
+            if form == .attribute, let growth = try writeAttribute(bytes, for: key, accessed) {
+                return growth
+            }
             return try writeSidecar(bytes, for: key, accessed)
         }
     }

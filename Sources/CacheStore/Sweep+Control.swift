@@ -71,7 +71,9 @@ extension Control {
             while true {
                 let word = words.load(place)
                 guard GenerationWord(rawValue: word).hasWriters else { break }
-                if words.replace(word, by: GenerationWord(rawValue: word).cleared.rawValue, at: place) { break }
+                if words.replace(word, by: GenerationWord(rawValue: word).cleared.rawValue, at: place) {
+                    break
+                }
             }
         }
     }

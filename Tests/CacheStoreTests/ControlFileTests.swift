@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+@Suite struct ControlFileTests {
+    let key = Digest(ofKey: "key")
+
+    private func inode(_ fixture: StoreFixture) throws -> UInt64 {
+        try fixture.store.directory.root.status(of: StoreLayout.control).identity.inode
+    }
+
+    private func put(_ store: Store, _ value: String) throws -> Generation? {
+        let bytes = Array(value.utf8)
+        return try store.put(
+            bytes.span,
+            for: key,
+            Record(content: Content(of: bytes.span), created: .now)
+        )
+    }
+
+    private func isHeld(_ store: Store) throws -> Bool {
+        try store.get(key, now: .now, allowingStale: false)?.generation != nil
+    }
+
+    /// Overwrites a word in the file, as no process of ours does.
+    private func overwrite(_ path: String, word: Int, _ value: UInt64) throws {
+        let handle = try #require(FileHandle(forWritingAtPath: path + "/control"))
+        try handle.seek(toOffset: UInt64(word * 8))
+        try handle.write(contentsOf: withUnsafeBytes(of: value.littleEndian) { Data($0) })
+        try handle.close()
+    }
+
+    @Test func `a new cache has one, whole on disk and good at once`() throws {
+        let fixture = try StoreFixture()
+        let status = try fixture.store.directory.root.status(of: StoreLayout.control)
+        #expect(status.size == ControlLayout.byteCount)
+        #expect(status.allocatedSize >= ControlLayout.byteCount)
+        #expect(status.permissions == 0o600)
+        #expect(fixture.store.control.file?.state == .ready)
+        #expect(fixture.store.usage == StoreUsage(bytes: 0, entries: 0, isCounted: true))
+        #expect(fixture.temporaries.isEmpty)
+        let milliseconds = UInt64(Timestamp.now.nanoseconds / 1_000_000)
+        let generation = try #require(fixture.store.generations).current(of: key)
+        #expect(milliseconds - GenerationWord(rawValue: generation.word).version < 600_000)
+        #expect(try fixture.store.isControlCurrent())
+    }
+
+    @Test func `parts of the layout lie one after the other, on cache lines of their own`() {
+        #expect(ControlLayout.wanted + 2 * StoreLayout.stripeCount <= ControlLayout.counters)
+        #expect(ControlLayout.sweepMarks + 16 <= ControlLayout.wanted)
+        #expect(ControlLayout.counters % 8 == 0 && ControlLayout.counterSlots % 8 == 0)
+        #expect(ControlLayout.byteCount % 4096 == 0)
+    }
+
+    static let damages: [(String, @Sendable (String) throws -> Void)] = [
+        ("missing", { try FileManager.default.removeItem(atPath: $0) }),
+        ("empty", { makeFile($0) }),
+        ("short", { #expect(truncate($0, off_t(ControlLayout.byteCount - 1)) == 0) }),
+        ("long", { #expect(truncate($0, off_t(ControlLayout.byteCount + 1)) == 0) }),
+        ("zeros", { try Data(count: ControlLayout.byteCount).write(to: URL(fileURLWithPath: $0)) }),
+        (
+            "garbage",
+            { try noise(count: ControlLayout.byteCount, seed: 1).write(to: URL(fileURLWithPath: $0)) }
+        ),
+        (
+            "a link",
+            {
+                try FileManager.default.moveItem(atPath: $0, toPath: $0 + "-away")
+                #expect(symlink($0 + "-away", $0) == 0)
+            }
+        ),
+        (
+            "a pipe",
+            {
+                try FileManager.default.removeItem(atPath: $0)
+                #expect(mkfifo($0, 0o600) == 0)
+            }
+        ),
+    ]
+
+    @Test(arguments: Self.damages.map(\.0))
+    func `one that is damaged is made anew, at another inode, and values stay`(damage: String) throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/cache"
+        let old = try {
+            let store = try StoreFixture.open(path)
+            _ = try put(store, "value")
+            return try store.directory.root.status(of: StoreLayout.control).identity.inode
+        }()
+        // Keeps the number from being used again.
+        let keeper = try FileDescriptor(opening: path + "/control", .readOnly)
+        try #require(Self.damages.first { $0.0 == damage }).1(path + "/control")
+        let store = try StoreFixture.open(path)
+        let status = try store.directory.root.status(of: StoreLayout.control)
+        #expect(status.kind == .regular && status.size == ControlLayout.byteCount)
+        #expect(status.identity.inode != old)
+        #expect(store.control.file?.state == .ready)
+        #expect(store.usage?.isCounted == false)
+        #expect(store.counters[.controlFailure] == 0)
+        #expect(try isHeld(store))
+        #expect(directory.files(below: "cache/tmp").isEmpty)
+        keeper.close()
+    }
+
+    @Test(arguments: [
+        (ControlLayout.magicIndex, 1), (ControlLayout.versionIndex, 99), (ControlLayout.sizeIndex, 8),
+        (ControlLayout.stateIndex, 77),
+    ])
+    func `one whose header is another's is made anew`(word: Int, value: Int) throws {
+        let fixture = try StoreFixture()
+        let old = try inode(fixture)
+        try overwrite(fixture.path, word: word, UInt64(value))
+        let store = try StoreFixture.open(fixture.path)
+        #expect(try inode(fixture) != old)
+        #expect(try put(store, "value") != nil)
+    }
+
+    @Test func `one with holes is given its blocks`() throws {
+        let fixture = try StoreFixture()
+        let copy = fixture.directory.path + "/copy"
+        #expect(FileManager.default.createFile(atPath: copy, contents: nil))
+        #expect(truncate(copy, off_t(ControlLayout.byteCount)) == 0)
+        let handle = try #require(FileHandle(forWritingAtPath: copy))
+        let header = try #require(FileHandle(forReadingAtPath: fixture.path + "/control"))
+        try handle.write(contentsOf: #require(try header.read(upToCount: 64)))
+        try handle.close()
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        try FileManager.default.moveItem(atPath: copy, toPath: fixture.path + "/control")
+        let store = try StoreFixture.open(fixture.path)
+        let status = try store.directory.root.status(of: StoreLayout.control)
+        #expect(status.allocatedSize >= ControlLayout.byteCount)
+        #expect(try put(store, "value") != nil)
+    }
+
+    // MARK: Replacing
+
+    @Test func `who has a superseded one holds nothing, and his next put is seen by the others`() throws {
+        let fixture = try StoreFixture()
+        let early = fixture.store
+        let held = try #require(try put(early, "one"))
+        // As its maker leaves it that is killed before the new one has its place.
+        try #require(early.control.file).supersede()
+        #expect(early.generations?.isCurrent(held) == false)
+        #expect(try !isHeld(early))
+        #expect(try !early.isControlCurrent())
+        #expect(try put(early, "two") == nil)
+        let late = try StoreFixture.open(fixture.path)
+        #expect(late.control.file?.identity != early.control.file?.identity)
+        let seen = try #require(try late.get(key, now: .now, allowingStale: false)?.generation)
+        _ = try put(early, "three")
+        #expect(late.generations?.isCurrent(seen) == false)
+        #expect(late.control.file?.identity == early.control.file?.identity)
+        #expect(try isHeld(early))
+    }
+
+    @Test func `one that was removed is noticed, made anew, and closed to who still has it`() throws {
+        let fixture = try StoreFixture()
+        let other = try StoreFixture.open(fixture.path)
+        let held = try #require(try put(fixture.store, "one"))
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        #expect(try !fixture.store.isControlCurrent())
+        fixture.store.renewControl()
+        #expect(try fixture.store.isControlCurrent())
+        #expect(fixture.store.generations?.isCurrent(held) == false)
+        // The other one has the removed one still, and is told.
+        #expect(try !isHeld(other))
+        let seen = try #require(try fixture.store.get(key, now: .now, allowingStale: false)?.generation)
+        _ = try put(other, "two")
+        #expect(fixture.store.generations?.isCurrent(seen) == false)
+    }
+
+    @Test func `while one is forming writers raise it and nobody holds anything`() throws {
+        let fixture = try StoreFixture()
+        try #require(fixture.store.control.file).setState(.forming)
+        let before = try #require(fixture.store.generations).current(of: key)
+        #expect(before.hasWriters)
+        #expect(try put(fixture.store, "one") == nil)
+        #expect(fixture.store.generations?.current(of: key).word != before.word)
+        #expect(try !isHeld(fixture.store))
+        let old = try inode(fixture)
+        let other = try StoreFixture.open(fixture.path)
+        #expect(try inode(fixture) == old, "its maker is dead, but it is good")
+        #expect(other.control.file?.state == .ready)
+        #expect(try isHeld(fixture.store))
+    }
+
+    @Test func `it is forming until every writer that began without it is gone`() throws {
+        let fixture = try StoreFixture()
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        try fixture.store.entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
+            let other = try Store(at: fixture.path)
+            #expect(other.control.file?.state == .forming)
+        }
+        #expect(try StoreFixture.open(fixture.path).control.file?.state == .ready)
+    }
+
+    // MARK: Without
+
+    @Test func `a writer that has none looks whether there is one now`() throws {
+        let fixture = try StoreFixture()
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        // Nothing can be made in `tmp` just now.
+        let temporaries = fixture.path + "/tmp"
+        try FileManager.default.removeItem(atPath: temporaries)
+        makeFile(temporaries)
+        let early = try StoreFixture.open(fixture.path)
+        #expect(early.counters[.controlFailure] == 1)
+        #expect(early.generations == nil)
+        #expect(try put(early, "one") == nil)
+        #expect(try early.get(key, now: .now, allowingStale: false)?.value == Data("one".utf8))
+        try FileManager.default.removeItem(atPath: temporaries)
+        let late = try StoreFixture.open(fixture.path)
+        let seen = try #require(try late.get(key, now: .now, allowingStale: false)?.generation)
+        #expect(try put(early, "two") != nil)
+        #expect(late.generations?.isCurrent(seen) == false)
+        #expect(try isHeld(early))
+    }
+
+    @Test func `one that is there and can't be mapped keeps writers out and lets readers go on`() throws {
+        let fixture = try StoreFixture()
+        _ = try put(fixture.store, "one")
+        // A program that runs can't be opened for writing, whoever asks.
+        let control = fixture.path + "/control"
+        let away = fixture.path + "-away"
+        try FileManager.default.moveItem(atPath: control, toPath: away)
+        try FileManager.default.copyItem(atPath: "/bin/sleep", toPath: control)
+        let program = Process()
+        program.executableURL = URL(fileURLWithPath: control)
+        program.arguments = ["100"]
+        try program.run()
+        let store = try StoreFixture.open(fixture.path)
+        #expect(store.counters[.controlFailure] == 1)
+        #expect(try store.get(key, now: .now, allowingStale: false)?.value == Data("one".utf8))
+        #expect(throws: StoreError.self) { try put(store, "two") }
+        #expect(throws: StoreError.self) { try store.remove(key) }
+        program.terminate()
+        program.waitUntilExit()
+        try FileManager.default.removeItem(atPath: control)
+        try FileManager.default.moveItem(atPath: away, toPath: control)
+        #expect(try put(store, "two") != nil)
+    }
+
+    @Test func `where mappings are not shared there is none, for nobody`() throws {
+        let remote = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: false)
+        let fixture = try StoreFixture(assuming: remote)
+        #expect(!FileManager.default.fileExists(atPath: fixture.path + "/control"))
+        #expect(fixture.store.generations == nil)
+        #expect(fixture.store.cumulative == nil && fixture.store.usage == nil)
+        #expect(try put(fixture.store, "one") == nil)
+        #expect(try fixture.get("key") == "one")
+        #expect(try !isHeld(fixture.store))
+        #expect(try fixture.sweep().drift == nil)
+        #expect(try fixture.store.isControlCurrent())
+        // One that is there all the same is left alone.
+        makeFile(fixture.path + "/control", "somebody's")
+        _ = try put(fixture.store, "two")
+        #expect(try String(contentsOfFile: fixture.path + "/control", encoding: .utf8) == "somebody's")
+    }
+}
+
+/// On file systems that are full or may only be read.
+@Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"))
+struct ControlFileSystemTests {
+    @Test func `on a full file system every word of it can be written`() throws {
+        let mount = try Mount("tmpfs", options: "size=2m")
+        let store = try Store(at: mount.path + "/cache")
+        let filler = try #require(fopen(mount.path + "/filler", "w"))
+        let chunk = [UInt8](repeating: 1, count: 4096)
+        while fwrite(chunk, 1, chunk.count, filler) == chunk.count, fflush(filler) == 0 {}
+        fclose(filler)
+        let words = try #require(store.control.writableWords)
+        for index in ControlLayout.counters..<ControlLayout.wordCount { words.add(0, at: index) }
+        // Who opens it then maps it, too.
+        let other = try Store(at: mount.path + "/cache")
+        #expect(other.generations != nil)
+    }
+
+    @Test func `where there is no room for one the cache works without, and has one later`() throws {
+        let mount = try Mount("tmpfs", options: "size=500k")
+        let store = try Store(at: mount.path + "/cache")
+        #expect(store.generations == nil)
+        #expect(store.counters[.controlFailure] == 1)
+        let key = Digest(ofKey: "key")
+        let bytes = Array("value".utf8)
+        let record = Record(content: Content(of: bytes.span), created: .now)
+        #expect(try store.put(bytes.span, for: key, record) == nil)
+        #expect(try store.get(key, now: .now, allowingStale: false)?.generation == nil)
+        try mount.remount("size=5m")
+        let other = try Store(at: mount.path + "/cache")
+        #expect(other.control.file?.state == .ready)
+        let seen = try #require(try other.get(key, now: .now, allowingStale: false)?.generation)
+        #expect(try store.put(bytes.span, for: key, record) != nil)
+        #expect(other.generations?.isCurrent(seen) == false)
+    }
+
+    @Test func `where nothing may be written it is read and nothing is counted in it`() throws {
+        let mount = try Mount("tmpfs", options: "size=5m")
+        let key = Digest(ofKey: "key")
+        let bytes = Array("value".utf8)
+        do {
+            let store = try Store(at: mount.path + "/cache")
+            try store.put(
+                bytes.span,
+                for: key,
+                Record(content: Content(of: bytes.span), created: .now)
+            )
+        }
+        try mount.remount("ro")
+        let store = try Store(at: mount.path + "/cache")
+        let hit = try #require(try store.get(key, now: .now, allowingStale: false))
+        let generation = try #require(hit.generation)
+        #expect(store.generations?.isCurrent(generation) == true)
+        #expect(store.counters[.hit] == 1)
+        #expect(store.cumulative?[.hit] == 0)
+        #expect(store.cumulative?[.put] == 1)
+        #expect(throws: StoreError.self) { try store.remove(key) }
+    }
+}

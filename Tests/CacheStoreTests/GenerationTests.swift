@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// Two stores on one directory are to each other what two processes are.
+@Suite struct GenerationTests {
+    let fixture: StoreFixture
+    let other: Store
+    let key = Digest(ofKey: "key")
+
+    init() throws {
+        fixture = try StoreFixture()
+        other = try StoreFixture.open(fixture.path)
+    }
+
+    private func generations() throws -> Generations { try #require(fixture.store.generations) }
+
+    private func hit(now: Timestamp = .now, stale: Bool = false) throws -> StoreHit<Data> {
+        try #require(try fixture.store.get(key, now: now, allowingStale: stale))
+    }
+
+    @discardableResult
+    private func putByOther(_ value: String) throws -> Generation? {
+        try other.put(Array(value.utf8).span, for: key, fixture.record(value))
+    }
+
+    // MARK: Words
+
+    @Test func `a word counts writers and versions apart from each other`() {
+        var word = GenerationWord(version: 7).rawValue
+        word &+= GenerationWord.begin
+        word &+= GenerationWord.begin
+        #expect(GenerationWord(rawValue: word).writers == 2)
+        #expect(GenerationWord(rawValue: word).version == 7)
+        word &+= GenerationWord.end
+        #expect(GenerationWord(rawValue: word).writers == 1)
+        #expect(GenerationWord(rawValue: word).version == 8)
+        word &+= GenerationWord.withdraw
+        #expect(GenerationWord(rawValue: word) == GenerationWord(version: 8))
+        let dead = GenerationWord(rawValue: word &+ GenerationWord.begin)
+        #expect(dead.cleared == GenerationWord(version: 9))
+    }
+
+    @Test func `a word of the highest version goes on with the lowest, its writers as they are`() {
+        let last = GenerationWord(version: 1 << 48 - 1).rawValue
+        #expect(last &+ GenerationWord.begin &+ GenerationWord.end == 0)
+    }
+
+    @Test func `each word belongs to the stripe of its keys`() {
+        for text in ["a", "b", "c", "d", "e"] {
+            let key = Digest(ofKey: text)
+            #expect(Generations.indices(ofStripe: key.stripe).contains(Generations.index(of: key)))
+        }
+        #expect(Generations.indices(ofStripe: 63).upperBound == ControlLayout.generationCount)
+    }
+
+    // MARK: Writers
+
+    @Test func `a value may be held until another store puts, rewrites or removes it`() throws {
+        try fixture.put("one", "key")
+        let changes: [(Store) throws -> Void] = [
+            { try putIn($0, "two") },
+            { store in
+                let live = try #require(try store.liveEntry(key, now: .now, allowingStale: false))
+                var record = live.record
+                record.expires = .now + .seconds(60)
+                #expect(try store.rewrite(record, for: key, ifStill: live.stored, now: .now).isPublished)
+            },
+            { store in
+                let seen = try store.observe(key, now: .now).stored
+                let record = fixture.record("three")
+                #expect(
+                    try store.put(Array("three".utf8).span, for: key, record, ifStill: seen).isPublished
+                )
+            },
+            { store in
+                let isRemoved = try store.remove(key)
+                #expect(isRemoved)
+            },
+            { store in
+                try putIn(store, "four")
+                let generation = try #require(try hit().generation)
+                let seen = try #require(try store.observe(key, now: .now).stored)
+                #expect(try store.remove(key, ifStill: seen))
+                #expect(try !generations().isCurrent(generation))
+            },
+        ]
+        for (index, change) in changes.enumerated() {
+            let generation = try fixture.store.get(key, now: .now, allowingStale: false)?.generation
+            let held = try generation ?? generations().current(of: key)
+            #expect(try generations().isCurrent(held))
+            try change(other)
+            #expect(try !generations().isCurrent(held), "change \(index)")
+        }
+    }
+
+    private func putIn(_ store: Store, _ value: String) throws {
+        try store.put(Array(value.utf8).span, for: key, fixture.record(value))
+    }
+
+    @Test func `what a put returns is good until the next put, and is what a hit then tells`() throws {
+        let written = try #require(try putByOther("one"))
+        #expect(try hit().generation?.word == written.word)
+        #expect(other.generations?.isCurrent(written) == true)
+        try fixture.put("two", "key")
+        #expect(other.generations?.isCurrent(written) == false)
+        // Of another mapping, though of the same word.
+        let foreign = try #require(try putByOther("three"))
+        #expect(try !generations().isCurrent(foreign))
+    }
+
+    @Test func `what changes nothing leaves values valid`() throws {
+        try fixture.put("one", "key")
+        let generation = try #require(try hit().generation)
+        let seen = try #require(try other.observe(key, now: .now).stored)
+        let record = fixture.record("two")
+        #expect(try other.put([1].span, for: key, record, ifStill: nil) == .conflict)
+        #expect(try generations().isCurrent(generation))
+        #expect(try other.touch(key, now: .now))
+        #expect(try generations().isCurrent(generation))
+        try fixture.sweep { $0.limits.maximumEntries = 0 }
+        #expect(fixture.entries.isEmpty)
+        #expect(try generations().isCurrent(generation))
+        #expect(try !other.remove(key))
+        #expect(try !other.remove(key, ifStill: seen))
+        #expect(try generations().isCurrent(generation))
+    }
+
+    @Test func `while somebody writes nothing may be held, by whoever reads or writes`() throws {
+        try fixture.put("one", "key")
+        let held = try #require(try hit().generation)
+        let writing = try #require(try other.control.beginWriting(key))
+        #expect(try !generations().isCurrent(held))
+        #expect(try hit().generation == nil)
+        let bytes: [UInt8] = Array("two".utf8)
+        #expect(try fixture.store.put(bytes.span, for: key, fixture.record("two")) == nil)
+        #expect(other.control.endWriting(writing, isChanged: true) == nil, "another wrote in between")
+        #expect(try hit().generation != nil)
+    }
+
+    @Test func `a writer that comes and goes during a put takes its generation`() throws {
+        let first = try #require(try other.control.beginWriting(key))
+        let second = try #require(try fixture.store.control.beginWriting(key))
+        #expect(fixture.store.control.endWriting(second, isChanged: true) == nil)
+        #expect(other.control.endWriting(first, isChanged: true) == nil)
+        let alone = try #require(try other.control.beginWriting(key))
+        #expect(other.control.endWriting(alone, isChanged: true) != nil)
+    }
+
+    @Test func `a put that fails raises the version and leaves no writer behind`() throws {
+        try fixture.put("one", "key")
+        let held = try #require(try hit().generation)
+        let shard = fixture.path + "/entries/" + StoreLayout.shard(of: key).description
+        try FileManager.default.moveItem(atPath: shard, toPath: shard + "-away")
+        makeFile(shard)
+        #expect(throws: StoreError.self) { try putByOther("two") }
+        #expect(try !generations().isCurrent(held))
+        #expect(try !generations().current(of: key).hasWriters)
+        try FileManager.default.removeItem(atPath: shard)
+        try FileManager.default.moveItem(atPath: shard + "-away", toPath: shard)
+        #expect(try hit().generation != nil)
+    }
+
+    // MARK: The dead
+
+    @Test func `a dead writer keeps values out of memory until a sweep clears it and raises the version`()
+        throws
+    {
+        try fixture.put("one", "key")
+        let held = try #require(try hit().generation)
+        let before = GenerationWord(rawValue: held.word)
+        _ = try #require(try other.control.beginWriting(key))
+        #expect(try hit().generation == nil)
+        try fixture.sweep { $0.isDryRun = true }
+        #expect(try hit().generation == nil)
+        try fixture.sweep()
+        let after = GenerationWord(rawValue: try #require(try hit().generation).word)
+        #expect(after.version > before.version)
+        #expect(try !generations().isCurrent(held))
+    }
+
+    @Test func `a sweep waits for a living writer and takes nothing from it`() throws {
+        let store = fixture.store
+        let other = other
+        let key = key
+        try other.entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
+            let writing = try other.control.beginWriting(key)
+            let wait = expectBlocks { _ = try? Sweep.run(SweepRequest(), on: store, now: .now) }
+            // The sweep's patience is a second; less than that has passed.
+            #expect(store.generations?.current(of: key).hasWriters == true)
+            if let writing { other.control.endWriting(writing, isChanged: true) }
+            _ = wait
+        }
+    }
+
+    // MARK: How long
+
+    @Test func `a plain value may be held until it expires, or for ever`() throws {
+        try fixture.put("one", "key")
+        #expect(try hit().heldUntil == nil)
+        let expires = (Timestamp.now + .seconds(100)).wholeMilliseconds
+        try fixture.put("one", "key", expires: expires)
+        #expect(try hit().heldUntil == expires)
+    }
+
+    @Test func `a sliding value may be held until its next access is to be noted`() throws {
+        let store = try StoreFixture.open(fixture.path, .attribute, .seconds(1000))
+        let start = Timestamp.now.wholeMilliseconds
+        var record = fixture.record("v", created: start)
+        record.idleLifetime = .seconds(160)
+        record.expires = start + .seconds(160)
+        try store.put(Array("v".utf8).span, for: key, record)
+        let first = start + .seconds(100)
+        func heldUntil(_ now: Timestamp) throws -> Timestamp? {
+            try store.get(key, now: now, allowingStale: false)?.heldUntil
+        }
+        #expect(try heldUntil(first) == first + .seconds(10))
+        #expect(try store.entries.status(of: key)?.accessed == first)
+        // The access just noted serves for another ten seconds; what is held ends with what it guarantees.
+        let second = first + .seconds(9)
+        #expect(try heldUntil(second) == second + .seconds(10))
+        #expect(try store.entries.status(of: key)?.accessed == first)
+    }
+
+    @Test func `a sliding value whose access can't be noted ends with its first date`() throws {
+        let start = Timestamp.now.wholeMilliseconds
+        var record = fixture.record("v", created: start)
+        record.idleLifetime = .seconds(160)
+        record.expires = start + .seconds(160)
+        record.staleUntil = start + .seconds(1000)
+        try fixture.store.put(Array("v".utf8).span, for: key, record)
+        let late = start + .seconds(170)
+        let stale = try hit(now: late, stale: true)
+        #expect(stale.isStale)
+        let until = try #require(stale.heldUntil)
+        #expect(until <= late)
+    }
+}

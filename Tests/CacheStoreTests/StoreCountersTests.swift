@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+@Suite struct StoreCountersTests {
+    let fixture: StoreFixture
+    let other: Store
+
+    init() throws {
+        fixture = try StoreFixture()
+        other = try StoreFixture.open(fixture.path)
+    }
+
+    @Test func `every event has a place of its own in the file`() {
+        let places = StoreCounters.Event.allCases.map(\.rawValue)
+        #expect(Set(places).count == places.count)
+        #expect(places.allSatisfy { (0..<ControlLayout.counterSlots).contains($0) })
+        // These numbers are on disk.
+        #expect(StoreCounters.Event.miss.rawValue == 3)
+        #expect(StoreCounters.Event.computation.rawValue == 8)
+        #expect(StoreCounters.Event.corruptRecord.rawValue == 16)
+        #expect(StoreCounters.Event.sweptSize.rawValue == 41)
+        #expect(StoreCounters.Event.memoryPressure.rawValue == 54)
+    }
+
+    @Test func `what processes count is added up, and stays when they are gone`() throws {
+        try fixture.put("value", "key")
+        _ = try other.get(Digest(ofKey: "key"), now: .now, allowingStale: false)
+        _ = try other.get(Digest(ofKey: "absent"), now: .now, allowingStale: false)
+        #expect(fixture.store.counters[.put] == 1 && fixture.store.counters[.hit] == 0)
+        #expect(other.counters[.put] == 0 && other.counters[.hit] == 1 && other.counters[.miss] == 1)
+        let third = try StoreFixture.open(fixture.path)
+        let all = try #require(third.cumulative)
+        #expect(all[.put] == 1 && all[.hit] == 1 && all[.miss] == 1)
+        #expect(all[.bytesWritten] == 5 && all[.bytesRead] == 5)
+        #expect(third.counters[.put] == 0)
+    }
+
+    @Test func `no count is lost among threads`() throws {
+        let store = fixture.store
+        let other = other
+        onThreads(20) { index in
+            for _ in 0..<2_000 { (index % 2 == 0 ? store : other).counters.add(.memoryHit) }
+        }
+        #expect(store.counters[.memoryHit] == 20_000)
+        #expect(store.cumulative?[.memoryHit] == 40_000)
+    }
+
+    @Test func `a reset concerns all processes, and what each counted itself stays`() throws {
+        try fixture.put("value", "key")
+        let generation = try #require(fixture.store.generations).current(of: Digest(ofKey: "key"))
+        other.resetCumulative()
+        #expect(fixture.store.cumulative?[.put] == 0)
+        #expect(fixture.store.counters[.put] == 1)
+        #expect(fixture.store.generations?.isCurrent(generation) == true)
+        #expect(fixture.store.usage?.entries == 1)
+    }
+
+    @Test func `a sweep counts itself and what it removes by reason`() throws {
+        try fixture.put("one", "a", expires: .now + .milliseconds(1))
+        try fixture.put("two", "b")
+        #expect(try other.remove(Digest(ofKey: "b")))
+        try fixture.sweep(now: .now + .seconds(10)) { $0.isDryRun = true }
+        #expect(fixture.store.cumulative?[.sweep] == 0 && fixture.store.cumulative?[.sweptExpired] == 0)
+        try fixture.sweep(now: .now + .seconds(10))
+        let all = try #require(other.cumulative)
+        #expect(all[.sweep] == 1 && all[.sweptExpired] == 1 && all[.sweptOrphan] == 1)
+        #expect(all[.removal] == 1)
+        for reason in SweepReason.allCases where reason != .expired && reason != .orphan {
+            #expect(all[StoreCounters.Event(reason)] == 0)
+        }
+    }
+
+    // MARK: Usage
+
+    @Test(arguments: RecordForm.both)
+    func `usage follows what is put, replaced, removed and swept`(form: RecordForm) throws {
+        let fixture = try StoreFixture(form)
+        let block = fixture.store.directory.blockSize
+        try fixture.put("one", "a")
+        try fixture.put("one", "b")
+        try fixture.put("two", "b")
+        let entryBytes = form == .attribute ? 0 : block
+        #expect(
+            fixture.store.usage
+                == StoreUsage(bytes: 2 * block + 2 * entryBytes, entries: 2, isCounted: true)
+        )
+        #expect(try fixture.store.remove(Digest(ofKey: "a")))
+        #expect(fixture.store.usage?.entries == 1)
+        let report = try fixture.sweep()
+        let left = report.entries.bytes + report.objects.bytes
+        #expect(fixture.store.usage == StoreUsage(bytes: left, entries: 1, isCounted: true))
+        #expect(fixture.objects.count == 1)
+    }
+
+    @Test func `a sweep says by how much the usage was wrong, and puts it right`() throws {
+        try fixture.put("one", "a")
+        try fixture.put("two", "b")
+        let known = try #require(try fixture.sweep().drift)
+        #expect(known.count == 0)
+        let usage = try #require(fixture.store.usage)
+        other.control.addUsage(bytes: 1 << 20, entries: 5)
+        #expect(try fixture.sweep { $0.isDryRun = true }.drift == nil)
+        let drift = try #require(try fixture.sweep().drift)
+        #expect(drift.count == 5 && drift.bytes == 1 << 20)
+        #expect(fixture.store.usage == usage)
+    }
+
+    @Test func `after the file was made anew a sweep counts from nothing`() throws {
+        try fixture.put("one", "a")
+        try fixture.sweep()
+        let usage = try #require(fixture.store.usage)
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        fixture.store.renewControl()
+        #expect(fixture.store.usage == StoreUsage(bytes: 0, entries: 0, isCounted: false))
+        let drift = try #require(try fixture.sweep().drift)
+        #expect(drift.count == -1)
+        #expect(fixture.store.usage == usage)
+    }
+
+    @Test func `sweeps leave word for those that come after them`() throws {
+        let marks = try #require(fixture.store.sweepMarks)
+        #expect(marks.began == nil && marks.ended == nil)
+        marks.began = Timestamp(nanoseconds: 5)
+        marks.ended = .distantPast
+        marks.process = -7
+        marks.cost = .milliseconds(3)
+        let seen = try #require(other.sweepMarks)
+        #expect(seen.began == Timestamp(nanoseconds: 5) && seen.ended == .distantPast)
+        #expect(seen.process == -7 && seen.cost == .milliseconds(3))
+        seen.began = nil
+        #expect(marks.began == nil)
+    }
+}
