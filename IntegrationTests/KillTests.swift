@@ -19,7 +19,11 @@ struct KillTests {
 
     init() throws {
         place = try TemporaryDirectory()
-        cache = try SharedCache(at: place.path + "/cache")
+        // It holds no lock itself, and leaves the sweeping to the crew.
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        configuration.janitor.joinsSession = false
+        cache = try SharedCache(at: place.path + "/cache", configuration: configuration)
     }
 
     private var rounds: Int { MultiProcessTests.isSoak ? 200 : 30 }

@@ -48,12 +48,21 @@ package final class Store: Sendable {
     private let accessNotes = Locked(AccessNotes())
 
     /// Opens the cache at `path`, creating it where there is nothing.
-    package init(at path: String, options: StoreOptions = StoreOptions()) throws(StoreError) {
+    ///
+    /// - Parameters:
+    ///   - path: the directory.
+    ///   - options: how to use it.
+    ///   - previous: the store that this one takes the place of, whose counts go on.
+    package init(
+        at path: String,
+        options: StoreOptions = StoreOptions(),
+        replacing previous: Store? = nil
+    ) throws(StoreError) {
         directory = try StoreDirectory(opening: path, assuming: options.assumedCapabilities)
         objects = ObjectStore(in: directory, isDurable: options.isDurable)
         entries = EntryStore(in: directory, form: options.recordForm, isDurable: options.isDurable)
         control = Control(of: directory)
-        counters = StoreCounters(in: control)
+        counters = StoreCounters(in: control, continuing: previous?.counters)
         objectStripes = Stripes(.object, in: control)
         entryStripes = Stripes(.entry, in: control)
         accessGranularity = options.accessGranularity

@@ -29,14 +29,16 @@ package final class StoreCounters: Sendable {
 
         // MARK: Computing
 
-        /// A value that was computed because there was none.
+        /// A computation that was begun, in the background or not.
         case computation = 8
-        /// A value that somebody else computed, for which this one waited.
+        /// A wait for somebody else's, in this process or another.
         case wait = 9
-        /// A computation in place of a value that had expired, or was soon to.
-        case staleRefresh = 10
-        case earlyRefresh = 11
-        case computeFailure = 12
+        /// A computation begun in the background, for a value that has expired or soon will.
+        case refresh = 10
+        /// A computation that failed.
+        case computeFailure = 11
+        /// A value that was computed without the cache, which could not be read, locked or written.
+        case cacheFailure = 12
 
         // MARK: Faults
 
@@ -82,11 +84,13 @@ package final class StoreCounters: Sendable {
         case memoryPressure = 54
     }
 
-    private let own = WordBlock(count: ControlLayout.counterShards * ControlLayout.counterSlots)
+    private let own: WordBlock
     private let control: Control
 
-    init(in control: Control) {
+    /// Counts in `control`, and for this process from 0 or from where `others` are.
+    init(in control: Control, continuing others: StoreCounters? = nil) {
         self.control = control
+        own = others?.own ?? WordBlock(count: ControlLayout.counterShards * ControlLayout.counterSlots)
     }
 
     /// Counts, here and for all processes together where there is a control file that can be written.

@@ -91,7 +91,7 @@ final class CacheCore: Sendable {
 
     /// Goes on in the directory that the path leads to now, made anew where there is none.
     func reopen() throws(StoreError) {
-        let store = try Store(at: path, options: configuration.storeOptions)
+        let store = try Store(at: path, options: configuration.storeOptions, replacing: store)
         openStore.withLock { $0 = store }
         memory?.removeAll(cause: .invalidated)
         events.send(.directoryReplaced)

@@ -1,30 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import Platform
-import Synchronization
 
 /// The computations of one cache in this process.
 final class Flights: Sendable {
-    /// Something that is counted.
-    enum Event: Int, CaseIterable, Sendable {
-        /// A computation was begun, in the background or not.
-        case computation
-        /// One of them failed.
-        case computeFailure
-        /// Somebody waited for another's, in this process or another.
-        case wait
-        /// A computation was begun in the background.
-        case refresh
-        /// The cache could not be read, locked or written, and the value was computed without it.
-        case cacheFailure
-    }
-
     private let table = Locked(FlightTable<any AnyFlightSeat>())
     private let failures = Locked(FailureMemory())
-    private let counts = Event.allCases.map { _ in Count() }
+    private let counters: @Sendable () -> StoreCounters
 
-    private final class Count: Sendable {
-        let value = Atomic<Int>(0)
+    /// - Parameter counters: where the cache counts now.
+    init(counters: @escaping @Sendable () -> StoreCounters) {
+        self.counters = counters
     }
 
     /// Joins the flight of `key`, or begins it.
@@ -76,16 +63,14 @@ final class Flights: Sendable {
         failures.withLock { $0.forget(key) }
     }
 
-    /// Counts an event.
-    ///
-    /// The one place where computing is counted.
-    func count(_ event: Event) {
-        counts[event.rawValue].value.add(1, ordering: .relaxed)
+    /// Counts an event of computing.
+    func count(_ event: StoreCounters.Event) {
+        counters().add(event)
     }
 
     /// How often it happened since the cache was opened.
-    subscript(event: Event) -> Int {
-        counts[event.rawValue].value.load(ordering: .relaxed)
+    subscript(event: StoreCounters.Event) -> Int {
+        counters()[event]
     }
 
     /// Flights under way and those who wait for them, for tests of what is left behind.

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+
+extension TypedCache {
+    /// The value of `key`, computed and stored where it is not there, once across all threads and
+    /// processes that want it at the same time.
+    ///
+    /// As ``SharedCache/value(forKey:expires:onAccess:attributes:options:orCompute:)`` for bytes. A value that
+    /// is stored and does not decode is computed and replaced; one that can't be encoded is given out and not
+    /// kept.
+    ///
+    /// - Parameters:
+    ///   - key: any string but an empty one.
+    ///   - expires: until when a computed value is good; nil: the configuration's default.
+    ///   - onAccess: what an access does to that; nil: the configuration's default.
+    ///   - attributes: what else to keep.
+    ///   - options: whether old values will do, and how long to wait.
+    ///   - compute: makes the value; on this thread, or, for a refresh in the background, on another one
+    ///     when this call has returned.
+    /// - Throws: the computation's own error and no other.
+    // In asynchronous code a closure that awaits nothing would suit this form better, and it blocks.
+    @_disfavoredOverload
+    public func value<Failure: Error>(
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes(),
+        options: ComputeOptions = ComputeOptions(),
+        orCompute compute: @escaping @Sendable () throws(Failure) -> Value
+    ) throws(Failure) -> Value {
+        try flight(key, expires, onAccess, attributes).value(options, orCompute: compute)
+    }
+
+    /// The value of `key`, computed and stored where it is not there, once across all tasks, threads and
+    /// processes that want it at the same time.
+    ///
+    /// As the form for bytes; no thread is blocked while this waits.
+    ///
+    /// - Parameters:
+    ///   - key: any string but an empty one.
+    ///   - expires: until when a computed value is good; nil: the configuration's default.
+    ///   - onAccess: what an access does to that; nil: the configuration's default.
+    ///   - attributes: what else to keep.
+    ///   - options: whether old values will do, and how long to wait.
+    ///   - compute: makes the value; in this task, or, for a refresh in the background, in one of its own.
+    /// - Throws: the computation's own error and no other.
+    public func value<Failure: Error>(
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes(),
+        options: ComputeOptions = ComputeOptions(),
+        orCompute compute: @escaping @Sendable () async throws(Failure) -> Value
+    ) async throws(Failure) -> Value {
+        try await flight(key, expires, onAccess, attributes).value(options, orCompute: compute)
+    }
+
+    /// The value of `key`, computed where it is not there, or an error where somebody else computes it and
+    /// is not done within `limit`.
+    ///
+    /// - Parameters:
+    ///   - key: any string but an empty one.
+    ///   - limit: how long to wait for somebody else's computation; zero: not at all.
+    ///   - expires: until when a computed value is good; nil: the configuration's default.
+    ///   - onAccess: what an access does to that; nil: the configuration's default.
+    ///   - attributes: what else to keep.
+    ///   - options: whether old values will do; its `waitLimit` has no meaning here.
+    ///   - compute: makes the value.
+    /// - Throws: ``WaitError/timedOut(_:)``, or ``WaitError/computation(_:)`` with the computation's error.
+    // In asynchronous code a closure that awaits nothing would suit this form better, and it blocks.
+    @_disfavoredOverload
+    public func value<Failure: Error>(
+        forKey key: String,
+        within limit: Duration,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes(),
+        options: ComputeOptions = ComputeOptions(),
+        orCompute compute: @escaping @Sendable () throws(Failure) -> Value
+    ) throws(WaitError<Failure>) -> Value {
+        try flight(key, expires, onAccess, attributes).value(within: limit, options, orCompute: compute)
+    }
+
+    /// The value of `key`, computed where it is not there, or an error where somebody else computes it and
+    /// is not done within `limit`, or the task is cancelled while it waits for that.
+    ///
+    /// - Parameters:
+    ///   - key: any string but an empty one.
+    ///   - limit: how long to wait for somebody else's computation; zero: not at all.
+    ///   - expires: until when a computed value is good; nil: the configuration's default.
+    ///   - onAccess: what an access does to that; nil: the configuration's default.
+    ///   - attributes: what else to keep.
+    ///   - options: whether old values will do; its `waitLimit` has no meaning here.
+    ///   - compute: makes the value.
+    /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, where the task was cancelled
+    ///   while it waited; ``WaitError/computation(_:)`` with the computation's error.
+    public func value<Failure: Error>(
+        forKey key: String,
+        within limit: Duration,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes(),
+        options: ComputeOptions = ComputeOptions(),
+        orCompute compute: @escaping @Sendable () async throws(Failure) -> Value
+    ) async throws(WaitError<Failure>) -> Value {
+        try await flight(key, expires, onAccess, attributes).value(within: limit, options, orCompute: compute)
+    }
+
+    private func flight(
+        _ key: String,
+        _ expires: Expiration?,
+        _ onAccess: AccessExtension?,
+        _ attributes: EntryAttributes
+    ) -> TypedFlight<Codec> {
+        TypedFlight(view: self, key: key, expires: expires, onAccess: onAccess, attributes: attributes)
+    }
+}
