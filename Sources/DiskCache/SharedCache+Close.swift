@@ -50,7 +50,7 @@ extension SharedCache {
     /// waits for the signals as long as the process lives; the signal handler itself only tells it. Calling this
     /// again changes the deadline.
     ///
-    /// Not for processes that handle these signals themselves: they call ``close(deadline:)``.
+    /// Not for processes that handle these signals themselves: they call `close(deadline:)`.
     ///
     /// - Throws: ``CacheError`` with the code `invalidArgument` where the process has a handler for one of
     ///   them, which stays; `inputOutput` where there is no descriptor or thread left.
