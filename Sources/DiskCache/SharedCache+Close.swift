@@ -31,7 +31,8 @@ extension SharedCache {
     /// the latter to the next process. Descriptors are closed when the last reference to the cache goes.
     ///
     /// - Parameter deadline: how long this may take. Without anything to do it takes well under a
-    ///   millisecond; where the janitor is in the middle of a collection a few more.
+    ///   millisecond; where the janitor is in the middle of a collection a few more. The last one out looks at
+    ///   all keys and values, which takes tens of milliseconds also where nothing has expired.
     @discardableResult
     public func close(deadline: Duration = SharedCache.defaultCloseDeadline) -> CloseReport {
         presence.close(deadline: deadline)
