@@ -117,6 +117,22 @@ private func text(_ hit: CacheHit?) -> String? {
         #expect(text(try pair.cache.get("key")) == "new")
     }
 
+    @Test func `what was evicted from disk is removed from every memory`() throws {
+        let pair = try Pair()
+        let removals: [(String, (String) throws -> Void)] = [
+            ("remove", { try pair.other.remove($0) }),
+            ("all", { _ in try pair.other.removeAll() }),
+            ("tag", { _ in try pair.other.removeAll(taggedWith: "tag") }),
+        ]
+        for (name, remove) in removals {
+            try pair.cache.put("value", forKey: name, attributes: EntryAttributes(tags: ["tag"]))
+            try pair.other.trim(to: .bytes(0))
+            #expect(try pair.cache.get(name)?.tier == .memory)
+            try remove(name)
+            #expect(try pair.cache.get(name) == nil)
+        }
+    }
+
     @Test func `hits in memory are noted on disk when accesses are flushed`() throws {
         let pair = try Pair { $0.accessGranularity = .seconds(60) }
         try pair.warm("key", "value")
