@@ -18,6 +18,14 @@ extension Store {
         try control.isCurrent()
     }
 
+    /// Gives up a control file that its path no longer names, and goes on with the one that is there now.
+    ///
+    /// Whoever else has the old one mapped is told that it counts no more.
+    package func replaceControl() {
+        control.abandon()
+        renewControl()
+    }
+
     /// Maps the control file that is there now, and makes or completes it where need be.
     ///
     /// Where that can't be done the store goes on without, which is counted.
@@ -41,9 +49,6 @@ extension Store {
 
     /// What the cache takes on disk, as added up since the last sweep; nil where there is no control file.
     package var usage: StoreUsage? { control.usage }
-
-    /// What the last sweeps left word of; nil where there is no control file that can be written.
-    package var sweepMarks: SweepMarks? { control.writableWords.map { SweepMarks(in: $0) } }
 
     /// Runs `publish`, which changes the entry of `key`, as a writer in its word of the generation table.
     ///

@@ -138,13 +138,3 @@ public final class SharedCache: Sendable {
         record.staleUntil = expires + staleFor
     }
 }
-
-/// Whether a cache was closed.
-private final class Gate: Sendable {
-    private let mark = Atomic<Bool>(false)
-
-    var isShut: Bool { mark.load(ordering: .relaxed) }
-
-    /// False: it was already.
-    func shut() -> Bool { !mark.exchange(true, ordering: .relaxed) }
-}

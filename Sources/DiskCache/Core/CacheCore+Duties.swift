@@ -14,6 +14,7 @@ extension CacheCore {
                 self.relieve(SystemMemory.pressure)
             },
             reopen: { () throws(StoreError) in try self.reopen() },
+            renewControl: { self.store.replaceControl() },
             swept: { self.events.send(.swept(GCReport($0, isDryRun: false))) },
             failed: { self.events.send(.sweepFailed(CacheError($0))) },
             shut: { self.close() },

@@ -120,7 +120,11 @@ final class Janitor: Sendable {
     /// Goes on in the directory that the path leads to now.
     private func followDirectory() {
         do throws(StoreError) {
-            if try duties.store().directory.isCurrent() { return }
+            let store = duties.store()
+            if try store.directory.isCurrent() {
+                if try !store.isControlCurrent() { duties.renewControl() }
+                return
+            }
             try duties.reopen()
             join()
             rounds.withLock { rounds in

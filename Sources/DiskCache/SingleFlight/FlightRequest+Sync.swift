@@ -114,7 +114,7 @@ extension FlightRequest {
         guard rememberedFailure() == nil, flights.begin(place) else { return }
         Task.detached {
             await offload {
-                conclude(place, refresh(seen, compute))
+                conclude(place, report(refresh(seen, compute)))
             }
         }
     }

@@ -142,7 +142,9 @@ private struct Picture: Codable, Equatable, DiscardableValue {
         #expect(try await view.get("key") == nil)
     }
 
-    @Test func `a value is computed once, kept decoded, and computed anew once it does not decode`() async throws {
+    @Test func `a value is computed once, kept decoded, and computed anew once it does not decode`()
+        async throws
+    {
         let fixture = try fixture()
         let view = fixture.cache.typed(Point.self)
         let count = Atomic<Int>(0)
