@@ -25,7 +25,10 @@ enum LastSweepText {
     }
 
     private static func took(_ sweep: SweepSummary, _ ended: Date) -> String {
-        "\(StatsText.span(from: sweep.began, to: ended)), of which it worked \(StatsText.span(sweep.worked))"
+        let took = Duration.seconds(ended.timeIntervalSince(sweep.began))
+        // It works a trace longer than between the two notes where it takes no rest.
+        if sweep.worked >= took { return StatsText.span(took) }
+        return "\(StatsText.span(took)), of which it worked \(StatsText.span(sweep.worked))"
     }
 
     private static func moment(_ date: Date, _ now: Date) -> String {

@@ -29,7 +29,8 @@ struct StatsTests {
     }
 
     @Test(arguments: [
-        ["--quick", "--watch"], ["--quick", "--reset"], ["--watch", "--prometheus"], ["--watch=1s", "--reset"],
+        ["--quick", "--watch"], ["--quick", "--reset"], ["--watch", "--prometheus"],
+        ["--watch=1s", "--reset"],
         ["--prometheus", "--reset"], ["--prometheus", "--json"], ["--watch=0"], ["--watch=99ms"],
         ["--watch=soon"],
     ])
@@ -135,7 +136,9 @@ struct StatsTests {
         #expect(line.hasPrefix("last sweep: 0s ago by process \(CurrentProcess.identifier), took "))
         #expect(line.hasSuffix(", complete, removed nothing\n"))
         let text = LastSweepText.text(sweep, now: sweep.began + 90)
-        #expect(text.contains("\nend        complete\nlooked at  everything\nremoved nothing\nleft: 2 keys, "))
+        #expect(
+            text.contains("\nend        complete\nlooked at  everything\nremoved nothing\nleft: 2 keys, ")
+        )
         #expect(text.contains("(1m 30s ago)"))
         withExtendedLifetime(place) {}
     }

@@ -43,7 +43,11 @@ struct Exposition {
         counter("hits_total", "Gets that found a value that had not expired.", "tier") {
             [("memory", activity.memoryHits), ("disk", activity.diskHits)]
         }
-        counter("stale_hits_total", "Gets that found an expired value and had asked for it.", activity.staleHits)
+        counter(
+            "stale_hits_total",
+            "Gets that found an expired value and had asked for it.",
+            activity.staleHits
+        )
         counter("misses_total", "Gets that found nothing.", activity.misses)
         counter("puts_total", "Values stored.", activity.puts)
         counter("removals_total", "Values removed by request.", activity.removals)
@@ -60,7 +64,7 @@ struct Exposition {
         counter("computation_failures_total", "Computations that failed.", activity.computeFailures)
         counter(
             "uncached_computations_total",
-            "Values computed without the cache, which failed.",
+            "Values computed without the cache, as it could not be read, locked or written.",
             activity.cacheFailures
         )
         counter("waits_total", "Waits for a computation of somebody else.", activity.waits)

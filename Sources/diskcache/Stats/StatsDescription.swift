@@ -90,7 +90,7 @@ struct SweepDescription: Encodable {
         process = sweep.process
         began = sweep.began
         ended = sweep.ended
-        seconds = sweep.ended?.timeIntervalSince(sweep.began)
+        seconds = sweep.ended.map { ($0.timeIntervalSince(sweep.began) * 1000).rounded() / 1000 }
         workedSeconds = sweep.worked.inSeconds
         expiredOnly = sweep.expiredOnly
         isComplete = sweep.isComplete

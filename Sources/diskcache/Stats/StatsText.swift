@@ -34,7 +34,8 @@ enum StatsText {
     /// The same as the processes have added it up.
     static func usage(_ usage: CacheUsage) -> String {
         guard usage.isCounted else { return row("keys", "?") + row("on disk", "?", "until a gc counts") }
-        return row("keys", Quantity.grouped(usage.entries)) + row("on disk", Quantity.text(bytes: usage.bytes))
+        return row("keys", Quantity.grouped(usage.entries))
+            + row("on disk", Quantity.text(bytes: usage.bytes))
     }
 
     // MARK: What was done
