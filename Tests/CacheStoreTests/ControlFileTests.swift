@@ -238,7 +238,7 @@ import Testing
         #expect(try store.get(key, now: .now, allowingStale: false)?.value == Data("one".utf8))
         #expect(throws: StoreError.self) { try put(store, "two") }
         #expect(throws: StoreError.self) { try store.remove(key) }
-        program.terminate()
+        kill(program.processIdentifier, SIGKILL)
         program.waitUntilExit()
         try FileManager.default.removeItem(atPath: control)
         try FileManager.default.moveItem(atPath: away, toPath: control)

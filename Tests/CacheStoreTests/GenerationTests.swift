@@ -128,9 +128,30 @@ import Testing
         try fixture.sweep { $0.limits.maximumEntries = 0 }
         #expect(fixture.entries.isEmpty)
         #expect(try generations().isCurrent(generation))
-        #expect(try !other.remove(key))
         #expect(try !other.remove(key, ifStill: seen))
         #expect(try generations().isCurrent(generation))
+    }
+
+    @Test func `removing what a sweep has evicted raises all the same: others may hold it`() throws {
+        try fixture.put("one", "key")
+        let generation = try #require(try hit().generation)
+        try fixture.sweep { $0.limits.maximumEntries = 0 }
+        #expect(try generations().isCurrent(generation))
+        #expect(try !other.remove(key))
+        #expect(try !generations().isCurrent(generation))
+    }
+
+    @Test func `all versions can be raised at once, with writers as they are`() throws {
+        let key = key
+        let held = try generations().current(of: key)
+        let writing = try #require(try other.control.beginWriting(key))
+        try fixture.store.raiseAllGenerations()
+        #expect(try generations().current(of: key).hasWriters)
+        other.control.endWriting(writing)
+        let after = GenerationWord(rawValue: try generations().current(of: key).word)
+        #expect(after == GenerationWord(version: GenerationWord(rawValue: held.word).version + 2))
+        let another = Digest(ofKey: "another")
+        #expect(try generations().current(of: another).word >> 16 == held.word >> 16 + 1)
     }
 
     @Test func `while somebody writes nothing may be held, by whoever reads or writes`() throws {

@@ -8,6 +8,7 @@ import Foundation
 public final class Mount {
     /// Where the mount point is.
     public let directory: TemporaryDirectory
+    /// The mount point.
     public let path: String
 
     /// Mounts a file system of `type` in a fresh directory, until this goes.

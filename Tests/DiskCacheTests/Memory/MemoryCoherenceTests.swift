@@ -117,6 +117,22 @@ private func text(_ hit: CacheHit?) -> String? {
         #expect(text(try pair.cache.get("key")) == "new")
     }
 
+    @Test func `what was evicted from disk is removed from every memory`() throws {
+        let pair = try Pair()
+        let removals: [(String, (String) throws -> Void)] = [
+            ("remove", { try pair.other.remove($0) }),
+            ("all", { _ in try pair.other.removeAll() }),
+            ("tag", { _ in try pair.other.removeAll(taggedWith: "tag") }),
+        ]
+        for (name, remove) in removals {
+            try pair.cache.put("value", forKey: name, attributes: EntryAttributes(tags: ["tag"]))
+            try pair.other.trim(to: .bytes(0))
+            #expect(try pair.cache.get(name)?.tier == .memory)
+            try remove(name)
+            #expect(try pair.cache.get(name) == nil)
+        }
+    }
+
     @Test func `hits in memory are noted on disk when accesses are flushed`() throws {
         let pair = try Pair { $0.accessGranularity = .seconds(60) }
         try pair.warm("key", "value")
@@ -216,6 +232,19 @@ private func text(_ hit: CacheHit?) -> String? {
         for cause in RemovalCause.allCases where cause != .pressure {
             #expect(found.contains("\(cause): \(cause)"))
         }
+    }
+
+    @Test(arguments: [false, true])
+    func `when the system runs short of memory some is given up, unless that is turned off`(isOff: Bool) throws {
+        let pair = try Pair { $0.memory.shrinksUnderPressure = !isOff }
+        for index in 0..<100 { try pair.cache.put("1234", forKey: "\(index)") }
+        pair.cache.core.relieve { .none }
+        #expect(pair.cache.memoryUsage == (400, 100))
+        pair.cache.core.relieve { .some }
+        #expect(pair.cache.memoryUsage == (isOff ? (400, 100) : (300, 75)))
+        pair.cache.core.relieve { .critical }
+        #expect(pair.cache.memoryUsage.cost == (isOff ? 400 : 72))
+        #expect(pair.cache.core.store.counters[.memoryPressure] == (isOff ? 0 : 82))
     }
 
     @Test func `a frozen tier answers and takes nothing`() throws {

@@ -24,6 +24,8 @@ final class ComputeFixture: Sendable {
     private static func open(_ directory: TemporaryDirectory, _ clock: ManualClock) throws -> SharedCache {
         var configuration = CacheConfiguration()
         configuration.now = { clock.now }
+        // It would go on in a new directory, and some tests are about one that is gone.
+        configuration.janitor.isEnabled = false
         return try SharedCache(at: directory.path + "/cache", configuration: configuration)
     }
 
