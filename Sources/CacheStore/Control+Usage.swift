@@ -35,10 +35,18 @@ extension Control {
         writableWords?.store(1, at: ControlLayout.isUsageCounted)
     }
 
-    /// Where nothing else may be counted meanwhile, nothing is lost.
-    func resetCounters() {
-        guard let words = writableWords else { return }
+    /// Since when the counters count; nil where no control file is mapped, or it does not say.
+    var countedSince: Timestamp? {
+        guard let word = words?.load(ControlLayout.countedSince), word != 0 else { return nil }
+        return Timestamp(nanoseconds: Int64(bitPattern: word))
+    }
+
+    /// Where nothing else may be counted meanwhile, nothing is lost; false where there is none to write.
+    func resetCounters(now: Timestamp) -> Bool {
+        guard let words = writableWords else { return false }
         for index in ControlLayout.counters..<ControlLayout.generations { words.store(0, at: index) }
+        words.store(UInt64(bitPattern: now.nanoseconds), at: ControlLayout.countedSince)
+        return true
     }
 
     /// The word by which an exclusive waiter for a stripe keeps newcomers away.

@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+package import Platform
+
+/// What a process has of a directory's control file.
+package enum ControlCondition: Sendable {
+    /// It is mapped, as the other processes have it.
+    case shared
+    /// It is mapped for reading only.
+    case readOnly
+    /// There is none, or it could not be mapped.
+    case missing
+    /// The file system can't have one.
+    case impossible
+}
 
 extension Store {
     /// The generation table, by which values may be held in memory.
@@ -40,11 +52,22 @@ extension Store {
     /// What all processes counted; nil where there is no control file.
     package var cumulative: CumulativeCounts? { control.words.map { CumulativeCounts(in: $0) } }
 
-    /// Sets what all processes counted to 0.
+    /// Since when; nil where there is no control file, or one made before that was noted.
+    package var cumulativeSince: Timestamp? { control.countedSince }
+
+    /// Sets what all processes counted to 0; false where there is no control file that can be written.
     ///
     /// What another counts at this very moment may be lost.
-    package func resetCumulative() {
-        control.resetCounters()
+    @discardableResult
+    package func resetCumulative(now: Timestamp = .now) -> Bool {
+        control.resetCounters(now: now)
+    }
+
+    /// What this process has of the control file.
+    package var controlCondition: ControlCondition {
+        if control.writableWords != nil { return .shared }
+        if control.words != nil { return .readOnly }
+        return control.isImpossible ? .impossible : .missing
     }
 
     /// What the cache takes on disk, as added up since the last sweep; nil where there is no control file.
