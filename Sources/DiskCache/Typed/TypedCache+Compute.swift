@@ -2,6 +2,9 @@
 
 import CacheStore
 
+// The synchronous forms are disfavoured: in asynchronous code a closure that awaits nothing would suit them
+// better than the asynchronous ones, and they block.
+
 extension TypedCache {
     /// The value of `key`, computed and stored where it is not there, once across all threads and
     /// processes that want it at the same time.
@@ -19,7 +22,6 @@ extension TypedCache {
     ///   - compute: makes the value; on this thread, or, for a refresh in the background, on another one
     ///     when this call has returned.
     /// - Throws: the computation's own error and no other.
-    // In asynchronous code a closure that awaits nothing would suit this form better, and it blocks.
     @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
@@ -68,7 +70,6 @@ extension TypedCache {
     ///   - options: whether old values will do; its `waitLimit` has no meaning here.
     ///   - compute: makes the value.
     /// - Throws: ``WaitError/timedOut(_:)``, or ``WaitError/computation(_:)`` with the computation's error.
-    // In asynchronous code a closure that awaits nothing would suit this form better, and it blocks.
     @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
