@@ -26,7 +26,8 @@ struct MultiProcessTests {
         plan.keys = 64
         plan.repeatPercent = 50
         plan.isCollecting = true
-        plan.killInterval = .milliseconds(Self.isSoak ? 50 : 20)
+        // Long enough for a worker to get to work: starting one takes some 30 ms of a processor.
+        plan.killInterval = .milliseconds(50)
         plan.seed = UInt64.random(in: 0...UInt64(Int.max))
         return plan
     }

@@ -9,14 +9,6 @@ import Platform
 /// by that one, or deleted by a sweep. Only who holds the lock unlinks the file. When this value goes
 /// without ``release()`` the lock is free and the file stays.
 package struct FlightLock: ~Copyable, Sendable {
-    /// How an attempt ended.
-    package enum Attempt: ~Copyable {
-        /// The caller is the one.
-        case acquired(FlightLock)
-        /// Somebody else is, as far as the file tells who.
-        case held(FlightHolder?)
-    }
-
     private let file: FileDescriptor
     private let store: Store
     private let path: RelativePath
@@ -28,36 +20,21 @@ package struct FlightLock: ~Copyable, Sendable {
         self.store = store
     }
 
-    /// Tries to become the one who computes the value of `key`; never waits.
+    /// Gives the lock back: removes the file, then unlocks it.
     ///
-    /// Six system calls where nobody holds it (`openat2`, `flock`, `fstat`, `fstatat`, `getpid`, `pwrite`),
-    /// four where somebody does (`openat2`, `flock`, `pread`, `close`).
-    ///
-    /// - Throws: ``StoreError/Code/noSpace``, ``StoreError/Code/permissionDenied``,
-    ///   ``StoreError/Code/readOnly`` where the file can't be made; other errors of open(2) and flock(2).
-    package static func attempt(_ key: Digest, in store: Store) throws(StoreError) -> Attempt {
-        var wait = FlightWait(for: key, in: store)
-        while true {
-            switch try wait.attempt() {
-            case .acquired(let lock): return .acquired(lock)
-            case .held: return .held(wait.holder)
-            case .ended: continue
-            }
-        }
-    }
-
-    /// Gives the lock back: removes the file, then closes it.
-    ///
-    /// In this order no other can hold a file that is about to lose its name. Two system calls.
+    /// In this order no other can hold a file that is about to lose its name. Three system calls.
     package consuming func release() {
         // A name that stays names a file that is free, which the next one takes over.
         bestEffort { () throws(Errno) in try store.directory.locks.unlink(path) }
+        // Not by closing alone: a child that was forked meanwhile has the file, too, until it executes
+        // something, and those who wait would wait for it.
+        file.unlock()
         file.close()
     }
 
     /// Gives the lock back and tells those who wait for it that the value was computed but not stored.
     ///
-    /// They need not compute one after another then, in the hope that the next one can store it. Three
+    /// They need not compute one after another then, in the hope that the next one can store it. Four
     /// system calls.
     package consuming func releaseUnstored() {
         // A mode that can't be changed costs them just that.
@@ -110,9 +87,11 @@ package struct FlightWait: ~Copyable, Sendable {
 
     /// Tries to get the lock; never waits.
     ///
-    /// One system call (`flock`) while it stays held by the same one.
+    /// Five system calls where nobody holds it (`openat2`, `flock`, `fstat`, `fstatat`, `pwrite`), two where
+    /// somebody does, and one (`flock`) while it stays held by the same one.
     ///
-    /// - Throws: as ``FlightLock/attempt(_:in:)``.
+    /// - Throws: ``StoreError/Code/noSpace``, ``StoreError/Code/permissionDenied``,
+    ///   ``StoreError/Code/readOnly`` where the file can't be made; other errors of open(2) and flock(2).
     package mutating func attempt() throws(StoreError) -> Outcome {
         do throws(Errno) {
             return try attemptOnce()

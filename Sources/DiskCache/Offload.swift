@@ -24,3 +24,8 @@ func offload<Value: Sendable, Failure: Error>(
     }
     return try result.get()
 }
+
+/// Does blocking work on a thread of its own, which needs none of Swift's pool: all of that may wait for it.
+func offloadDetached(_ work: @escaping @Sendable () -> Void) {
+    queue.async(execute: work)
+}

@@ -20,25 +20,25 @@ package struct HeldSignals: ~Copyable, Sendable {
     private let held: [Signal]
     private let file: FileDescriptor
 
-    /// Holds `signals` back, and SIGCHLD, which says that a child has ended.
+    /// Holds `signals` back.
     ///
     /// C: `signalfd`, `pthread_sigmask`.
     package init(_ signals: [Signal]) throws(Errno) {
         // Ignored, as some daemons leave it to their children, it would not arrive, nor could anybody wait
         // for a child.
-        _ = Glibc.signal(SIGCHLD, SIG_DFL)
-        let held = signals.filter { !$0.isIgnored } + [.child]
+        if signals.contains(.child) { _ = Glibc.signal(SIGCHLD, SIG_DFL) }
+        let held = signals.filter { !$0.isIgnored }
         let numbers = held.map(\.rawValue)
         file = FileDescriptor(
             owning: try valueOrErrno { unsafe cplatform_signalfd(numbers, numbers.count) }
         )
         self.held = held
-        var set = Self.set(of: held)
+        var set = sigset_t(held)
         unsafe pthread_sigmask(SIG_BLOCK, &set, nil)
     }
 
     deinit {
-        var set = Self.set(of: held)
+        var set = sigset_t(held)
         unsafe pthread_sigmask(SIG_UNBLOCK, &set, nil)
     }
 
@@ -49,7 +49,7 @@ package struct HeldSignals: ~Copyable, Sendable {
     ///
     /// C: `sigtimedwait`.
     package func next() -> Received? {
-        var set = Self.set(of: held)
+        var set = sigset_t(held)
         var none = timespec()
         var information = unsafe siginfo_t()
         let number = unsafe sigtimedwait(&set, &information, &none)
@@ -57,28 +57,25 @@ package struct HeldSignals: ~Copyable, Sendable {
         // SI_USER and its like, by which processes send signals, are not positive, sigaction(2).
         return Received(signal: Signal(rawValue: number), isFromKernel: unsafe information.si_code > 0)
     }
+}
 
-    private static func set(of signals: [Signal]) -> sigset_t {
-        var set = sigset_t()
-        unsafe sigemptyset(&set)
-        for signal in signals { unsafe sigaddset(&set, signal.rawValue) }
-        return set
+extension sigset_t {
+    /// A set of these signals.
+    init(_ signals: [Signal]) {
+        self.init()
+        unsafe sigemptyset(&self)
+        for signal in signals { unsafe sigaddset(&self, signal.rawValue) }
     }
 }
 
 extension CurrentProcess {
     /// Ends this process by `signal`, as a child of it has ended, without a core file of its own.
     ///
-    /// C: `setrlimit`, `signal`, `pthread_sigmask`, `raise`.
+    /// C: `setrlimit`, and what ``Signal/endProcess()`` calls.
     package static func end(like signal: Signal) -> Never {
         // A core file of this process would only replace the child's.
         _ = cplatform_forbid_core()
-        _ = Glibc.signal(signal.rawValue, SIG_DFL)
-        var set = sigset_t()
-        unsafe sigemptyset(&set)
-        unsafe sigaddset(&set, signal.rawValue)
-        unsafe pthread_sigmask(SIG_UNBLOCK, &set, nil)
-        raise(signal.rawValue)
+        signal.endProcess()
         // As a shell says it, for a signal that does not end a process.
         exit(128 + signal.rawValue)
     }

@@ -18,6 +18,7 @@ package struct Signal: Sendable, Equatable {
     package static let stop = Signal(rawValue: SIGSTOP)
     package static let `continue` = Signal(rawValue: SIGCONT)
     package static let brokenPipe = Signal(rawValue: SIGPIPE)
+    package static let fileSizeLimit = Signal(rawValue: SIGXFSZ)
     package static let user1 = Signal(rawValue: SIGUSR1)
     package static let user2 = Signal(rawValue: SIGUSR2)
     package static let child = Signal(rawValue: SIGCHLD)
@@ -56,56 +57,5 @@ package struct Signal: Sendable, Equatable {
         let failed = unsafe sigaction(rawValue, nil, &action) == -1
         precondition(!failed, "there is such a signal")
         return unsafe unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
-    }
-}
-
-/// SIGHUP, SIGINT and SIGTERM, held back so that a process can put its things in order first.
-///
-/// One that is ignored stays so, as under nohup(1): blocked, it would arrive.
-///
-/// They are blocked, not handled: no code of ours runs inside a signal handler. Only the calling thread
-/// and those started later hold them back, so this is for a process's main thread.
-package enum Interruptions {
-    /// From now on they wait until ``next()`` fetches them.
-    ///
-    /// C: `pthread_sigmask`.
-    package static func hold() {
-        var signals = set()
-        unsafe pthread_sigmask(SIG_BLOCK, &signals, nil)
-    }
-
-    /// The one that has arrived, if any.
-    ///
-    /// C: `sigtimedwait`.
-    package static func next() -> Signal? {
-        var signals = set()
-        var none = timespec()
-        let number = unsafe sigtimedwait(&signals, nil, &none)
-        return number > 0 ? Signal(rawValue: number) : nil
-    }
-
-    /// They do again what they did before ``hold()``.
-    ///
-    /// C: `pthread_sigmask`.
-    package static func release() {
-        var signals = set()
-        unsafe pthread_sigmask(SIG_UNBLOCK, &signals, nil)
-    }
-
-    /// Ends this process by `signal`, so that its parent sees what happened.
-    ///
-    /// C: `raise`.
-    package static func end(by signal: Signal) {
-        release()
-        raise(signal.rawValue)
-    }
-
-    private static func set() -> sigset_t {
-        var signals = sigset_t()
-        unsafe sigemptyset(&signals)
-        for signal in [Signal.hangup, .interrupt, .terminate] where !signal.isIgnored {
-            unsafe sigaddset(&signals, signal.rawValue)
-        }
-        return signals
     }
 }

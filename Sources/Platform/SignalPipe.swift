@@ -50,9 +50,7 @@ extension Signal {
     /// C: `signal`, `pthread_sigmask`, `raise`.
     package func endProcess() {
         _ = Glibc.signal(rawValue, SIG_DFL)
-        var signals = sigset_t()
-        unsafe sigemptyset(&signals)
-        unsafe sigaddset(&signals, rawValue)
+        var signals = sigset_t([self])
         unsafe pthread_sigmask(SIG_UNBLOCK, &signals, nil)
         raise(rawValue)
     }

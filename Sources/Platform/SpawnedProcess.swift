@@ -41,12 +41,9 @@ package struct SpawnRequest: Sendable {
     ///
     /// Why the program could not be executed is an error here, not an exit status of the child.
     fileprivate func start() throws(Errno) -> pid_t {
-        let variables = CurrentProcess.variables(adding: environment)
-        return try unsafe words.withCStrings { (words) throws(Errno) in
-            try unsafe variables.withCStrings { (variables) throws(Errno) in
-                try unsafe start(words, variables)
-            }
-        }
+        let words = unsafe CStringList(words.map { unsafe strdup($0) })
+        let variables = unsafe CStringList(CurrentProcess.variables(adding: environment))
+        return try unsafe start(words.base, variables.base)
     }
 
     /// The two lists of posix_spawn are opaque and can only fail for want of memory.
@@ -66,12 +63,10 @@ package struct SpawnRequest: Sendable {
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
         defer { unsafe posix_spawnattr_destroy(&attributes) }
-        var signals = sigset_t()
-        unsafe sigemptyset(&signals)
-        unsafe posix_spawnattr_setsigmask(&attributes, &signals)
-        unsafe sigaddset(&signals, SIGPIPE)
-        unsafe sigaddset(&signals, SIGXFSZ)
-        unsafe posix_spawnattr_setsigdefault(&attributes, &signals)
+        var blocked = sigset_t([])
+        unsafe posix_spawnattr_setsigmask(&attributes, &blocked)
+        var reset = sigset_t([.brokenPipe, .fileSizeLimit])
+        unsafe posix_spawnattr_setsigdefault(&attributes, &reset)
         let session = isNewSession ? cplatform_POSIX_SPAWN_SETSID : 0
         let flags = Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) | session
         unsafe posix_spawnattr_setflags(&attributes, flags)
@@ -168,35 +163,40 @@ extension CurrentProcess {
     /// This program's own file, also where it was replaced or deleted since: proc_pid_exe(5).
     package static let executable = "/proc/self/exe"
 
-    /// The environment with some variables added or replaced, as execve(2) takes it.
-    fileprivate static func variables(adding added: [String: String]) -> [String] {
-        var variables: [String] = []
+    /// The environment with some variables added or replaced, copied byte by byte: it need not be UTF-8.
+    @unsafe
+    fileprivate static func variables(
+        adding added: [String: String]
+    ) -> [UnsafeMutablePointer<CChar>?] {
+        var variables = unsafe added.map { unsafe strdup("\($0.key)=\($0.value)") }
         var entry = unsafe environ
-        while let text = unsafe entry.pointee {
-            let variable = unsafe String(cString: text)
-            let name = String(variable.prefix { $0 != "=" })
-            if added[name] == nil { variables.append(variable) }
+        while let variable = unsafe entry.pointee {
+            let name = unsafe UnsafeRawBufferPointer(start: variable, count: strcspn(variable, "="))
+            if unsafe added[String(decoding: name, as: UTF8.self)] == nil {
+                unsafe variables.append(strdup(variable))
+            }
             unsafe entry += 1
         }
-        return variables + added.map { "\($0.key)=\($0.value)" }
+        return unsafe variables
     }
 }
 
-extension [String] {
-    /// Hands over the strings as a list of C strings that ends with a null pointer, which lives as long as
-    /// `body` runs.
-    @unsafe
-    fileprivate func withCStrings<Value>(
-        _ body: (UnsafePointer<UnsafeMutablePointer<CChar>?>) throws(Errno) -> Value
-    ) throws(Errno) -> Value {
-        let list = UnsafeMutableBufferPointer<UnsafeMutablePointer<CChar>?>.allocate(capacity: count + 1)
-        for (index, string) in enumerated() { unsafe list[index] = unsafe strdup(string) }
-        unsafe list[count] = nil
-        defer {
-            for index in 0..<count { unsafe free(list[index]) }
-            unsafe list.deallocate()
-        }
-        guard let base = list.baseAddress else { throw .outOfMemory }
-        return try unsafe body(UnsafePointer(base))
+/// C strings in a list that ends with a null pointer, as execve(2) takes it.
+@safe
+private struct CStringList: ~Copyable {
+    let base: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+    private let count: Int
+
+    /// Takes over strings of malloc(3).
+    init(_ strings: [UnsafeMutablePointer<CChar>?]) {
+        count = unsafe strings.count
+        unsafe base = .allocate(capacity: count + 1)
+        for index in 0..<count { unsafe (base + index).initialize(to: strings[index]) }
+        unsafe (base + count).initialize(to: nil)
+    }
+
+    deinit {
+        for index in 0..<count { unsafe free(base[index]) }
+        unsafe base.deallocate()
     }
 }

@@ -19,10 +19,9 @@ import Testing
     var exists: Bool { FileManager.default.fileExists(atPath: file) }
 
     func acquire(_ key: Digest) throws -> FlightLock {
-        switch try FlightLock.attempt(key, in: fixture.store) {
-        case .acquired(let lock): return lock
-        case .held: throw HeldByAnother()
-        }
+        var wait = FlightWait(for: key, in: fixture.store)
+        guard case .acquired(let lock) = try wait.attempt() else { throw HeldByAnother() }
+        return lock
     }
 
     struct HeldByAnother: Error {}
@@ -35,13 +34,13 @@ import Testing
     @Test func `one holds it, the others learn who, and release leaves nothing`() throws {
         let before = Timestamp.now.wholeMilliseconds
         let lock = try acquire(key)
-        switch try FlightLock.attempt(key, in: fixture.store) {
-        case .acquired: Issue.record("two hold it")
-        case .held(let holder):
-            #expect(holder?.process == getpid())
-            #expect(try #require(holder).since >= before)
-            #expect(try #require(holder).since <= .now)
-        }
+        var wait = FlightWait(for: key, in: fixture.store)
+        let outcome = try outcomes(&wait)
+        let named = wait.holder
+        let holder = try #require(named)
+        #expect(outcome == ["held"], "two hold it")
+        #expect(holder.process == getpid())
+        #expect(holder.since >= before && holder.since <= .now)
         // Other keys are not concerned.
         try acquire(Digest(ofKey: "other")).release()
         lock.release()
@@ -75,6 +74,21 @@ import Testing
         #expect(meanwhile == ["held", "held", "held"])
         #expect(holder?.process == getpid())
         #expect(after == ["ended", "acquired"])
+    }
+
+    @Test func `who waits learns the end also while a forked child has the file open`() throws {
+        let lock = try acquire(key)
+        // What fork(2) would leave in a child: the same open file once more.
+        let inherited = (0..<1024).first { number in
+            (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\(number)")) == file
+        }
+        let copy = dup(Int32(try #require(inherited)))
+        defer { close(copy) }
+        var wait = FlightWait(for: key, in: fixture.store)
+        let meanwhile = try outcomes(&wait)
+        lock.release()
+        let after = try outcomes(&wait, 2)
+        #expect(meanwhile + after == ["held", "ended", "acquired"])
     }
 
     @Test func `a waiter gets the lock of one who died, at once`() throws {
@@ -123,7 +137,8 @@ import Testing
         onThreads(8) { _ in
             var won = 0
             while won < 50 {
-                guard case .acquired(let lock) = try? FlightLock.attempt(key, in: store) else { continue }
+                var wait = FlightWait(for: key, in: store)
+                guard case .acquired(let lock) = try? wait.attempt() else { continue }
                 let count = inside.value.withLock {
                     $0 += 1
                     return $0

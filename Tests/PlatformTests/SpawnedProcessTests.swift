@@ -43,6 +43,26 @@ struct SpawnedProcessTests {
     }
 
     @Test
+    func `variables are handed on byte by byte, and one that is given replaces its own`() throws {
+        let name = "DISKCACHE_TEST_BYTES"
+        var value: [CChar] = [97, -1, 98, 0]
+        #expect(setenv(name, &value, 1) == 0)
+        defer { unsetenv(name) }
+        for (added, expected) in [([:], Data([97, 0xff, 98])), ([name: "new"], Data("new".utf8))] {
+            let pipe = try Platform.Pipe()
+            var request = shell("printf %s \"$\(name)\"; env | grep -c '^\(name)=' >&2")
+            request.environment = added
+            request.output = .descriptor(pipe.writing.rawValue)
+            let counts = try Platform.Pipe()
+            request.errors = .descriptor(counts.writing.rawValue)
+            var process = try SpawnedProcess(request)
+            #expect(try process.wait() == .exited(0))
+            #expect(try pipe.closingWriting().readToEnd() == expected)
+            #expect(try counts.closingWriting().readToEnd() == Data("1\n".utf8))
+        }
+    }
+
+    @Test
     func `a new session is another one`() throws {
         let place = try TemporaryDirectory()
         var request = shell(

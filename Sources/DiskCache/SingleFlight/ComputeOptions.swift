@@ -33,8 +33,9 @@ public struct ComputeOptions: Sendable, Equatable {
     public var failureMemory: Duration = .zero
     /// How long to wait for somebody else's computation before computing all the same.
     ///
-    /// Those of a process who have waited so long share one computation. What computing itself takes is not
-    /// limited. Default: nil, however long it takes.
+    /// Those of a process who have waited so long share one computation; who has waited for that as long
+    /// again begins another. What computing itself takes is not limited. Default: nil, however long it takes,
+    /// also for a process that is stopped (SIGSTOP, a debugger).
     public var waitLimit: Duration?
 
     /// The defaults, with what is given here.

@@ -63,11 +63,16 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         }
     }
 
-    /// Keeps a computed value; false where that can't be done.
-    func store(_ value: Value, cost: Duration) -> Bool {
-        withoutFailing { () throws(CacheError) -> Void? in
+    /// Keeps a computed value; false where that can't be done, and others will hardly be able to.
+    private func store(_ value: Value, cost: Duration) -> Bool {
+        do throws(CacheError) {
             try source.store(value, cost: cost, for: options)
-        } != nil
+            return true
+        } catch {
+            flights.count(.cacheFailure)
+            // This cache was closed meanwhile; those of others are not.
+            return error.code == .closed
+        }
     }
 
     /// The value that has expired, for want of a better one.

@@ -18,6 +18,11 @@ extension SharedCache {
     ///
     /// A hit costs what `get(_:allowingStale:)` does and nothing more. Computing costs some
     /// ten system calls besides the put. The closure must not ask for the same key: it would wait for itself.
+    /// Nor is this form for Swift's tasks: while it waits it blocks one of their few threads, and if it waits
+    /// for a computation that needs one of these it may wait for ever.
+    ///
+    /// What was computed is stored also where somebody has put or removed the key meanwhile: who removes a value
+    /// because what it was made from has changed may find one that was made before, until it expires.
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
@@ -38,14 +43,7 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) throws(Failure) -> Data {
-        let source = DataFlight(
-            cache: self,
-            key: key,
-            expires: expires,
-            onAccess: onAccess,
-            attributes: attributes
-        )
-        return try source.value(options, orCompute: compute)
+        try flight(key, expires, onAccess, attributes).value(options, orCompute: compute)
     }
 
     /// The value of `key`, computed and stored where it is not there, once across all tasks, threads and
@@ -73,14 +71,7 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
     ) async throws(Failure) -> Data {
-        let source = DataFlight(
-            cache: self,
-            key: key,
-            expires: expires,
-            onAccess: onAccess,
-            attributes: attributes
-        )
-        return try await source.value(options, orCompute: compute)
+        try await flight(key, expires, onAccess, attributes).value(options, orCompute: compute)
     }
 
     /// The value of `key`, computed where it is not there, or an error where somebody else computes it and
@@ -108,14 +99,8 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) throws(WaitError<Failure>) -> Data {
-        let source = DataFlight(
-            cache: self,
-            key: key,
-            expires: expires,
-            onAccess: onAccess,
-            attributes: attributes
-        )
-        return try source.value(within: limit, options, orCompute: compute)
+        try flight(key, expires, onAccess, attributes)
+            .value(within: limit, options, orCompute: compute)
     }
 
     /// The value of `key`, computed where it is not there, or an error where somebody else computes it and
@@ -143,14 +128,17 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
     ) async throws(WaitError<Failure>) -> Data {
-        let source = DataFlight(
-            cache: self,
-            key: key,
-            expires: expires,
-            onAccess: onAccess,
-            attributes: attributes
-        )
-        return try await source.value(within: limit, options, orCompute: compute)
+        try await flight(key, expires, onAccess, attributes)
+            .value(within: limit, options, orCompute: compute)
+    }
+
+    private func flight(
+        _ key: String,
+        _ expires: Expiration?,
+        _ onAccess: AccessExtension?,
+        _ attributes: EntryAttributes
+    ) -> DataFlight {
+        DataFlight(cache: self, key: key, expires: expires, onAccess: onAccess, attributes: attributes)
     }
 
     /// Who computes the value of `key` now, as far as its lock's file tells; nil where nobody does.

@@ -11,7 +11,11 @@ extension SharedCache {
 
     /// Tries to become the one who computes; never waits.
     ///
-    /// - Throws: as ``attemptFlight(forKey:)``.
+    /// Whoever gets the lock looks once more whether the value is there, and gives the lock back when it is, or
+    /// is stored.
+    ///
+    /// - Throws: ``CacheError`` where the lock's file can't be made: without space or permission, on a
+    ///   file system mounted for reading only, in a closed cache. Computing is possible all the same.
     package func attempt(_ wait: inout FlightWait) throws(CacheError) -> FlightWait.Outcome {
         try withStore { (_, _) throws(StoreError) in try wait.attempt() }
     }

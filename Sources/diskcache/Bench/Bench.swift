@@ -33,16 +33,17 @@ struct Bench {
         result = BenchResult(directory: cache.path)
     }
 
-    mutating func run() throws -> BenchResult {
+    /// - Parameter interruption: asked now and then for a signal that ends it.
+    mutating func run(interruption: () -> Signal? = { nil }) throws -> BenchResult {
         if let corpus = plan.corpus {
             let values = try Corpus(below: corpus)
             result.notes += values.notes
             let size = Quantity.text(bytes: values.totalSize)
             result.notes.append("corpus: \(Quantity.grouped(values.count, "file")), \(size)")
-            try run(values, size: nil)
+            try run(values, size: nil, interruption)
         } else {
             for size in plan.sizes {
-                try run(SelfProvingValues(count: plan.keys, size: size), size: size)
+                try run(SelfProvingValues(count: plan.keys, size: size), size: size, interruption)
             }
         }
         onProgress("collecting and verifying")
@@ -50,30 +51,43 @@ struct Bench {
         return result
     }
 
-    private mutating func run(_ values: any BenchValues, size: Int?) throws {
+    private mutating func run(
+        _ values: any BenchValues,
+        size: Int?,
+        _ interruption: () -> Signal?
+    ) throws {
         for task in plan.workloads {
             let name = task.rawValue + (size.map { " " + Quantity.text(bytes: Int64($0)) } ?? "")
             // Not timed: bounds the space that replaced values take. What the last workload leaves is for
             // the one collection after which nothing may be left.
             if !result.rows.isEmpty { try cache.collectGarbage() }
-            if task != .put { try fill(values, name) }
-            try run(task, size: size, name)
+            if task != .put { try fill(values, name, interruption) }
+            try run(task, size: size, name, interruption)
         }
     }
 
     /// Gives every key a value that has none, so that every later miss is one too many.
-    private func fill(_ values: any BenchValues, _ name: String) throws {
+    private func fill(
+        _ values: any BenchValues,
+        _ name: String,
+        _ interruption: () -> Signal?
+    ) throws {
         for index in 0..<values.count {
             if index % 64 == 0 {
                 onProgress("\(name): filling, \(index) of \(values.count)")
-                if let signal = Interruptions.next() { throw Interrupted(signal: signal) }
+                if let signal = interruption() { throw Interrupted(signal: signal) }
             }
             guard try !cache.contains(values.key(index)) else { continue }
             try cache.put(values.value(index, version: .initial), forKey: values.key(index))
         }
     }
 
-    private mutating func run(_ task: BenchTask, size: Int?, _ name: String) throws {
+    private mutating func run(
+        _ task: BenchTask,
+        size: Int?,
+        _ name: String,
+        _ interruption: () -> Signal?
+    ) throws {
         var crew = try Crew(
             workerPlans(task, size),
             program: program,
@@ -81,7 +95,7 @@ struct Bench {
             seed: plan.seed,
             onProgress: progress(name)
         )
-        let found = try crew.run()
+        let found = try crew.run(interruption: interruption)
         nextStream = crew.unusedStream
         result.rows.append(BenchRow(found, workload: task, valueBytes: size, workers: plan.workers))
         result.wrongValues += found.wrongValues

@@ -33,9 +33,11 @@ struct BenchCommand: Command {
         let plan = try BenchPlan(arguments)
         let place = try arguments.directory()
         // First, so that no signal can come between the making of the directory and its removal.
-        Interruptions.hold()
+        let signals = try HeldSignals([.hangup, .interrupt, .terminate])
         let directory = try BenchDirectory(near: place, isDefault: arguments.namedDirectory() == nil)
-        let outcome = Result { try measure(plan, directory, arguments) }
+        let outcome = Result {
+            try measure(plan, directory, arguments, interruption: { signals.next()?.signal })
+        }
         if plan.isKept {
             try Terminal.write("diskcache: kept \(directory.path)\n", to: Terminal.standardError)
         } else {
@@ -44,20 +46,20 @@ struct BenchCommand: Command {
         do {
             return try outcome.get()
         } catch let interrupted as Interrupted {
-            Interruptions.end(by: interrupted.signal)
-            throw Failure(.temporary, "bench: interrupted")
+            CurrentProcess.end(like: interrupted.signal)
         }
     }
 
     private static func measure(
         _ plan: BenchPlan,
         _ directory: BenchDirectory,
-        _ arguments: Arguments
+        _ arguments: Arguments,
+        interruption: () -> Signal?
     ) throws -> ExitStatus {
         let cache = try SharedCache(at: directory.path, configuration: arguments.configuration())
         let found = try ProgressLine.during { line in
             var bench = Bench(plan, on: cache, onProgress: { line.show($0) })
-            return try bench.run()
+            return try bench.run(interruption: interruption)
         }
         try Output.print(arguments.has("json") ? JSON.line(found) : BenchTable.text(found))
         return found.status

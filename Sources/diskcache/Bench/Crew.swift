@@ -76,15 +76,17 @@ struct Crew {
     }
 
     /// Lets them work until all have done what they were told; a collector is killed then.
-    mutating func run() throws -> CrewResult {
+    ///
+    /// - Parameter interruption: asked now and then for a signal that ends it.
+    mutating func run(interruption: () -> Signal? = { nil }) throws -> CrewResult {
         Signal.ignoreBrokenPipes()
-        while processes.contains(where: { $0.state == .starting }) { try listen() }
+        while processes.contains(where: { $0.state == .starting }) { try listen(interruption) }
         guard result.crashes.isEmpty else { return result }
         start = .now
         nextKill = killInterval.map { start + $0 }
         for process in processes { try process.begin() }
         while processes.contains(where: { $0.plan.task != .collect }) {
-            try listen()
+            try listen(interruption)
             try killSomebody()
         }
         result.elapsed = ContinuousClock.now - start
@@ -93,7 +95,7 @@ struct Crew {
             while collector.state != .ended { try handle(collector) }
         }
         // At a terminal it has ended the workers too, which must not look like a crash.
-        if let signal = Interruptions.next() { throw Interrupted(signal: signal) }
+        if let signal = interruption() { throw Interrupted(signal: signal) }
         return result
     }
 
@@ -101,8 +103,8 @@ struct Crew {
     var unusedStream: UInt32 { nextStream }
 
     /// Waits until somebody says something, or for a tick, and acts on it.
-    private mutating func listen() throws {
-        if let signal = Interruptions.next() { throw Interrupted(signal: signal) }
+    private mutating func listen(_ interruption: () -> Signal?) throws {
+        if let signal = interruption() { throw Interrupted(signal: signal) }
         let now = ContinuousClock.now
         let limit = max(.milliseconds(1), min(Self.tick, (nextKill ?? now + Self.tick) - now))
         let readable = Set(try Readiness.wait(for: processes.map(\.output), limit: limit))

@@ -108,7 +108,7 @@ struct RunSession {
     // MARK: Running
 
     private func execute(_ lock: consuming FlightLock?) throws -> SpawnedProcess.End {
-        let signals = try HeldSignals(RunningCommand.passedOn)
+        let signals = try HeldSignals(RunningCommand.heard)
         let began = ContinuousClock.now
         // Without a lock nothing is stored: the cache is out of order, or can't keep it.
         var recorder = lock == nil ? nil : cache.map { Recorder(in: $0.path) }

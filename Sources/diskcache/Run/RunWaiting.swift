@@ -81,8 +81,8 @@ struct RunWaiting {
                 if !isPatient(wait.holder) { return .impatient }
                 let limit = Duration.milliseconds(Int64.random(in: 1...pause))
                 _ = try Readiness.wait(for: [signals.descriptor], limit: limit)
-                while let received = signals.next() {
-                    if received.signal != .child { return .decided(.served(.killed(received.signal))) }
+                if let received = signals.next() {
+                    return .decided(.served(.killed(received.signal)))
                 }
                 pause = min(pause * 2, Self.longestPause)
             }

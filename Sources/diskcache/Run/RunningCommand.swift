@@ -26,6 +26,9 @@ final class RunningCommand {
     private var isComplete = true
     private var outputFailure: Errno?
 
+    /// Those that ``follow(_:_:)`` needs to hear of.
+    static let heard = passedOn + [.child]
+
     /// Starts it, with nothing to read: its output is for all who ask, whatever their own input is.
     init(_ words: [String], _ sink: OutputSink) throws(Errno) {
         let out = try Pipe()
@@ -91,8 +94,9 @@ final class RunningCommand {
         while let received = signals.next() {
             if received.signal == .child { continue }
             if received.signal != .user1, received.signal != .user2 { isInterrupted = true }
-            // What a key of the terminal sends, the command has got itself: it is in the same group.
-            if !received.isFromKernel { process.send(received.signal) }
+            // What a key of the terminal sends, the command has got itself: it is in the same group. Of a
+            // terminal that goes away the kernel tells the leader of the session only.
+            if !received.isFromKernel || received.signal == .hangup { process.send(received.signal) }
         }
     }
 

@@ -115,4 +115,28 @@ enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
         #expect(fixture.count == 5)
         for cache in caches { fixture.expectNothingLeft(cache) }
     }
+
+    @Test func `where the computing cache is closed, exactly one of those who wait computes`() async throws {
+        let caches = try (0..<4).map { _ in try fixture.other() }
+        let cache = cache
+        let gates = [Gate(), Gate()]
+        let first = Task { [fixture] in
+            await cache.value(forKey: "key", orCompute: fixture.compute("one", gates[0])).text
+        }
+        try await eventually("it computes") { gates[0].count == 1 }
+        let tasks = caches.map { cache in
+            Task { [fixture] in
+                await cache.value(forKey: "key", orCompute: fixture.compute("two", gates[1])).text
+            }
+        }
+        try await eventually("all wait") { caches.allSatisfy { $0.flights[.wait] == 1 } }
+        await cache.close()
+        gates[0].open()
+        #expect(await first.value == "one")
+        try await eventually("one of them computes") { gates[1].count >= 1 }
+        gates[1].open()
+        for task in tasks { #expect(await task.value == "two") }
+        #expect(fixture.count == 2)
+        for cache in caches { fixture.expectNothingLeft(cache) }
+    }
 }

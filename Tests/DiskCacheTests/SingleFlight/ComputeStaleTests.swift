@@ -75,6 +75,35 @@ import Testing
         try await eventually("it is refreshed") { try cache.get("key")?.data.text == "two" }
     }
 
+    @Test func `a refresh by the synchronous form needs no thread of Swift's pool`() async throws {
+        #expect(await value("one", stale) == "one")
+        fixture.clock.advance(by: 10)
+        // More than there are threads; each blocks one until the refresh has ended.
+        let tasks = (0..<4 * ProcessInfo.processInfo.activeProcessorCount).map { _ in
+            Task { [cache, fixture, stale] in Self.refreshAndWait(cache, fixture, stale) }
+        }
+        for task in tasks { #expect(await task.value == "two") }
+        #expect(fixture.count == 2)
+    }
+
+    /// What a synchronous function does in a task that calls it.
+    private static func refreshAndWait(
+        _ cache: SharedCache,
+        _ fixture: ComputeFixture,
+        _ stale: ComputeOptions
+    ) -> String {
+        let compute = fixture.computeBlocking("two", for: .milliseconds(100))
+        _ = cache.value(forKey: "key", options: stale, orCompute: compute)
+        // A limit, since who waits in vain is to fail and not to hang.
+        let result = Result { () throws(WaitError<Never>) in
+            try cache.value(forKey: "key", within: .seconds(20), orCompute: compute)
+        }
+        switch result {
+        case .success(let data): return data.text
+        case .failure(let error): return "\(error)"
+        }
+    }
+
     @Test func `after the window the value is computed, and who did not ask gets nothing old`() async throws {
         #expect(await value("one", stale) == "one")
         fixture.clock.advance(by: 10)
