@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Platform
+import Platform
 
 /// What a cache takes on disk, as the processes that use it have added up.
 ///
@@ -11,53 +11,6 @@ package struct StoreUsage: Sendable, Equatable {
     package var entries: Int
     /// False for a control file that was made anew and has seen no sweep: then it tells of the time since.
     package var isCounted: Bool
-}
-
-/// What sweeps tell those that come after them, in any process.
-package struct SweepMarks: Sendable {
-    private let words: MappedWords
-
-    init(in words: MappedWords) {
-        self.words = words
-    }
-
-    /// When the last full sweep began, and when it ended, by the wall clock; nil for never.
-    package var began: Timestamp? {
-        get { self[time: 0] }
-        nonmutating set { self[time: 0] = newValue }
-    }
-
-    package var ended: Timestamp? {
-        get { self[time: 1] }
-        nonmutating set { self[time: 1] = newValue }
-    }
-
-    /// The process that did it.
-    package var process: Int32 {
-        get { Int32(truncatingIfNeeded: words.load(ControlLayout.sweepMarks + 2)) }
-        nonmutating set {
-            words.store(UInt64(UInt32(bitPattern: newValue)), at: ControlLayout.sweepMarks + 2)
-        }
-    }
-
-    /// How long it worked, pauses left out.
-    package var cost: Duration {
-        get { .nanoseconds(Int64(bitPattern: words.load(ControlLayout.sweepMarks + 3))) }
-        nonmutating set {
-            words.store(UInt64(bitPattern: newValue.saturatingNanoseconds), at: ControlLayout.sweepMarks + 3)
-        }
-    }
-
-    private subscript(time index: Int) -> Timestamp? {
-        get {
-            let word = words.load(ControlLayout.sweepMarks + index)
-            return word == 0 ? nil : Timestamp(nanoseconds: Int64(bitPattern: word))
-        }
-        nonmutating set {
-            let word = UInt64(bitPattern: newValue?.nanoseconds ?? 0)
-            words.store(word, at: ControlLayout.sweepMarks + index)
-        }
-    }
 }
 
 extension Control {

@@ -29,6 +29,20 @@ extension Store {
         }
     }
 
+    /// Goes on with the control file that the path names now, where that is not the one mapped, and makes or
+    /// completes it where need be.
+    ///
+    /// To be called about once a second: who has one mapped that was removed sees nothing of what is written by
+    /// those who have its successor. One system call where nothing has changed.
+    package func followControl() {
+        do throws(StoreError) {
+            if try control.isCurrent(), control.isSettled { return }
+            try control.prepare(entryStripes)
+        } catch {
+            counters.add(.controlFailure)
+        }
+    }
+
     /// What all processes counted; nil where there is no control file.
     package var cumulative: CumulativeCounts? { control.words.map { CumulativeCounts(in: $0) } }
 
@@ -41,9 +55,6 @@ extension Store {
 
     /// What the cache takes on disk, as added up since the last sweep; nil where there is no control file.
     package var usage: StoreUsage? { control.usage }
-
-    /// What the last sweeps left word of; nil where there is no control file that can be written.
-    package var sweepMarks: SweepMarks? { control.writableWords.map { SweepMarks(in: $0) } }
 
     /// Runs `publish`, which changes the entry of `key`, as a writer in its word of the generation table.
     ///

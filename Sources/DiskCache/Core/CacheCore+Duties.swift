@@ -12,6 +12,7 @@ extension CacheCore {
             everySecond: {
                 self.flushAccesses()
                 self.relievePressure()
+                self.store.followControl()
             },
             reopen: { () throws(StoreError) in try self.reopen() },
             swept: { self.events.send(.swept(GCReport($0, isDryRun: false))) },

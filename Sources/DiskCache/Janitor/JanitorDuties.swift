@@ -14,7 +14,7 @@ struct JanitorDuties: Sendable {
     /// What sweeps trim to.
     var limits: @Sendable () -> SweepLimits = { SweepLimits() }
     /// Called about once a second, also during a sweep: notes the uses of values in memory, looks at the
-    /// memory pressure.
+    /// memory pressure and for the control file.
     var everySecond: @Sendable () -> Void = {}
     /// The path leads to another directory, or to none: go on there.
     var reopen: @Sendable () throws(StoreError) -> Void = {}
