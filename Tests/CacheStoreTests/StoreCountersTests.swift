@@ -111,6 +111,19 @@ import Testing
         #expect(fixture.store.usage == usage)
     }
 
+    @Test func `a sweep puts right whatever somebody has written over the usage`() throws {
+        try fixture.put("one", "a")
+        try fixture.sweep()
+        let usage = try #require(fixture.store.usage)
+        for garbage in [UInt64(Int64.max), UInt64(bitPattern: .min), .max, 1] {
+            let words = try #require(fixture.store.control.writableWords)
+            words.store(garbage, at: ControlLayout.usedBytes)
+            words.store(garbage, at: ControlLayout.usedEntries)
+            try fixture.sweep()
+            #expect(fixture.store.usage == usage)
+        }
+    }
+
     @Test func `after the file was made anew a sweep counts from nothing`() throws {
         try fixture.put("one", "a")
         try fixture.sweep()
@@ -121,19 +134,5 @@ import Testing
         let drift = try #require(try fixture.sweep().drift)
         #expect(drift.count == -1)
         #expect(fixture.store.usage == usage)
-    }
-
-    @Test func `sweeps leave word for those that come after them`() throws {
-        let marks = try #require(fixture.store.sweepMarks)
-        #expect(marks.began == nil && marks.ended == nil)
-        marks.began = Timestamp(nanoseconds: 5)
-        marks.ended = .distantPast
-        marks.process = -7
-        marks.cost = .milliseconds(3)
-        let seen = try #require(other.sweepMarks)
-        #expect(seen.began == Timestamp(nanoseconds: 5) && seen.ended == .distantPast)
-        #expect(seen.process == -7 && seen.cost == .milliseconds(3))
-        seen.began = nil
-        #expect(marks.began == nil)
     }
 }
