@@ -25,7 +25,7 @@ public struct CacheStatistics: Sendable, Equatable, Codable {
 
 /// What a process has done with a cache since it opened it.
 public struct CacheActivity: Sendable, Equatable, Codable {
-    /// Gets that found a value.
+    /// Gets that found a value, in memory or on disk.
     public internal(set) var hits = 0
     /// Gets that found an expired value and had asked for it.
     public internal(set) var staleHits = 0

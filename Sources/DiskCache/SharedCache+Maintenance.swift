@@ -154,7 +154,7 @@ extension CacheStatistics {
 
 extension CacheActivity {
     init(_ counters: StoreCounters) {
-        hits = counters[.hit]
+        hits = counters[.memoryHit] + counters[.hit]
         staleHits = counters[.staleHit]
         misses = counters[.miss]
         puts = counters[.put]

@@ -3,7 +3,6 @@
 import CacheStore
 import FoundationEssentials
 import Platform
-import Synchronization
 
 /// A cache in a directory that any number of processes on one machine use at the same time.
 ///
@@ -137,14 +136,4 @@ public final class SharedCache: Sendable {
         }
         record.staleUntil = expires + staleFor
     }
-}
-
-/// Whether a cache was closed.
-private final class Gate: Sendable {
-    private let mark = Atomic<Bool>(false)
-
-    var isShut: Bool { mark.load(ordering: .relaxed) }
-
-    /// False: it was already.
-    func shut() -> Bool { !mark.exchange(true, ordering: .relaxed) }
 }
