@@ -30,8 +30,8 @@ package struct FlightLock: ~Copyable, Sendable {
 
     /// Tries to become the one who computes the value of `key`; never waits.
     ///
-    /// Five system calls where nobody holds it (`openat2`, `flock`, `fstat`, `fstatat`, `pwrite`), four
-    /// where somebody does (`openat2`, `flock`, `pread`, `close`).
+    /// Six system calls where nobody holds it (`openat2`, `flock`, `fstat`, `fstatat`, `getpid`, `pwrite`),
+    /// four where somebody does (`openat2`, `flock`, `pread`, `close`).
     ///
     /// - Throws: ``StoreError/Code/noSpace``, ``StoreError/Code/permissionDenied``,
     ///   ``StoreError/Code/readOnly`` where the file can't be made; other errors of open(2) and flock(2).

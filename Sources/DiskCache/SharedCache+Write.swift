@@ -193,7 +193,8 @@ extension SharedCache {
     /// Stores content under its own digest, so that it can be had by `data(for:)` until it expires and a
     /// collection has removed it.
     ///
-    /// It lives by the rules of any value: its key is the digest's hexadecimal digits.
+    /// It lives by the rules of any value: its key is the digest's hexadecimal digits. Where the cache is
+    /// configured for ``WritePolicy/behind``, `data(for:)` finds it once it is published.
     @discardableResult
     public func store(_ data: Data, expires: Expiration? = nil) throws(CacheError) -> ContentDigest {
         let digest = ContentDigest(of: data)

@@ -32,7 +32,7 @@ public final class SharedCache: Sendable {
 
     /// Opens the cache at `path`, creating the directory (for its owner only) where there is none.
     ///
-    /// Fifteen system calls, about ten more for the janitor's thread, and the contents are not looked at; a
+    /// About twenty system calls, and as many more for the janitor's thread; the contents are not looked at. A
     /// new directory also gets its lock files, 131 of them.
     ///
     /// - Throws: ``CacheError`` with the code `notACache` for a directory that holds other files,

@@ -2,13 +2,15 @@
 
 import CacheStore
 
+// The synchronous forms are disfavoured: in asynchronous code a closure that awaits nothing would suit them
+// better than the asynchronous ones, and they block.
+
 extension TypedCache {
     /// The value of `key`, computed and stored where it is not there, once across all threads and
     /// processes that want it at the same time.
     ///
-    /// As ``SharedCache/value(forKey:expires:onAccess:attributes:options:orCompute:)`` for bytes. A value that
-    /// is stored and does not decode is computed and replaced; one that can't be encoded is given out and not
-    /// kept.
+    /// As `value(forKey:orCompute:)` of ``SharedCache`` for bytes. A value that is stored and does not decode is
+    /// computed and replaced; one that can't be encoded is given out and not kept.
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
@@ -19,7 +21,6 @@ extension TypedCache {
     ///   - compute: makes the value; on this thread, or, for a refresh in the background, on another one
     ///     when this call has returned.
     /// - Throws: the computation's own error and no other.
-    // In asynchronous code a closure that awaits nothing would suit this form better, and it blocks.
     @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
@@ -68,7 +69,6 @@ extension TypedCache {
     ///   - options: whether old values will do; its `waitLimit` has no meaning here.
     ///   - compute: makes the value.
     /// - Throws: ``WaitError/timedOut(_:)``, or ``WaitError/computation(_:)`` with the computation's error.
-    // In asynchronous code a closure that awaits nothing would suit this form better, and it blocks.
     @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,

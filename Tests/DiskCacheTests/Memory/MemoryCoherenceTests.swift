@@ -275,6 +275,19 @@ private func text(_ hit: CacheHit?) -> String? {
         }
     }
 
+    @Test(arguments: [false, true])
+    func `when the system runs short of memory some is given up, unless that is turned off`(isOff: Bool) throws {
+        let pair = try Pair { $0.memory.shrinksUnderPressure = !isOff }
+        for index in 0..<100 { try pair.cache.put("1234", forKey: "\(index)") }
+        pair.cache.core.relieve { .none }
+        #expect(pair.cache.memoryUsage == (400, 100))
+        pair.cache.core.relieve { .some }
+        #expect(pair.cache.memoryUsage == (isOff ? (400, 100) : (300, 75)))
+        pair.cache.core.relieve { .critical }
+        #expect(pair.cache.memoryUsage.cost == (isOff ? 400 : 72))
+        #expect(pair.cache.core.store.counters[.memoryPressure] == (isOff ? 0 : 82))
+    }
+
     @Test func `a frozen tier answers and takes nothing`() throws {
         let pair = try Pair()
         try pair.warm("key", "value")
