@@ -45,9 +45,7 @@ extension Control {
             let draft = try TemporaryFile(in: directory, mode: FileMode.file)
             try ControlFile.initialize(draft.file, state: .forming, now: .now)
             // Before the new one has its place: killed in between, nobody goes on with the old one.
-            if case .found(let old) = try ControlFile.find(in: directory.root, isWritable: true) {
-                old.supersede()
-            }
+            try ControlFile.supersede(in: directory.root)
             try draft.rename(to: directory.root, StoreLayout.control)
         }
         _ = try mapPresent(isWritable: true)

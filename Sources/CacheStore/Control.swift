@@ -38,6 +38,14 @@ package final class Control: Sendable {
         unsafe MappedWords(address: writable.load(ordering: .acquiring), count: ControlLayout.wordCount)
     }
 
+    /// The same unless another file takes its place.
+    private var countingWords: MappedWords? {
+        guard let words = writableWords,
+            words.load(ControlLayout.stateIndex) != ControlFile.State.superseded.rawValue
+        else { return nil }
+        return words
+    }
+
     /// Whether the directory can have no control file: then writers do without, and readers look at the
     /// record each time.
     var isImpossible: Bool {
@@ -46,6 +54,9 @@ package final class Control: Sendable {
 
     /// The file that is mapped.
     var file: ControlFile? { state.withLock { $0.file } }
+
+    /// Whether there is nothing left to do for the file that is mapped.
+    var isSettled: Bool { isImpossible || file?.state == .ready }
 
     /// Maps the file that the path names now, if it is another one than the one mapped; false where it names
     /// none that can be used.
@@ -67,12 +78,6 @@ package final class Control: Sendable {
             state.withLock { $0.isImpossible = true }
             return false
         }
-    }
-
-    /// Marks the file that is mapped as one that counts no more; the caller has seen that the path names
-    /// another one, or none.
-    func abandon() {
-        file?.supersede()
     }
 
     var path: String { "\(directory.path)/\(StoreLayout.control)" }
@@ -123,9 +128,7 @@ package final class Control: Sendable {
     }
 
     private func add(_ key: Digest) -> Writing? {
-        guard let words = writableWords,
-            words.load(ControlLayout.stateIndex) != ControlFile.State.superseded.rawValue
-        else { return nil }
+        guard let words = countingWords else { return nil }
         let index = Generations.index(of: key)
         let before = words.add(GenerationWord.begin, at: ControlLayout.generations + index)
         return Writing(words: words, index: index, before: before)
@@ -152,10 +155,14 @@ package final class Control: Sendable {
     /// Raises every version.
     func raiseAll() throws(StoreError) {
         if isImpossible { return }
-        if writableWords == nil { _ = try mapPresent(isWritable: true) }
-        guard let words = writableWords else { return }
-        for index in 0..<ControlLayout.generationCount {
-            words.add(GenerationWord.raise, at: ControlLayout.generations + index)
+        while true {
+            if countingWords == nil { _ = try mapPresent(isWritable: true) }
+            guard let words = countingWords else { return }
+            for index in 0..<ControlLayout.generationCount {
+                words.add(GenerationWord.raise, at: ControlLayout.generations + index)
+            }
+            // Where another file took its place meanwhile, values may be held by that one.
+            if words.load(ControlLayout.stateIndex) != ControlFile.State.superseded.rawValue { return }
         }
     }
 }

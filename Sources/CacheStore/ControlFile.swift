@@ -44,7 +44,7 @@ final class ControlFile: Sendable {
     static func find(in root: borrowing Directory, isWritable: Bool) throws(Errno) -> Finding {
         let file: FileDescriptor
         do throws(Errno) {
-            file = try root.open(StoreLayout.control, [isWritable ? .readWrite : .readOnly, .nonBlocking])
+            file = try open(in: root, isWritable: isWritable)
         } catch {
             if error == .noEntry { return .missing }
             if error.tellsOfNoFile { return .unusable }
@@ -65,6 +65,32 @@ final class ControlFile: Sendable {
         } catch {
             if error == .noDevice { return .refused }
             throw error
+        }
+    }
+
+    private static func open(
+        in root: borrowing Directory,
+        isWritable: Bool
+    ) throws(Errno) -> FileDescriptor {
+        try root.open(StoreLayout.control, [isWritable ? .readWrite : .readOnly, .nonBlocking])
+    }
+
+    /// Tells whoever has the file at the path mapped that it counts no more, also where this process can't use
+    /// it: the state has the same place in every layout.
+    static func supersede(in root: borrowing Directory) throws(Errno) {
+        do throws(Errno) {
+            let file = try open(in: root, isWritable: true)
+            let status = try file.status()
+            let count = ControlLayout.stateIndex + 1
+            guard status.kind == .regular, status.size >= count * 8 else { return }
+            try file.allocate(count * 8)
+            let mapping = try MappedFile(mapping: file, wordCount: count, isWritable: true)
+            // Anything else was never mapped by a cache.
+            let isOurs = mapping.words.load(ControlLayout.magicIndex) == ControlLayout.magic
+            guard isOurs || status.size == ControlLayout.byteCount else { return }
+            mapping.words.store(State.superseded.rawValue, at: ControlLayout.stateIndex)
+        } catch {
+            if error != .noEntry, !error.tellsOfNoFile { throw error }
         }
     }
 

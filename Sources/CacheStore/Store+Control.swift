@@ -30,19 +30,28 @@ extension Store {
         try control.isCurrent()
     }
 
-    /// Gives up a control file that its path no longer names, and goes on with the one that is there now.
-    ///
-    /// Whoever else has the old one mapped is told that it counts no more.
-    package func replaceControl() {
-        control.abandon()
-        renewControl()
-    }
-
     /// Maps the control file that is there now, and makes or completes it where need be.
     ///
     /// Where that can't be done the store goes on without, which is counted.
     package func renewControl() {
         do throws(StoreError) {
+            try control.prepare(entryStripes)
+        } catch {
+            counters.add(.controlFailure)
+        }
+    }
+
+    /// Goes on with the control file that the path names now, where that is not the one mapped, and makes or
+    /// completes it where need be.
+    ///
+    /// To be called about once a second: who has one mapped that was removed sees nothing of what is written by
+    /// those who have its successor. One system call where nothing has changed.
+    package func followControl() {
+        do throws(StoreError) {
+            let isCurrent = try control.isCurrent()
+            if isCurrent, control.isSettled { return }
+            // Also where no other can be made: whoever has it mapped is told that it counts no more.
+            if !isCurrent { control.file?.supersede() }
             try control.prepare(entryStripes)
         } catch {
             counters.add(.controlFailure)

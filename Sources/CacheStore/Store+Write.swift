@@ -231,14 +231,22 @@ extension Store {
         return isRemoved
     }
 
-    /// Removes the entry if it is still as `observed`; false where it is not.
-    package func remove(_ key: Digest, ifStill observed: StoredEntry) throws(StoreError) -> Bool {
-        let isRemoved = try entryStripes.withLock(.exclusive, of: key) { () throws(StoreError) in
-            guard try entries.read(key)?.bytes == observed.bytes else { return false }
-            return try writing(key) { () throws(StoreError) in try entries.delete(key) }.result
+    /// Removes the entry if it is still as `observed` (nil: absent); false where it is not.
+    package func remove(_ key: Digest, ifStill observed: StoredEntry?) throws(StoreError) -> Bool {
+        try entryStripes.withLock(.exclusive, of: key) { () throws(StoreError) in
+            guard try entries.read(key)?.bytes == observed?.bytes else { return false }
+            // Raised also where there is no entry, as by any other remove.
+            if try writing(key, { () throws(StoreError) in try entries.delete(key) }).result { noteRemoval() }
+            return true
         }
-        if isRemoved { noteRemoval() }
-        return isRemoved
+    }
+
+    /// Has everybody who holds a value of `key` in memory look at its entry again, which is gone: what a sweep
+    /// evicts others may still hold.
+    package func invalidate(_ key: Digest) throws(StoreError) {
+        try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
+            _ = try writing(key) {}
+        }
     }
 
     private func noteRemoval() {

@@ -102,14 +102,21 @@ package final class Store: Sendable {
         }
     }
 
-    /// Notes an access that was a hit in memory; the entry may be gone by now.
+    /// Notes an access that was a hit in memory some time ago; the entry may be gone by now.
     ///
-    /// One system call.
-    package func noteAccess(_ key: Digest, at time: Timestamp) {
+    /// Two system calls, one where another process has noted a later access.
+    package func noteAccess(_ key: Digest, at time: Timestamp, now: Timestamp) {
         guard directory.isWritable else { return }
         do throws(StoreError) {
-            guard try entries.setAccessTime(of: key, to: time) else { return }
-            accessNotes.withLock { $0.note(key, accessed: time) }
+            guard let status = try entries.status(of: key) else { return }
+            var accessed = status.accessed
+            // One in the future is none: a clock was put back.
+            if accessed < time || accessed > now {
+                guard try entries.setAccessTime(of: key, to: time) else { return }
+                accessed = time
+            }
+            let noted = accessed
+            accessNotes.withLock { $0.note(key, accessed: noted) }
         } catch {
             counters.add(.accessFailure)
         }

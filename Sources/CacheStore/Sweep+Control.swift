@@ -32,9 +32,10 @@ extension Sweep {
     mutating func recount(_ before: StoreUsage?, _ between: StoreUsage?, _ after: StoreUsage?) {
         guard !request.isDryRun, let before, let between, let after else { return }
         let removed = report.removed[.expired]?.count ?? 0
-        let bytes = (between.bytes + after.bytes) / 2 - report.entries.bytes - report.objects.bytes
-        let entries = (before.entries - removed + between.entries) / 2 - report.entries.count
-        store.control.addUsage(bytes: -bytes, entries: -entries)
+        // Wrapping: the words may hold anything, written by whom ever, and are right again after this.
+        let bytes = between.bytes.middle(after.bytes) &- report.entries.bytes &- report.objects.bytes
+        let entries = (before.entries &- removed).middle(between.entries) &- report.entries.count
+        store.control.addUsage(bytes: 0 &- bytes, entries: 0 &- entries)
         store.control.noteUsageIsCounted()
         var drift = SweepTally()
         drift.count = entries
@@ -53,6 +54,11 @@ extension Sweep {
     func noteFreedObject(bytes: Int64) {
         if !request.isDryRun { store.control.addUsage(bytes: -bytes, entries: 0) }
     }
+}
+
+extension FixedWidthInteger {
+    /// Half-way between two numbers.
+    fileprivate func middle(_ other: Self) -> Self { self &+ (other &- self) / 2 }
 }
 
 extension Control {

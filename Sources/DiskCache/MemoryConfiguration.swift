@@ -45,8 +45,10 @@ public enum WritePolicy: Sendable, Equatable {
     case through
     /// Once this process sees it; a thread in the background publishes it soon.
     ///
-    /// For callers that can lose what they put: a crash loses what is not published yet, and nothing else.
-    /// Until then other processes see the value before; what they put meanwhile is replaced.
+    /// For callers that can lose what they put: a crash loses what is not published yet, and nothing else; so
+    /// does an exit without ``SharedCache/close(deadline:)`` or ``SharedCache/flush(within:)``. Until it is
+    /// published other processes see the value before, and this one does not see what they put meanwhile, which
+    /// is replaced then. Where publishing fails, which the events tell, the value before is what all see again.
     case behind
 }
 

@@ -37,11 +37,17 @@ extension SharedCache {
         try core.checkOpen()
         guard let pending = writeBehind.latest({ Digest(ofKey: key) }) else { return .unknown }
         let now = now
-        return switch pending.freshness(at: now) {
-        case .fresh: .hit(CacheHit(pending, isStale: false, at: now))
-        case .stale where allowingStale: .hit(CacheHit(pending, isStale: true, at: now))
-        // What is still on disk was put before it.
-        case .stale, .expired: .miss
+        switch pending.freshness(at: now) {
+        case .fresh:
+            counters.add(.memoryHit)
+            return .hit(CacheHit(pending, isStale: false, at: now))
+        case .stale where allowingStale:
+            counters.add(.staleHit)
+            return .hit(CacheHit(pending, isStale: true, at: now))
+        case .stale, .expired:
+            // What is still on disk was put before it.
+            counters.add(.miss)
+            return .miss
         }
     }
 
@@ -121,7 +127,9 @@ extension SharedCache {
     ///
     /// Not an access of any key.
     public func data(for digest: ContentDigest) throws(CacheError) -> Data? {
-        try withStore { (store, _) throws(StoreError) in try store.data(for: digest.digest) }
+        // What `store` was given may wait to be published.
+        writeBehind.settle(Digest(ofKey: digest.description))
+        return try withStore { (store, _) throws(StoreError) in try store.data(for: digest.digest) }
     }
 
     /// All entries, expired ones left out, in no order; read as the sequence goes, a shard at a time.

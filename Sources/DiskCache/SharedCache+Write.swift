@@ -34,8 +34,9 @@ extension SharedCache {
             // What is larger than the whole queue takes the other way.
             if writeBehind.put(write) { return }
         }
+        let held = data.withIndicesFromZero
         try putThrough(data, forKey: key, terms) {
-            HeldValue(data, key: key, keyDigest: $0, record: $1, cost: data.count)
+            HeldValue(held, key: key, keyDigest: $0, record: $1, cost: data.count)
         }
     }
 
@@ -44,7 +45,7 @@ extension SharedCache {
         try core.checkOpen()
         let unknown = Content(digest: digest, length: data.count, checksum: 0)
         let draft = try record(of: unknown, key: key, terms, now: now)
-        return PendingWrite(data, forKey: key, digest, draft: draft)
+        return PendingWrite(data.withIndicesFromZero, forKey: key, digest, draft: draft)
     }
 
     /// Stores `data` on disk, and in memory in the form that `hold` makes of the key's digest and the record.
@@ -58,7 +59,8 @@ extension SharedCache {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
         let record = try record(of: Content(of: data.span), key: key, terms, now: now)
-        writeBehind.discard(digest)
+        // Not dropped: until this one is on disk, and if it fails, the earlier one is what gets must see.
+        writeBehind.settle(digest)
         try core.publish(data, hold(digest, record), form)
     }
 
@@ -178,7 +180,6 @@ extension SharedCache {
         _ terms: Terms
     ) throws(CacheError) -> Bool {
         guard let value else {
-            guard let observed else { return true }
             return try withStore { (store, _) throws(StoreError) in
                 try store.remove(digest, ifStill: observed)
             }
@@ -244,7 +245,10 @@ extension SharedCache {
             let live = try withStore { (store, _) throws(StoreError) in
                 try store.liveEntry(digest, now: now, allowingStale: false)
             }
-            guard let live else { return false }
+            guard let live else {
+                try withStore { (store, _) throws(StoreError) in try store.invalidate(digest) }
+                return false
+            }
             var record = live.record
             var staleFor: Duration?
             if let first = record.expires, let stale = record.staleUntil { staleFor = stale - first }
@@ -262,6 +266,11 @@ extension SharedCache {
             }
         }
     }
+}
+
+extension Data {
+    /// The same bytes, as a get from disk gives them: a slice counts on from where it was cut.
+    fileprivate var withIndicesFromZero: Data { startIndex == 0 ? self : Data(self) }
 }
 
 /// Pauses between attempts of writers that keep changing the same key under each other: the first is

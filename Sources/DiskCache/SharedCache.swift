@@ -3,7 +3,6 @@
 import CacheStore
 import FoundationEssentials
 import Platform
-import Synchronization
 
 /// A cache in a directory that any number of processes on one machine use at the same time.
 ///

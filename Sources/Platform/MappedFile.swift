@@ -97,13 +97,6 @@ package struct MappedWords: Sendable {
         unsafe words[index].wrappingAdd(amount, ordering: .relaxed)
     }
 
-    /// Sets bits; the word as it was.
-    @discardableResult
-    package func set(bits: UInt64, at index: Int) -> UInt64 {
-        precondition(index >= 0 && index < count, "outside of the mapping")
-        return unsafe words[index].bitwiseOr(bits, ordering: .sequentiallyConsistent).oldValue
-    }
-
     /// Replaces the word if it is `expected`; false where it is not.
     package func replace(_ expected: UInt64, by value: UInt64, at index: Int) -> Bool {
         precondition(index >= 0 && index < count, "outside of the mapping")

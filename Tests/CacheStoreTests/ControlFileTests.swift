@@ -113,10 +113,16 @@ import Testing
     func `one whose header is another's is made anew`(word: Int, value: Int) throws {
         let fixture = try StoreFixture()
         let old = try inode(fixture)
+        let held = try #require(try put(fixture.store, "old"))
         try overwrite(fixture.path, word: word, UInt64(value))
         let store = try StoreFixture.open(fixture.path)
         #expect(try inode(fixture) != old)
         #expect(try put(store, "value") != nil)
+        // Who has the old one mapped must not go on with it.
+        #expect(fixture.store.generations?.isCurrent(held) == false)
+        let seen = try #require(try store.get(key, now: .now, allowingStale: false)?.generation)
+        _ = try put(fixture.store, "new")
+        #expect(store.generations?.isCurrent(seen) == false)
     }
 
     @Test func `one with holes is given its blocks`() throws {
@@ -171,6 +177,31 @@ import Testing
         let seen = try #require(try fixture.store.get(key, now: .now, allowingStale: false)?.generation)
         _ = try put(other, "two")
         #expect(fixture.store.generations?.isCurrent(seen) == false)
+    }
+
+    @Test func `one that was removed and made anew by a newcomer is followed`() throws {
+        let fixture = try StoreFixture()
+        let other = try StoreFixture.open(fixture.path)
+        let held = try #require(try put(other, "one"))
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        let newcomer = try StoreFixture.open(fixture.path)
+        let seen = try #require(try put(newcomer, "two"))
+        fixture.store.followControl()
+        #expect(fixture.store.control.file?.identity == newcomer.control.file?.identity)
+        // He who noticed tells all who have it still.
+        #expect(other.generations?.isCurrent(held) == false)
+        _ = try put(other, "three")
+        #expect(newcomer.generations?.isCurrent(seen) == false)
+        #expect(fixture.store.counters[.controlFailure] == 0)
+    }
+
+    @Test func `raising all reaches the file that took another's place`() throws {
+        let fixture = try StoreFixture()
+        try #require(fixture.store.control.file).supersede()
+        let newcomer = try StoreFixture.open(fixture.path)
+        let seen = try #require(try put(newcomer, "two"))
+        try fixture.store.raiseAllGenerations()
+        #expect(newcomer.generations?.isCurrent(seen) == false)
     }
 
     @Test func `while one is forming writers raise it and nobody holds anything`() throws {

@@ -111,6 +111,19 @@ import Testing
         #expect(fixture.store.usage == usage)
     }
 
+    @Test func `a sweep puts right whatever somebody has written over the usage`() throws {
+        try fixture.put("one", "a")
+        try fixture.sweep()
+        let usage = try #require(fixture.store.usage)
+        for garbage in [UInt64(Int64.max), UInt64(bitPattern: .min), .max, 1] {
+            let words = try #require(fixture.store.control.writableWords)
+            words.store(garbage, at: ControlLayout.usedBytes)
+            words.store(garbage, at: ControlLayout.usedEntries)
+            try fixture.sweep()
+            #expect(fixture.store.usage == usage)
+        }
+    }
+
     @Test func `after the file was made anew a sweep counts from nothing`() throws {
         try fixture.put("one", "a")
         try fixture.sweep()

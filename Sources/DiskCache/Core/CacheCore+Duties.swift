@@ -12,9 +12,9 @@ extension CacheCore {
             everySecond: {
                 self.flushAccesses()
                 self.relieve(SystemMemory.pressure)
+                self.store.followControl()
             },
             reopen: { () throws(StoreError) in try self.reopen() },
-            renewControl: { self.store.replaceControl() },
             swept: { self.events.send(.swept(GCReport($0, isDryRun: false))) },
             failed: { self.events.send(.sweepFailed(CacheError($0))) },
             shut: { self.close() },

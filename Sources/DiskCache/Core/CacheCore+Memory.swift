@@ -33,7 +33,10 @@ extension CacheCore {
         }
         if held.isDiscarded {
             guard let whole = restored(held) else { return nil }
-            memory.insert(whole, forKey: key, form: form, cost: whole.cost, stamp: found)
+            // A frozen tier would not take it, and so lose what it has.
+            if !memory.isFrozen {
+                memory.insert(whole, forKey: key, form: form, cost: whole.cost, stamp: found)
+            }
             held = whole
         }
         // What finds no room is late by one granularity at most: its next turn comes.

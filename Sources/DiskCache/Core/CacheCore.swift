@@ -106,9 +106,10 @@ final class CacheCore: Sendable {
 
     /// Notes on disk what was used in memory.
     ///
-    /// One system call for each key, at most ``DueAccesses/capacity``.
+    /// Two system calls for each key, at most ``DueAccesses/capacity``.
     func flushAccesses() {
         let store = store
-        for (key, time) in dueAccesses.withLock({ $0.take() }) { store.noteAccess(key, at: time) }
+        let now = now
+        for (key, time) in dueAccesses.withLock({ $0.take() }) { store.noteAccess(key, at: time, now: now) }
     }
 }

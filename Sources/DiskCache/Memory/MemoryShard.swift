@@ -98,6 +98,13 @@ struct MemoryShard: Sendable {
         return (slot, item)
     }
 
+    /// The value in a slot, if it still is the one with this serial.
+    func item(at number: Int, serial: UInt64) -> (any MemoryItem)? {
+        // Behind the end where the tier was emptied since; a free slot keeps its last serial.
+        guard slots.indices.contains(number), slots[number].serial == serial else { return nil }
+        return slots[number].item
+    }
+
     /// Changes a value where it is.
     mutating func update<Result>(_ number: Int, _ body: (inout Slot) -> Result) -> Result {
         body(&slots[number])

@@ -70,10 +70,13 @@ extension MemoryTier {
         let isDiscardable = item is any DiscardableItem
         ledger.withLock { ledger in
             let handle = shards[Int(candidate.place.shard)].value.withLock { shard in
-                shard.update(Int(candidate.place.slot)) { slot in
-                    guard slot.serial == candidate.serial, ledger.queues.cost(of: slot.handle) > cost else {
-                        return nil as EvictionQueues<MemoryPlace>.Handle?
-                    }
+                let number = Int(candidate.place.slot)
+                // It may have left meanwhile: no lock was held while it made its lesser form.
+                guard shard.item(at: number, serial: candidate.serial) != nil else {
+                    return nil as EvictionQueues<MemoryPlace>.Handle?
+                }
+                return shard.update(number) { slot in
+                    guard ledger.queues.cost(of: slot.handle) > cost else { return nil }
                     // The old one lives on in the candidate: it must not go under the lock.
                     slot.item = item
                     slot.isDiscardable = isDiscardable

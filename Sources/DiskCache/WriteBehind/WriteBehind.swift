@@ -81,17 +81,12 @@ final class WriteBehind: Sendable {
         return pending.withLock { $0.latest(of: digest) }
     }
 
-    /// Publishes what is pending of `key` now, so that what follows finds it on disk.
+    /// Publishes what is pending of `key` now, so that what follows finds it on disk; what is being published
+    /// is waited for.
     func settle(_ key: Digest) {
         guard let write = take(key) else { return }
         publish(write)
         finish(write)
-    }
-
-    /// Drops what is pending of `key`, as the caller is about to replace it; what is being published is
-    /// waited for.
-    func discard(_ key: Digest) {
-        if let write = take(key) { finish(write) }
     }
 
     private func take(_ key: Digest) -> PendingWrite? {

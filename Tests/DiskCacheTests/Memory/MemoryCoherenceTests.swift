@@ -123,6 +123,8 @@ private func text(_ hit: CacheHit?) -> String? {
             ("remove", { try pair.other.remove($0) }),
             ("all", { _ in try pair.other.removeAll() }),
             ("tag", { _ in try pair.other.removeAll(taggedWith: "tag") }),
+            ("update", { try pair.other.update($0) { _ in nil } }),
+            ("expiration", { try pair.other.setExpiration(of: $0, to: .expired) }),
         ]
         for (name, remove) in removals {
             try pair.cache.put("value", forKey: name, attributes: EntryAttributes(tags: ["tag"]))
@@ -145,6 +147,45 @@ private func text(_ hit: CacheHit?) -> String? {
         #expect(try pair.cache.get("key")?.tier == .memory)
         pair.cache.core.flushAccesses()
         #expect(try pair.cache.entry(forKey: "key")?.lastAccess == pair.fixture.clock.now)
+    }
+
+    @Test func `an access noted late does not put back what another process has noted since`() throws {
+        let pair = try Pair { $0.accessGranularity = .seconds(60) }
+        try pair.warm("key", "value")
+        pair.fixture.clock.advance(by: 61)
+        #expect(try pair.cache.get("key")?.tier == .memory)
+        pair.fixture.clock.advance(by: 500)
+        try pair.other.touch("key")
+        let noted = pair.fixture.clock.now
+        pair.fixture.clock.advance(by: 5)
+        pair.cache.core.flushAccesses()
+        #expect(try pair.cache.entry(forKey: "key")?.lastAccess == noted)
+        // One from the future tells nothing: the clock was put back.
+        pair.fixture.clock.advance(by: -400)
+        _ = pair.cache.core.noteAccess(Digest(ofKey: "key"), at: Timestamp(pair.fixture.clock.now))
+        pair.cache.core.flushAccesses()
+        #expect(try pair.cache.entry(forKey: "key")?.lastAccess == pair.fixture.clock.now)
+    }
+
+    @Test func `a slice comes from memory with the indices that it has from disk`() throws {
+        let pair = try Pair { $0.writeBehindLimits = WriteBehindLimits() }
+        let whole = Data(0..<100)
+        for policy in [WritePolicy.through, .behind] {
+            try pair.cache.put(whole[40..<50], forKey: "key", writing: policy)
+            for cache in [pair.cache, pair.cache, pair.other] {
+                let data = try #require(try cache.get("key")?.data)
+                #expect(data.startIndex == 0 && data == Data(40..<50))
+                pair.cache.flush()
+            }
+        }
+    }
+
+    @Test func `hits in memory are counted`() throws {
+        let pair = try Pair()
+        try pair.cache.put("value", forKey: "key")
+        for _ in 0..<3 { #expect(try pair.cache.get("key")?.tier == .memory) }
+        #expect(pair.cache.activity.hits == 3)
+        #expect(pair.cache.activity.misses == 0)
     }
 
     @Test func `hits in memory prolong a sliding expiration, for all processes`() throws {

@@ -99,6 +99,35 @@ struct MemoryTierLimitsTests {
         #expect(!log.removals.isEmpty && log.causes.allSatisfy { $0 == .pressure })
     }
 
+    /// One during whose discarding the tier changes.
+    private final class Meddler: DiscardableItem {
+        let meddle: @Sendable () -> Void
+        init(_ meddle: @escaping @Sendable () -> Void) { self.meddle = meddle }
+
+        func discarded() -> (item: any MemoryItem, cost: Int)? {
+            meddle()
+            return (Token(), 2)
+        }
+    }
+
+    @Test func `a value that leaves while it is discarded changes nothing any more`() {
+        let tier = MemoryTier(limits: MemoryLimits(cost: 1000, count: 10), onRemoval: log.add)
+        let empty: @Sendable () -> Void = { tier.removeAll() }
+        let replace: @Sendable () -> Void = {
+            tier.remove("key")
+            // In another shard or not, it gets the place in the queues that has become free.
+            tier.insert(Token(), forKey: "other", cost: 50, stamp: MemoryStamp())
+        }
+        for (meddle, cost) in [(empty, 0), (replace, 50)] {
+            tier.insert(Meddler(meddle), forKey: "key", cost: 100, stamp: MemoryStamp())
+            tier.shrink(to: 0.9)
+            #expect(tier.usage.cost == cost)
+            tier.removeAll()
+            #expect(log.removals.last?.cost == (cost == 0 ? 100 : cost))
+            #expect(tier.usage == (0, 0))
+        }
+    }
+
     @Test func `a discarded form that costs more is not taken`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10))
         let picture = Picture()

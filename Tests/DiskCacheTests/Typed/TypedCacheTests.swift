@@ -133,6 +133,19 @@ private struct Picture: Codable, Equatable, DiscardableValue {
         #expect(try #require(fixture.cache.core.memory).usage.cost > 8)
     }
 
+    @Test func `a frozen tier gives out what was discarded and does not lose it`() throws {
+        let fixture = try fixture()
+        let view = fixture.cache.typed(Picture.self)
+        try view.put(Picture(seed: 7, pixels: [7]), forKey: "key")
+        fixture.cache.core.memory?.shrink(to: 0.9)
+        fixture.cache.isMemoryFrozen = true
+        for _ in 0..<2 {
+            let hit = try view.get("key")
+            #expect(hit?.tier == .memory && hit?.value.pixels == [7])
+        }
+        #expect(fixture.cache.memoryUsage == (8, 1))
+    }
+
     @Test func `the calls work in tasks`() async throws {
         let fixture = try fixture()
         let view = fixture.cache.typed(Point.self)

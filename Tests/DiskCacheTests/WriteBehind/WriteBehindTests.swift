@@ -150,6 +150,59 @@ private final class Valve: Sendable {
         }
     }
 
+    @Test func `a put that fails leaves the one before, also where that was pending`() throws {
+        let fixture = try fixture()
+        let tooLong = EntryAttributes(metadata: ["long": String(repeating: "x", count: 70_000)])
+        for round in 0..<200 {
+            try fixture.cache.put("\(round)", forKey: "key")
+            #expect(
+                code { try fixture.cache.put("x", forKey: "key", attributes: tooLong, writing: .through) }
+                    == .invalidArgument
+            )
+            #expect(try fixture.text("key") == "\(round)")
+        }
+    }
+
+    @Test func `while a pending value is overwritten nobody in the process sees one before it`() throws {
+        let fixture = try fixture()
+        let cache = fixture.cache
+        let promised = Atomic<Int>(0)
+        let isOver = Atomic<Bool>(false)
+        onThreads(2) { thread in
+            guard thread == 0 else {
+                while !isOver.load(ordering: .acquiring) {
+                    let least = promised.load(ordering: .acquiring)
+                    let seen = (try? fixture.text("key")).flatMap { $0 }.flatMap { Int($0) } ?? -1
+                    if seen >= least { continue }
+                    Issue.record("\(seen) after \(least)")
+                    return
+                }
+                return
+            }
+            for round in 1...500 {
+                let value = 2 * round
+                do {
+                    try cache.put("\(value)", forKey: "key", writing: .behind)
+                    promised.store(value, ordering: .releasing)
+                    try cache.put("\(value + 1)", forKey: "key", writing: .through)
+                    promised.store(value + 1, ordering: .releasing)
+                } catch {
+                    Issue.record(error)
+                }
+            }
+            isOver.store(true, ordering: .releasing)
+        }
+    }
+
+    @Test func `content under its digest is there at once`() throws {
+        let fixture = try fixture()
+        for round in 0..<50 {
+            let data = Data("\(round)".utf8)
+            let digest = try fixture.cache.store(data)
+            #expect(try fixture.cache.data(for: digest) == data)
+        }
+    }
+
     @Test func `another process sees it once it is flushed`() throws {
         let fixture = try fixture()
         try fixture.cache.put("value", forKey: "key", expires: .days(1))
