@@ -88,7 +88,7 @@ let package = Package(
         ),
         .testTarget(
             name: "CommandTests",
-            dependencies: ["diskcache", "DiskCache", "Platform", "TestSupport"],
+            dependencies: ["diskcache", "DiskCache", "CacheStore", "Platform", "TestSupport"],
             swiftSettings: testSettings
         ),
         .testTarget(

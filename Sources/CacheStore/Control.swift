@@ -69,6 +69,12 @@ package final class Control: Sendable {
         }
     }
 
+    /// Marks the file that is mapped as one that counts no more; the caller has seen that the path names
+    /// another one, or none.
+    func abandon() {
+        file?.supersede()
+    }
+
     var path: String { "\(directory.path)/\(StoreLayout.control)" }
 
     private func adopt(_ file: ControlFile) {

@@ -90,6 +90,7 @@ final class ControlFile: Sendable {
         words.store(ControlLayout.version, at: ControlLayout.versionIndex)
         words.store(UInt64(ControlLayout.byteCount), at: ControlLayout.sizeIndex)
         words.store(state.rawValue, at: ControlLayout.stateIndex)
+        words.store(UInt64(bitPattern: now.nanoseconds), at: ControlLayout.countedSince)
         // Made ready at once, it is that of an empty cache, whose usage is known.
         words.store(state == .ready ? 1 : 0, at: ControlLayout.isUsageCounted)
         words.store(ControlLayout.magic, at: ControlLayout.magicIndex)

@@ -5,7 +5,7 @@
 /// ```
 ///      0  magic "diskctrl"   1  version   2  bytes of the file   3  state
 ///      8  usage: bytes       9  usage: entries      10  1: has been counted
-///     16  sweeps (SweepMark, 16 words)
+///     11  since when the counters count, ns since 1970
 ///    128  for each object stripe, then each entry stripe: until when it is wanted exclusively
 ///    512  16 shards of 64 counters (StoreCounters.Event)
 ///   1536  65,536 generations
@@ -26,7 +26,7 @@ enum ControlLayout {
     static let usedBytes = 8
     static let usedEntries = 9
     static let isUsageCounted = 10
-    static let sweepMarks = 16
+    static let countedSince = 11
     static let wanted = 128
     static let counters = 512
     static let generations = counters + counterShards * counterSlots

@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+package import Platform
+
+/// What a process has of a directory's control file.
+package enum ControlCondition: Sendable {
+    /// It is mapped, as the other processes have it.
+    case shared
+    /// It is mapped for reading only.
+    case readOnly
+    /// There is none, or it could not be mapped.
+    case missing
+    /// The file system can't have one.
+    case impossible
+}
 
 extension Store {
     /// The generation table, by which values may be held in memory.
@@ -18,6 +30,14 @@ extension Store {
         try control.isCurrent()
     }
 
+    /// Gives up a control file that its path no longer names, and goes on with the one that is there now.
+    ///
+    /// Whoever else has the old one mapped is told that it counts no more.
+    package func replaceControl() {
+        control.abandon()
+        renewControl()
+    }
+
     /// Maps the control file that is there now, and makes or completes it where need be.
     ///
     /// Where that can't be done the store goes on without, which is counted.
@@ -32,18 +52,26 @@ extension Store {
     /// What all processes counted; nil where there is no control file.
     package var cumulative: CumulativeCounts? { control.words.map { CumulativeCounts(in: $0) } }
 
-    /// Sets what all processes counted to 0.
+    /// Since when; nil where there is no control file, or one made before that was noted.
+    package var cumulativeSince: Timestamp? { control.countedSince }
+
+    /// Sets what all processes counted to 0; false where there is no control file that can be written.
     ///
     /// What another counts at this very moment may be lost.
-    package func resetCumulative() {
-        control.resetCounters()
+    @discardableResult
+    package func resetCumulative(now: Timestamp = .now) -> Bool {
+        control.resetCounters(now: now)
+    }
+
+    /// What this process has of the control file.
+    package var controlCondition: ControlCondition {
+        if control.writableWords != nil { return .shared }
+        if control.words != nil { return .readOnly }
+        return control.isImpossible ? .impossible : .missing
     }
 
     /// What the cache takes on disk, as added up since the last sweep; nil where there is no control file.
     package var usage: StoreUsage? { control.usage }
-
-    /// What the last sweeps left word of; nil where there is no control file that can be written.
-    package var sweepMarks: SweepMarks? { control.writableWords.map { SweepMarks(in: $0) } }
 
     /// Runs `publish`, which changes the entry of `key`, as a writer in its word of the generation table.
     ///

@@ -57,7 +57,7 @@ package struct Sweep {
     /// Sweeps where no other process does, and only if `isDue` says so of the last sweep, asked when no other
     /// can begin; nil: it was not to be.
     ///
-    /// Five system calls where another process sweeps.
+    /// Three system calls where another process sweeps.
     package static func runIfDue(
         _ request: SweepRequest,
         on store: Store,

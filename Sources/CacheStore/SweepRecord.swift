@@ -20,6 +20,7 @@ package import Platform
 /// removed expired 12 49152      (reason, count, bytes)
 /// entries 100 0
 /// objects 90 368640
+/// drift -2 8192                 (by how much the usage added up was too high; missing: it was not counted)
 /// end
 /// ```
 package struct SweepRecord: Sendable, Equatable {
@@ -39,6 +40,9 @@ package struct SweepRecord: Sendable, Equatable {
     package var removed: [SweepReason: SweepTally] = [:]
     package var entries = SweepTally()
     package var objects = SweepTally()
+    /// By how much the usage in the control file was too high before, negative: too low; nil: it was not
+    /// counted.
+    package var drift: SweepTally?
 
     /// A complete sweep that looked at everything.
     package struct FullSweep: Sendable, Equatable {
@@ -66,6 +70,7 @@ package struct SweepRecord: Sendable, Equatable {
         removed = report.removed
         entries = report.entries
         objects = report.objects
+        drift = report.drift
         if isComplete && !expiredOnly { lastFull = FullSweep(began: began, busy: busy) }
     }
 
@@ -120,6 +125,7 @@ package struct SweepRecord: Sendable, Equatable {
         }
         lines.append("entries \(entries.count) \(entries.bytes)")
         lines.append("objects \(objects.count) \(objects.bytes)")
+        if let drift { lines.append("drift \(drift.count) \(drift.bytes)") }
         return lines.joined(separator: "\n") + "\nend\n"
     }
 
@@ -152,6 +158,7 @@ package struct SweepRecord: Sendable, Equatable {
                 }
             case "entries": entries = Self.tally(words.dropFirst())
             case "objects": objects = Self.tally(words.dropFirst())
+            case "drift": drift = Self.tally(words.dropFirst())
             default: continue
             }
         }

@@ -81,7 +81,9 @@ public struct CacheEntry: Sendable, Equatable {
     /// When it was used last, as far as the access granularity tells; nil where nobody has looked, as in a
     /// ``CacheHit``.
     public let lastAccess: Date?
-    /// From when on it is a miss, accesses so far considered; nil: never.
+    /// From when on it is a miss; nil: never.
+    ///
+    /// Accesses so far are considered, but in a ``CacheHit``, for which nobody has looked.
     public let expires: Date?
     /// For how long each access keeps it at least; nil: accesses prolong nothing.
     public let extendsOnAccess: Duration?

@@ -2,7 +2,7 @@
 
 public import FoundationEssentials
 
-/// What a cache holds, counted by a walk through it, and what this process did with it.
+/// What a cache holds, counted by a walk through it, and what was done with it.
 public struct CacheStatistics: Sendable, Equatable, Codable {
     /// Keys.
     public internal(set) var entries = 0
@@ -21,24 +21,8 @@ public struct CacheStatistics: Sendable, Equatable, Codable {
     public internal(set) var oldestAccess: Date?
     /// What this process has done since it opened the cache.
     public internal(set) var activity = CacheActivity()
-}
-
-/// What a process has done with a cache since it opened it.
-public struct CacheActivity: Sendable, Equatable, Codable {
-    /// Gets that found a value.
-    public internal(set) var hits = 0
-    /// Gets that found an expired value and had asked for it.
-    public internal(set) var staleHits = 0
-    /// Gets that found nothing they could give out.
-    public internal(set) var misses = 0
-    /// Values stored.
-    public internal(set) var puts = 0
-    /// Values removed by request.
-    public internal(set) var removals = 0
-    /// Misses because of damage: metadata or bytes that were not as they must be.
-    public internal(set) var corruptions = 0
-    /// Misses because the bytes of a value were gone.
-    public internal(set) var danglingEntries = 0
-    /// Accesses that could not be noted, for want of permission or space.
-    public internal(set) var unnotedAccesses = 0
+    /// What all processes have done; nil where there is no control file.
+    public internal(set) var totals: CacheTotals?
+    /// What the last collection of any process did; nil: there was none, or it left no word.
+    public internal(set) var lastSweep: SweepSummary?
 }

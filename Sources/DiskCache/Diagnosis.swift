@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+package import CacheStore
 package import Platform
 
 /// The facts about a cache directory from which ``findings`` draws its conclusions.
@@ -13,6 +13,8 @@ package struct DirectoryFacts: Sendable, Equatable {
     package var hasUnnamedFiles: Bool
     /// Whether files can be locked (flock); nil where there was none to try it on.
     package var hasLocks: Bool?
+    /// What this process has of the control file.
+    package var control: ControlCondition
     /// Whether the path still leads to the directory that was opened.
     package var isCurrent: Bool
     package var fileSystem: FileSystemKind
@@ -30,6 +32,7 @@ package struct DirectoryFacts: Sendable, Equatable {
         hasAttributes: Bool,
         hasUnnamedFiles: Bool,
         hasLocks: Bool?,
+        control: ControlCondition,
         isCurrent: Bool,
         fileSystem: FileSystemKind,
         space: FileSystemSpace,
@@ -42,6 +45,7 @@ package struct DirectoryFacts: Sendable, Equatable {
         self.hasAttributes = hasAttributes
         self.hasUnnamedFiles = hasUnnamedFiles
         self.hasLocks = hasLocks
+        self.control = control
         self.isCurrent = isCurrent
         self.fileSystem = fileSystem
         self.space = space
@@ -94,6 +98,7 @@ extension SharedCache {
                     hasAttributes: directory.capabilities.attributes == .writable,
                     hasUnnamedFiles: directory.capabilities.unnamedFiles,
                     hasLocks: Self.hasLocks(directory.root),
+                    control: store.controlCondition,
                     isCurrent: isCurrent,
                     fileSystem: try directory.root.descriptor.fileSystemKind(),
                     space: try directory.root.descriptor.fileSystemSpace(),
@@ -147,7 +152,7 @@ extension DirectoryFacts {
     package var findings: [Finding] {
         [
             directoryFinding, ownerFinding, permissionsFinding, fileSystemFinding, attributesFinding,
-            unnamedFilesFinding, locksFinding, spaceFinding, inodesFinding, clockFinding,
+            unnamedFilesFinding, locksFinding, controlFinding, spaceFinding, inodesFinding, clockFinding,
         ]
     }
 
@@ -253,6 +258,27 @@ extension DirectoryFacts {
                 "locks",
                 "flock fails here",
                 "use a local directory: without locks a collection can remove what another process stores"
+            )
+        }
+    }
+
+    private var controlFinding: Finding {
+        let subject = "control file"
+        switch control {
+        case .shared: return fine(subject, "shared by all processes")
+        case .readOnly:
+            return Finding(
+                subject: subject,
+                level: .fallback,
+                state: "shared, but read-only to this process",
+                advice: "what this process does is not counted in `diskcache stats`"
+            )
+        case .missing, .impossible:
+            return Finding(
+                subject: subject,
+                level: .fallback,
+                state: control == .missing ? "none: it can't be made" : "none: no shared mappings here",
+                advice: "a hit in memory takes a system call, and `diskcache stats` knows of no counts"
             )
         }
     }

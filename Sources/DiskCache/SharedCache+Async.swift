@@ -310,8 +310,13 @@ extension SharedCache {
         try await offload { () throws(CacheError) in try self.verify(repair: repair, progress: progress) }
     }
 
-    /// What the cache holds, counted now, and what this process did with it.
+    /// What the cache holds, counted now, and what was done with it.
     public func statistics() async throws(CacheError) -> CacheStatistics {
         try await offload { () throws(CacheError) in try self.statistics() }
+    }
+
+    /// What the last collection of any process did, or has said so far.
+    public func lastSweep() async throws(CacheError) -> SweepSummary? {
+        try await offload { () throws(CacheError) in try self.lastSweep() }
     }
 }

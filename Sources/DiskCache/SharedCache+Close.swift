@@ -31,7 +31,8 @@ extension SharedCache {
     /// the latter to the next process. Descriptors are closed when the last reference to the cache goes.
     ///
     /// - Parameter deadline: how long this may take. Without anything to do it takes well under a
-    ///   millisecond; where the janitor is in the middle of a collection a few more.
+    ///   millisecond; where the janitor is in the middle of a collection a few more. The last one out looks at
+    ///   all keys and values, which takes tens of milliseconds also where nothing has expired.
     @discardableResult
     public func close(deadline: Duration = SharedCache.defaultCloseDeadline) -> CloseReport {
         presence.close(deadline: deadline)
@@ -50,7 +51,7 @@ extension SharedCache {
     /// waits for the signals as long as the process lives; the signal handler itself only tells it. Calling this
     /// again changes the deadline.
     ///
-    /// Not for processes that handle these signals themselves: they call ``close(deadline:)``.
+    /// Not for processes that handle these signals themselves: they call `close(deadline:)`.
     ///
     /// - Throws: ``CacheError`` with the code `invalidArgument` where the process has a handler for one of
     ///   them, which stays; `inputOutput` where there is no descriptor or thread left.

@@ -106,7 +106,8 @@ extension SharedCache {
         }
     }
 
-    /// What the cache holds, counted now, and what this process did with it.
+    /// What the cache holds, counted now, what this process and what all have done with it, and what the last
+    /// collection did.
     ///
     /// - Complexity: O(*n*) in keys and values: two system calls for each of the former and one for each
     ///   of the latter.
@@ -125,16 +126,11 @@ extension SharedCache {
                     statistics.objectBytes += object.allocatedSize
                 }
             }
-            statistics.activity = CacheActivity(store.counters)
+            statistics.activity = CacheActivity { store.counters[$0] }
+            statistics.totals = CacheTotals(of: store)
+            statistics.lastSweep = store.lastSweep().map { SweepSummary($0) }
             return statistics
         }
-    }
-
-    /// What this process did with the cache.
-    ///
-    /// No system call.
-    public var activity: CacheActivity {
-        CacheActivity(counters)
     }
 }
 
@@ -149,18 +145,5 @@ extension CacheStatistics {
         if record.freshness(at: now, accessed: status.accessed) != .fresh { expiredEntries += 1 }
         let lastUse = record.lastUse(accessed: status.accessed, now: now).date
         oldestAccess = min(oldestAccess ?? lastUse, lastUse)
-    }
-}
-
-extension CacheActivity {
-    init(_ counters: StoreCounters) {
-        hits = counters[.hit]
-        staleHits = counters[.staleHit]
-        misses = counters[.miss]
-        puts = counters[.put]
-        removals = counters[.removal]
-        corruptions = counters[.corruptRecord] + counters[.corruptObject]
-        danglingEntries = counters[.dangling]
-        unnotedAccesses = counters[.accessFailure]
     }
 }

@@ -192,11 +192,12 @@ extension SharedCache {
     /// Stores content under its own digest, so that it can be had by `data(for:)` until it expires and a
     /// collection has removed it.
     ///
-    /// It lives by the rules of any value: its key is the digest's hexadecimal digits.
+    /// It lives by the rules of any value: its key is the digest's hexadecimal digits. It is on disk when this
+    /// returns, also where the cache is configured for ``WritePolicy/behind``.
     @discardableResult
     public func store(_ data: Data, expires: Expiration? = nil) throws(CacheError) -> ContentDigest {
         let digest = ContentDigest(of: data)
-        try put(data, forKey: digest.description, expires: expires)
+        try put(data, forKey: digest.description, expires: expires, writing: .through)
         return digest
     }
 

@@ -33,7 +33,7 @@ public final class SharedCache: Sendable {
 
     /// Opens the cache at `path`, creating the directory (for its owner only) where there is none.
     ///
-    /// Fifteen system calls, about ten more for the janitor's thread, and the contents are not looked at; a
+    /// About twenty system calls, and as many more for the janitor's thread; the contents are not looked at. A
     /// new directory also gets its lock files, 131 of them.
     ///
     /// - Throws: ``CacheError`` with the code `notACache` for a directory that holds other files,
@@ -137,14 +137,4 @@ public final class SharedCache: Sendable {
         }
         record.staleUntil = expires + staleFor
     }
-}
-
-/// Whether a cache was closed.
-private final class Gate: Sendable {
-    private let mark = Atomic<Bool>(false)
-
-    var isShut: Bool { mark.load(ordering: .relaxed) }
-
-    /// False: it was already.
-    func shut() -> Bool { !mark.exchange(true, ordering: .relaxed) }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DiskCache
+import FoundationEssentials
 import Platform
 
 /// `diskcache gc`.
@@ -15,6 +16,7 @@ enum CollectCommand: Command {
         Option("max-idle", nil, "SPAN", help: "remove what was used longer ago: 7d"),
         Option("expired-only", help: "only expired values, with their space"),
         Option("dry-run", help: "decide everything and remove nothing"),
+        Option("last", help: "sweep nothing, say what the last sweep of any process did"),
         Option("no-wait", help: "fail at once while another process does it (else wait a minute)"),
         .json,
     ]
@@ -28,18 +30,24 @@ enum CollectCommand: Command {
         size; each with count and bytes; what does not occur is left out), removedBytes, entries and objects
         (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks of stopped
         processes: what they guard was left alone), unrecognised (files that are not ours), isDryRun,
-        isComplete, seconds.
+        isComplete, seconds. With --last: process, began, ended (left out: it is under way, or was killed),
+        seconds, workedSeconds (without its rests), expiredOnly, isComplete, removed, removedBytes, entries,
+        objects, drift (by how much more than there was the processes had added up), lastFull (when the last
+        full one began).
 
-        Exit status: 0 done, also where there was nothing to do; 64 usage; 73 no directory, or a read-only
-        file system; 75 another process does it and did not end in time; 77 permission; 78 there is no cache.
+        Exit status: 0 done, also where there was nothing to do; 1 with --last where there was none yet;
+        64 usage; 73 no directory, or a read-only file system; 75 another process does it and did not end in time; 77
+        permission; 78 there is no cache.
 
         Examples:
           diskcache gc --max-size 2G --max-idle 30d
           diskcache gc --expired-only --no-wait --json
+          diskcache gc --last
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         try arguments.expectOperands(0...0, "no KEY")
+        if arguments.has("last") { return try last(arguments) }
         let request = try request(arguments)
         let cache = try arguments.requireCache()
         let clock = ContinuousClock()
@@ -50,6 +58,21 @@ enum CollectCommand: Command {
         let seconds = (clock.now - start).inSeconds
         try Output.print(
             arguments.has("json") ? JSON.line(Description(report: report, seconds: seconds)) : text(report)
+        )
+        return .done
+    }
+
+    /// What the last sweep of any process did.
+    private static func last(_ arguments: Arguments) throws -> ExitStatus {
+        if let other = options.map(\.specification.name).first(where: {
+            $0 != "last" && $0 != "json" && arguments.has($0)
+        }) {
+            throw Failure.usage("gc: --last sweeps nothing: leave out either it or --\(other)")
+        }
+        guard let sweep = try arguments.requireCache().lastSweep() else { return .miss }
+        try Output.print(
+            arguments.has("json")
+                ? JSON.line(SweepDescription(sweep)) : LastSweepText.text(sweep, now: .now)
         )
         return .done
     }
@@ -90,25 +113,32 @@ enum CollectCommand: Command {
     // MARK: Text
 
     static func text(_ report: GCReport) -> String {
-        let left = """
-            \(Quantity.count(report.entries.count, "key")), \(Quantity.count(report.objects.count, "value")), \
-            \(Quantity.text(bytes: report.entries.bytes + report.objects.bytes))
-            """
+        let left = words(left: report.entries, report.objects)
         if report.removed.isEmpty { return "nothing to do: \(left)\n" + notes(report) }
-        return table(report) + "\(report.isDryRun ? "would be left" : "left"): \(left)\n" + notes(report)
+        return table(report.removed, heading: report.isDryRun ? "WOULD GO" : "REMOVED")
+            + "\(report.isDryRun ? "would be left" : "left"): \(left)\n" + notes(report)
     }
 
-    private static func table(_ report: GCReport) -> String {
+    /// What was removed, by reason.
+    static func table(_ removed: [RemovalReason: Tally], heading: String) -> String {
         var table = Table(.left, .right, .right)
-        table.add(report.isDryRun ? "WOULD GO" : "REMOVED", "COUNT", "BYTES")
-        var total = 0
+        table.add(heading, "COUNT", "BYTES")
         for reason in RemovalReason.allCases {
-            guard let tally = report.removed[reason] else { continue }
-            total += tally.count
+            guard let tally = removed[reason] else { continue }
             table.add(words(reason), "\(tally.count)", Quantity.text(bytes: tally.bytes))
         }
-        table.add("total", "\(total)", Quantity.text(bytes: report.removedBytes))
+        let count = removed.values.reduce(0) { $0 + $1.count }
+        let bytes = removed.values.reduce(0) { $0 + $1.bytes }
+        table.add("total", "\(count)", Quantity.text(bytes: bytes))
         return table.text
+    }
+
+    /// "1 key, 2 values, 12.0 KiB".
+    static func words(left entries: Tally, _ objects: Tally) -> String {
+        """
+        \(Quantity.count(entries.count, "key")), \(Quantity.count(objects.count, "value")), \
+        \(Quantity.text(bytes: entries.bytes + objects.bytes))
+        """
     }
 
     static func words(_ reason: RemovalReason) -> String {

@@ -52,7 +52,6 @@ import Testing
 
     @Test func `parts of the layout lie one after the other, on cache lines of their own`() {
         #expect(ControlLayout.wanted + 2 * StoreLayout.stripeCount <= ControlLayout.counters)
-        #expect(ControlLayout.sweepMarks + 16 <= ControlLayout.wanted)
         #expect(ControlLayout.counters % 8 == 0 && ControlLayout.counterSlots % 8 == 0)
         #expect(ControlLayout.byteCount % 4096 == 0)
     }

@@ -122,18 +122,4 @@ import Testing
         #expect(drift.count == -1)
         #expect(fixture.store.usage == usage)
     }
-
-    @Test func `sweeps leave word for those that come after them`() throws {
-        let marks = try #require(fixture.store.sweepMarks)
-        #expect(marks.began == nil && marks.ended == nil)
-        marks.began = Timestamp(nanoseconds: 5)
-        marks.ended = .distantPast
-        marks.process = -7
-        marks.cost = .milliseconds(3)
-        let seen = try #require(other.sweepMarks)
-        #expect(seen.began == Timestamp(nanoseconds: 5) && seen.ended == .distantPast)
-        #expect(seen.process == -7 && seen.cost == .milliseconds(3))
-        seen.began = nil
-        #expect(marks.began == nil)
-    }
 }

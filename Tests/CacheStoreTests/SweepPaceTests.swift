@@ -139,6 +139,7 @@ import Testing
         }
         report.entries = try #require(report.removed[.size])
         report.objects = report.entries
+        report.drift = report.entries
         var record = SweepRecord(beginning: SweepRequest(), after: nil)
         record.end(report)
         #expect(record.text.utf8.count < 2048)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import DiskCache
 import Platform
 import Testing
@@ -13,6 +14,7 @@ struct DiagnosisTests {
             hasAttributes: true,
             hasUnnamedFiles: true,
             hasLocks: true,
+            control: .shared,
             isCurrent: true,
             fileSystem: FileSystemKind(magic: 0xEF53),
             space: space(),
@@ -55,12 +57,13 @@ struct DiagnosisTests {
             $0.isWritable = false
             $0.hasAttributes = false
             $0.fileSystem = FileSystemKind(magic: 0x6969)
+            $0.control = .missing
             $0.owner = 0
             $0.permissions = 0o755
             $0.space = Self.space(bytes: 1, inodes: 1)
             $0.clockSkew = .seconds(60)
         }
-        #expect(findings.filter { $0.level != .fine }.count == 8)
+        #expect(findings.filter { $0.level != .fine }.count == 9)
         #expect(findings.allSatisfy { ($0.level == .fine) == ($0.advice == nil) })
     }
 
@@ -94,6 +97,11 @@ struct DiagnosisTests {
     @Test(arguments: [(true, [:]), (nil, [:]), (false, ["locks": Finding.Level.risk])])
     func `locks that fail are a risk`(hasLocks: Bool?, troubles: [String: Finding.Level]) {
         #expect(Self.troubles { $0.hasLocks = hasLocks } == troubles)
+    }
+
+    @Test(arguments: [ControlCondition.readOnly, .missing, .impossible])
+    func `a control file that is not shared is a fallback`(control: ControlCondition) {
+        #expect(Self.troubles { $0.control = control } == ["control file": .fallback])
     }
 
     @Test func `another owner is a risk`() {

@@ -11,9 +11,10 @@ extension CacheCore {
             now: { self.now },
             everySecond: {
                 self.flushAccesses()
-                self.relievePressure()
+                self.relieve(SystemMemory.pressure)
             },
             reopen: { () throws(StoreError) in try self.reopen() },
+            renewControl: { self.store.replaceControl() },
             swept: { self.events.send(.swept(GCReport($0, isDryRun: false))) },
             failed: { self.events.send(.sweepFailed(CacheError($0))) },
             shut: { self.close() },
@@ -29,9 +30,11 @@ extension CacheCore {
     ///
     /// A quarter, and of what is left a quarter a second later, so that a short stall costs little; where the
     /// kernel is about to kill processes, three quarters at once.
-    private func relievePressure() {
+    ///
+    /// - Parameter pressure: asked for only where it makes a difference.
+    func relieve(_ pressure: () -> MemoryPressure) {
         guard configuration.memory.shrinksUnderPressure, let memory, memory.usage.count > 0 else { return }
-        switch SystemMemory.pressure() {
+        switch pressure() {
         case .none: return
         case .some: memory.shrink(to: 0.75)
         case .critical: memory.shrink(to: 0.25)

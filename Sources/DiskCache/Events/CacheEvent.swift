@@ -20,7 +20,7 @@ public enum CacheEvent: Sendable {
 }
 
 /// Why a value left the memory tier.
-public enum RemovalCause: String, Sendable, CaseIterable, Codable {
+public enum RemovalCause: String, Sendable, CaseIterable, Codable, CodingKeyRepresentable {
     /// It was removed by a call.
     case explicit
     /// This process stored another value for its key.

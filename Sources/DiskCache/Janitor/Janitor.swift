@@ -7,7 +7,7 @@ import Platform
 ///
 /// An idle round, once a second, takes five system calls: one or two of the wait, two to see that the path
 /// still leads to the directory, one to see whether any process has written about a sweep; and what the cache's
-/// own duties take. Of all processes one sweeps at a time, elected by the `janitor` lock, whose file also says
+/// own duties take: where anything is in memory, one to five to see how short memory is. Of all processes one sweeps at a time, elected by the `janitor` lock, whose file also says
 /// when the last one did. Where its process dies the next round of any other finds its note unfinished and the
 /// lock free, and starts anew.
 ///
@@ -120,7 +120,11 @@ final class Janitor: Sendable {
     /// Goes on in the directory that the path leads to now.
     private func followDirectory() {
         do throws(StoreError) {
-            if try duties.store().directory.isCurrent() { return }
+            let store = duties.store()
+            if try store.directory.isCurrent() {
+                if try !store.isControlCurrent() { duties.renewControl() }
+                return
+            }
             try duties.reopen()
             join()
             rounds.withLock { rounds in

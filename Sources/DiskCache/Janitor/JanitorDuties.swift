@@ -18,6 +18,8 @@ struct JanitorDuties: Sendable {
     var everySecond: @Sendable () -> Void = {}
     /// The path leads to another directory, or to none: go on there.
     var reopen: @Sendable () throws(StoreError) -> Void = {}
+    /// The control file was deleted or replaced by hand: map the one that is there, or make it anew.
+    var renewControl: @Sendable () -> Void = {}
     /// A sweep of this janitor has ended.
     var swept: @Sendable (SweepReport) -> Void = { _ in }
     /// Something in the background failed; it is tried again.

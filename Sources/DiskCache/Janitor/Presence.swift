@@ -10,7 +10,7 @@ final class Presence: Sendable {
     private let janitor: Janitor
     private let duties: JanitorDuties
 
-    /// Joins the session and starts the janitor's thread, as configured: about ten system calls.
+    /// Joins the session (two system calls) and starts the janitor's thread (about twenty), as configured.
     init(_ configuration: JanitorConfiguration, duties: JanitorDuties) {
         self.duties = duties
         janitor = Janitor(configuration, duties: duties)

@@ -152,7 +152,7 @@ extension FlightRequest {
         let place = place
         guard rememberedFailure() == nil, flights.begin(place) else { return }
         Task.detached {
-            conclude(place, await refresh(seen, compute))
+            conclude(place, report(await refresh(seen, compute)))
         }
     }
 

@@ -112,7 +112,7 @@ extension FlightRequest {
     private func startRefresh(of seen: CacheEntry, _ compute: @escaping Compute) {
         let place = place
         guard rememberedFailure() == nil, flights.begin(place) else { return }
-        offloadDetached { conclude(place, refresh(seen, compute)) }
+        offloadDetached { conclude(place, report(refresh(seen, compute))) }
     }
 
     /// Computes unless another process does so or has.

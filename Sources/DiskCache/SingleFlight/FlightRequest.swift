@@ -134,6 +134,14 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         flights.note(error, of: place, for: options.failureMemory, now: source.cache.now)
     }
 
+    /// Tells of a computation in the background that failed: nobody waits for it who would learn it else.
+    func report(_ end: End) -> End {
+        if case .failed(let error) = end {
+            source.cache.core.events.send(.refreshFailed(key: source.key, reason: "\(error)"))
+        }
+        return end
+    }
+
     // MARK: Steps that both forms share
 
     /// How long to pause before the next attempt at the lock; nil: there is no time left.

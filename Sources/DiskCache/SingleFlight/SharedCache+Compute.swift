@@ -16,7 +16,7 @@ extension SharedCache {
     /// a closed cache, an expiration that makes no sense) never shows here: then the value is computed, still
     /// once for those of this process who want it at the same time, and not kept.
     ///
-    /// A hit costs what ``get(_:allowingStale:)-(String,Bool)`` does and nothing more. Computing costs some
+    /// A hit costs what `get(_:allowingStale:)` does and nothing more. Computing costs some
     /// ten system calls besides the put. The closure must not ask for the same key: it would wait for itself.
     /// Nor is this form for Swift's tasks: while it waits it blocks one of their few threads, and if it waits
     /// for a computation that needs one of these it may wait for ever.

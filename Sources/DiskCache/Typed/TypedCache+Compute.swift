@@ -9,9 +9,8 @@ extension TypedCache {
     /// The value of `key`, computed and stored where it is not there, once across all threads and
     /// processes that want it at the same time.
     ///
-    /// As ``SharedCache/value(forKey:expires:onAccess:attributes:options:orCompute:)`` for bytes. A value that
-    /// is stored and does not decode is computed and replaced; one that can't be encoded is given out and not
-    /// kept.
+    /// As `value(forKey:orCompute:)` of ``SharedCache`` for bytes. A value that is stored and does not decode is
+    /// computed and replaced; one that can't be encoded is given out and not kept.
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.

@@ -194,6 +194,21 @@ private func text(_ hit: CacheHit?) -> String? {
         #expect(try pair.cache.get("key") == nil)
     }
 
+    @Test func `a control file that was deleted by hand is given up within moments`() throws {
+        let pair = try Pair()
+        try pair.warm("key", "old")
+        try FileManager.default.removeItem(atPath: pair.cache.path + "/control")
+        let third = try SharedCache(at: pair.cache.path, configuration: pair.cache.configuration)
+        try third.put("new", forKey: "key")
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try [pair.cache, pair.other].contains(where: { text(try $0.get("key")) != "new" }) {
+            try #require(ContinuousClock.now < deadline, "the janitor looks once a second")
+            usleep(10_000)
+        }
+        try pair.cache.put("newer", forKey: "key")
+        for cache in [pair.cache, pair.other, third] { #expect(text(try cache.get("key")) == "newer") }
+    }
+
     @Test func `with the check turned off old values are given out: the tests above can fail`() throws {
         let pair = try Pair { $0.checksGenerations = false }
         try pair.warm("key", "old")
@@ -232,6 +247,21 @@ private func text(_ hit: CacheHit?) -> String? {
         for cause in RemovalCause.allCases where cause != .pressure {
             #expect(found.contains("\(cause): \(cause)"))
         }
+    }
+
+    @Test(arguments: [false, true])
+    func `when the system runs short of memory some is given up, unless that is turned off`(isOff: Bool)
+        throws
+    {
+        let pair = try Pair { $0.memory.shrinksUnderPressure = !isOff }
+        for index in 0..<100 { try pair.cache.put("1234", forKey: "\(index)") }
+        pair.cache.core.relieve { .none }
+        #expect(pair.cache.memoryUsage == (400, 100))
+        pair.cache.core.relieve { .some }
+        #expect(pair.cache.memoryUsage == (isOff ? (400, 100) : (300, 75)))
+        pair.cache.core.relieve { .critical }
+        #expect(pair.cache.memoryUsage.cost == (isOff ? 400 : 72))
+        #expect(pair.cache.core.store.counters[.memoryPressure] == (isOff ? 0 : 82))
     }
 
     @Test func `a frozen tier answers and takes nothing`() throws {

@@ -141,4 +141,47 @@ private struct Picture: Codable, Equatable, DiscardableValue {
         #expect(try await view.remove("key"))
         #expect(try await view.get("key") == nil)
     }
+
+    @Test func `a value is computed once, kept decoded, and computed anew once it does not decode`()
+        async throws
+    {
+        let fixture = try fixture()
+        let view = fixture.cache.typed(Point.self)
+        let count = Atomic<Int>(0)
+        let compute = { @Sendable () async -> Point in
+            Point(x: Double(count.add(1, ordering: .relaxed).newValue), name: "computed")
+        }
+        for _ in 0..<3 { #expect(await view.value(forKey: "key", orCompute: compute).x == 1) }
+        #expect(try await view.get("key")?.tier == .memory)
+        try await fixture.cache.put("from another version", forKey: "key")
+        for _ in 0..<3 { #expect(await view.value(forKey: "key", orCompute: compute).x == 2) }
+        let other = try await SharedCache.open(at: fixture.cache.path).typed(Point.self)
+        #expect(try await other.get("key")?.value.x == 2)
+    }
+
+    @Test func `the computation's error is the only one, and what can't be encoded is given out`() throws {
+        struct Failed: Error, Equatable {}
+        let fixture = try fixture()
+        let view = fixture.cache.typed(Point.self)
+        #expect(throws: Failed.self) {
+            try view.value(forKey: "key") { () throws(Failed) in throw Failed() }
+        }
+        let infinite = view.value(forKey: "key") { Point(x: .infinity, name: "") }
+        #expect(infinite.x == .infinity)
+        #expect(try view.get("key") == nil)
+    }
+
+    @Test func `a computed value is on disk when it is given out, also with write-behind`() throws {
+        let fixture = try CacheFixture {
+            $0.memory = MemoryConfiguration()
+            $0.writing = .behind
+        }
+        let view = fixture.cache.typed(Point.self)
+        for round in 0..<50 {
+            let key = "key \(round)"
+            _ = view.value(forKey: key) { Point(x: 1, name: "") }
+            let other = try SharedCache(at: fixture.cache.path, configuration: fixture.cache.configuration)
+            #expect(try other.typed(Point.self).get(key)?.value.x == 1)
+        }
+    }
 }

@@ -201,4 +201,51 @@ private final class Valve: Sendable {
             break
         }
     }
+
+    @Test func `a cache that goes while puts wait leaves them to be published`() throws {
+        let directory = try TemporaryDirectory()
+        var configuration = CacheConfiguration()
+        configuration.writing = .behind
+        do {
+            let cache = try SharedCache(at: directory.path + "/cache", configuration: configuration)
+            for index in 0..<100 { try cache.put("value", forKey: "key \(index)") }
+        }
+        let other = try SharedCache(at: directory.path + "/cache")
+        let deadline = ContinuousClock.now + .seconds(60)
+        while try !(0..<100).allSatisfy({ try other.get("key \($0)") != nil }) {
+            try #require(ContinuousClock.now < deadline)
+            usleep(1000)
+        }
+    }
+
+    @Test func `closing publishes what waits`() throws {
+        let fixture = try fixture()
+        for index in 0..<100 { try fixture.cache.put("value", forKey: "key \(index)") }
+        #expect(fixture.cache.close().isComplete)
+        let other = try SharedCache(at: fixture.cache.path)
+        for index in 0..<100 { #expect(try other.get("key \(index)") != nil) }
+    }
+
+    @Test func `a crash loses what was queued and nothing else`() async throws {
+        let directory = try TemporaryDirectory()
+        await #expect(processExitsWith: .signal(SIGKILL)) { [path = directory.path as String] in
+            var configuration = CacheConfiguration()
+            configuration.writing = .behind
+            let cache = try SharedCache(at: path + "/cache", configuration: configuration)
+            try await cache.put("kept", forKey: "before")
+            await cache.flush()
+            for round in 0..<20 {
+                for index in 0..<200 { try await cache.put("value \(round)", forKey: "key \(index)") }
+            }
+            kill(getpid(), SIGKILL)
+        }
+        let cache = try await SharedCache.open(at: directory.path + "/cache")
+        #expect(try await cache.get("before")?.data == Data("kept".utf8))
+        let valid = Set((0..<20).map { Data("value \($0)".utf8) })
+        for index in 0..<200 {
+            guard let hit = try await cache.get("key \(index)") else { continue }
+            #expect(valid.contains(hit.data))
+        }
+        #expect(try await cache.verify().corruptObjects.isEmpty)
+    }
 }

@@ -1,0 +1,238 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+/// `stats` and `gc --last` read what other processes have left, dead ones included.
+struct StatsCommandTests {
+    private let tool: Tool
+
+    init() throws {
+        tool = try Tool()
+    }
+
+    private func json(_ run: Tool.Run) throws -> [String: Any] {
+        try #require(try JSONSerialization.jsonObject(with: run.outputData) as? [String: Any])
+    }
+
+    private func totals(_ run: Tool.Run) throws -> [String: Any] {
+        try #require(try json(run)["totals"] as? [String: Any])
+    }
+
+    // MARK: Counts
+
+    @Test func `the counts of several processes add up`() throws {
+        for number in 1...3 {
+            #expect(try tool.run("put", "k\(number)", input: Data("value".utf8)).status == 0)
+        }
+        for key in ["k1", "k2", "absent", "k1"] { _ = try tool.run("get", key) }
+        #expect(try tool.run("rm", "k3").status == 0)
+        for form in [["stats", "--json"], ["stats", "--quick", "--json"]] {
+            let all = try totals(tool.run(form))
+            #expect(all["puts"] as? Int == 3 && all["diskHits"] as? Int == 3 && all["misses"] as? Int == 1)
+            #expect(all["removals"] as? Int == 1 && all["hitRatio"] as? Double == 0.75)
+            #expect(all["bytesRead"] as? Int == 15 && all["bytesWritten"] as? Int == 5, "equal values once")
+            #expect(all["since"] is String)
+        }
+        let usage = try #require(try json(tool.run("stats", "--quick", "--json"))["usage"] as? [String: Any])
+        #expect(usage["entries"] as? Int == 2 && usage["isCounted"] as? Bool == true)
+        let text = try tool.run("stats").output
+        #expect(text.contains("\nkeys                                 2\n"))
+        #expect(text.contains("\n  hit ratio                     75.0 %\n"))
+        #expect(text.hasSuffix("\nlast sweep: none yet\n"))
+    }
+
+    @Test func `what a killed process did stays counted`() throws {
+        // The command has stored the value, and is killed while it does what nobody sees the end of.
+        let script = """
+            "$TOOL" put k <<< value
+            "$TOOL" run --ttl 60 -- sh -c 'echo $$ > "$DISKCACHE_DIR.ready"; exec sleep 60' &
+            until [ -s "$DISKCACHE_DIR.ready" ]; do sleep 0.01; done
+            kill -KILL $!; wait $!; echo $?; kill $(cat "$DISKCACHE_DIR.ready")
+            """
+        #expect(try tool.shell(script).lines.last == "137")
+        let all = try totals(tool.run("stats", "--quick", "--json"))
+        #expect(all["puts"] as? Int == 1)
+        #expect(try #require(all["misses"] as? Int) >= 1, "it looked before it ran the command")
+        #expect(try tool.run("get", "k").output == "value\n")
+    }
+
+    @Test func `reset sets them to 0 and says so`() throws {
+        #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
+        let run = try tool.run("stats", "--reset")
+        #expect(run.status == 0 && run.lines.count == 1)
+        #expect(run.output.hasPrefix("all counts are 0 from now on; they had counted for "))
+        let all = try totals(tool.run("stats", "--quick", "--json"))
+        #expect(all["puts"] as? Int == 0)
+        #expect(try tool.run("get", "k").status == 0)
+        let before = try tool.run("stats", "--reset", "--json")
+        #expect(try json(before)["reset"] as? Bool == true)
+        #expect(try totals(before)["diskHits"] as? Int == 1)
+    }
+
+    @Test func `prometheus gets the absolute path, and no walk`() throws {
+        #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
+        let text = try tool.shell(
+            "cd \"$DISKCACHE_DIR/..\" && DISKCACHE_DIR=cache \"$TOOL\" stats --prometheus"
+        )
+        #expect(text.status == 0 && text.errorData.isEmpty)
+        let label = "directory=\"\(tool.directory)\""
+        #expect(text.lines.contains { $0 == "diskcache_puts_total{\(label)} 1" }, "\(text.output)")
+        #expect(text.lines.contains("diskcache_entries{\(label)} 1"))
+    }
+
+    @Test func `without a control file the walk is all there is`() throws {
+        #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
+        // A directory in its place: it can neither be mapped nor replaced.
+        try FileManager.default.removeItem(atPath: tool.directory + "/control")
+        try FileManager.default.createDirectory(
+            atPath: tool.directory + "/control/x",
+            withIntermediateDirectories: true
+        )
+        let run = try tool.run("stats")
+        #expect(run.status == 0 && run.output.contains("\nno control file: "))
+        #expect(try json(tool.run("stats", "--json"))["totals"] == nil)
+        for form in ["--quick", "--watch", "--prometheus", "--reset"] {
+            let run = try tool.run("stats", form)
+            #expect(run.status == 78 && run.outputData.isEmpty)
+            #expect(run.error.hasPrefix("diskcache: read the counts of "))
+            #expect(run.error.split(separator: "\n").count == 1)
+        }
+        let doctor = try tool.run("doctor")
+        #expect(doctor.output.contains("fallback  control file  none: it can't be made"))
+    }
+
+    @Test func `contradictions are one line and a usage error`() throws {
+        for words in [["--watch", "--reset"], ["--prometheus", "--json"], ["--watch=1ms"], ["key"]] {
+            let run = try tool.run(["stats"] + words)
+            #expect(run.status == 64 && run.error.split(separator: "\n").count == 1)
+        }
+        for words in [["--dry-run"], ["--max-size=1"], ["--no-wait"]] {
+            #expect(try tool.run(["gc", "--last"] + words).status == 64)
+        }
+    }
+
+    // MARK: Watch
+
+    /// Exits as the watch has; with 137 where it has not ended by itself within ten seconds.
+    private static let end = """
+        for i in $(seq 1000); do kill -0 $WATCH 2> /dev/null || break; sleep 0.01; done
+        kill -KILL $WATCH 2> /dev/null; wait $WATCH; exit $?
+        """
+
+    @Test(arguments: [("TERM", 143), ("INT", 130)])
+    func `a watch prints lines and ends by its signal`(signal: String, status: Int32) throws {
+        #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
+        let output = tool.path("watch")
+        // Without job control bash starts what is in the background with SIGINT ignored.
+        let run = try tool.shell(
+            """
+            set -m
+            "$TOOL" stats --watch=200ms > '\(output)' & WATCH=$!
+            until grep -q BYTES '\(output)'; do sleep 0.01; done
+            for i in 1 2 3 4 5; do "$TOOL" get k; done
+            until [ $(wc -l < '\(output)') -ge 4 ]; do sleep 0.01; done
+            kill -\(signal) $WATCH; \(Self.end)
+            """
+        )
+        #expect(run.status == status)
+        let lines = try String(contentsOfFile: output, encoding: .utf8).split(separator: "\n")
+        #expect(lines[0].hasPrefix("TIME "))
+        let cells = lines.dropFirst().map { $0.split(separator: " ") }
+        #expect(cells.allSatisfy { $0.count == 13 && $0[11] == "1" })
+        #expect(cells.contains { $0[3] == "100" })
+    }
+
+    @Test func `a watch in JSON is an object an interval, and goes on after a reset`() throws {
+        #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
+        let output = tool.path("watch")
+        let run = try tool.shell(
+            """
+            "$TOOL" stats --watch=100ms --json > '\(output)' & WATCH=$!
+            until [ -s '\(output)' ]; do sleep 0.01; done
+            "$TOOL" stats --reset; "$TOOL" get k; sleep 0.5
+            kill -TERM $WATCH; \(Self.end)
+            """
+        )
+        #expect(run.status == 143)
+        let objects = try String(contentsOfFile: output, encoding: .utf8).split(separator: "\n").map {
+            try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
+        }
+        #expect(objects.allSatisfy { $0["path"] as? String == tool.directory && $0["time"] is String })
+        #expect(objects.allSatisfy { ($0["seconds"] as? Double ?? 0) > 0 && $0["entries"] == nil })
+        let rates = objects.compactMap { $0["perSecond"] as? [String: Double] }
+        #expect(rates.count == objects.count)
+        #expect(rates.allSatisfy { $0.values.allSatisfy { $0 >= 0 } }, "a reset is no step back")
+        let hits = objects.map { object in
+            (object["perSecond"] as? [String: Double])?["hits"].flatMap { hits in
+                (object["seconds"] as? Double).map { hits * $0 }
+            } ?? 0
+        }
+        #expect(abs(hits.reduce(0, +) - 1) < 0.1, "it is in exactly one interval")
+        let last = try #require(objects.last?["totals"] as? [String: Any])
+        #expect(last["puts"] as? Int == 0 && last["diskHits"] as? Int == 1)
+    }
+
+    @Test func `a watch says when the cache is gone`() throws {
+        #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
+        let output = tool.path("watch")
+        let run = try tool.shell(
+            """
+            "$TOOL" stats --watch=100ms > '\(output)' & WATCH=$!
+            until [ -s '\(output)' ]; do sleep 0.01; done
+            mv "$DISKCACHE_DIR" "$DISKCACHE_DIR.away"; \(Self.end)
+            """
+        )
+        #expect(run.status == 78)
+        #expect(run.error.hasPrefix("diskcache: use the cache ") && run.error.contains("there is none"))
+        #expect(!FileManager.default.fileExists(atPath: tool.directory), "nor does it make another one")
+    }
+
+    // MARK: gc --last
+
+    @Test func `gc says what the last sweep of another process did`() throws {
+        #expect(try tool.run("put", "old", "--ttl", "1ms", input: Data("value".utf8)).status == 0)
+        #expect(try tool.run("put", "new", input: Data("other".utf8)).status == 0)
+        let none = try tool.run("gc", "--last")
+        #expect(none.status == 1 && none.outputData.isEmpty && none.errorData.isEmpty)
+        let swept = try json(tool.run("gc", "--json"))
+        let run = try tool.run("gc", "--last", "--json")
+        #expect(run.status == 0)
+        let last = try json(run)
+        let removed = try #require(last["removed"] as? [String: [String: Int]])
+        #expect(removed.keys.sorted() == ["expired"] && removed["expired"]?["count"] == 1)
+        #expect(last["removedBytes"] as? Int == swept["removedBytes"] as? Int)
+        #expect(last["isComplete"] as? Bool == true && last["expiredOnly"] as? Bool == false)
+        #expect((last["entries"] as? [String: Int])?["count"] == 1)
+        #expect(try #require(last["seconds"] as? Double) >= 0)
+        #expect((last["drift"] as? [String: Int])?["count"] == 0)
+        #expect(last["lastFull"] as? String == last["began"] as? String)
+        let text = try tool.run("gc", "--last")
+        #expect(
+            text.lines.contains("looked at  everything") && text.lines.contains { $0.hasPrefix("expired ") }
+        )
+        #expect(text.lines.last?.hasPrefix("left: 1 key, 1 value, ") ?? false)
+        let stats = try #require(try json(tool.run("stats", "--json"))["lastSweep"] as? [String: Any])
+        #expect(stats["process"] as? Int == last["process"] as? Int)
+        #expect(try tool.run("stats").lines.last?.contains("complete, removed 1 (") ?? false)
+        #expect(
+            try (totals(tool.run("stats", "--quick", "--json"))["swept"] as? [String: Int])?["expired"] == 1
+        )
+    }
+
+    @Test func `an expired-only sweep leaves word of the full one before it`() throws {
+        #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
+        #expect(try tool.run("gc").status == 0)
+        let full = try json(tool.run("gc", "--last", "--json"))
+        #expect(try tool.run("gc", "--expired-only").status == 0)
+        let last = try json(tool.run("gc", "--last", "--json"))
+        #expect(last["expiredOnly"] as? Bool == true)
+        #expect(last["lastFull"] as? String == full["began"] as? String)
+        let text = try tool.run("gc", "--last").lines
+        #expect(text.contains("looked at        expired values and leftovers"))
+        #expect(text.contains { $0.hasPrefix("last full sweep  2") })
+    }
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+
+/// What was done with a cache: by this process since it opened it (``SharedCache/activity``), or by all
+/// processes together (``CacheTotals/activity``).
+public struct CacheActivity: Sendable, Equatable, Codable {
+    // MARK: Reading and writing
+
+    /// Gets that found a value in the memory of their process.
+    public internal(set) var memoryHits = 0
+    /// Gets that found a value on disk.
+    public internal(set) var diskHits = 0
+    /// Gets that found an expired value on disk and had asked for it.
+    public internal(set) var staleHits = 0
+    /// Gets that found nothing they could give out.
+    public internal(set) var misses = 0
+    /// Values stored.
+    public internal(set) var puts = 0
+    /// Values removed by request.
+    public internal(set) var removals = 0
+    /// Bytes of the values that were read from disk.
+    public internal(set) var bytesRead = 0
+    /// Bytes of the values that were written to disk.
+    public internal(set) var bytesWritten = 0
+
+    // MARK: Computing
+
+    /// Computations begun, in the background or not.
+    public internal(set) var computations = 0
+    /// Waits for another's computation, in the same process or in another one.
+    public internal(set) var waits = 0
+    /// Of the computations, those in the background, for a value that had expired or soon would.
+    public internal(set) var refreshes = 0
+    /// Of the computations, those that failed.
+    public internal(set) var computeFailures = 0
+    /// Values computed without the cache, as it could not be read, locked or written.
+    public internal(set) var cacheFailures = 0
+
+    // MARK: Faults
+
+    /// Misses because of damage: metadata or bytes that were not as they must be.
+    public internal(set) var corruptions = 0
+    /// Misses because the bytes of a value were gone.
+    public internal(set) var danglingEntries = 0
+    /// Accesses that could not be noted, for want of permission or space.
+    public internal(set) var unnotedAccesses = 0
+    /// Damage that a reader could not remove at once; the next collection does.
+    public internal(set) var unrepairedDamage = 0
+    /// Values accepted for writing later that could not be stored then.
+    public internal(set) var publishFailures = 0
+    /// How often the control file could not be made or mapped.
+    public internal(set) var controlFailures = 0
+
+    // MARK: Leaving
+
+    /// Collections that ran to their end.
+    public internal(set) var sweeps = 0
+    /// What collections removed, by reason; reasons that removed nothing are left out.
+    public internal(set) var swept: [RemovalReason: Int] = [:]
+    /// Values that left the memory of their process, by cause; causes that did not occur are left out.
+    public internal(set) var leftMemory: [RemovalCause: Int] = [:]
+
+    /// Nothing yet.
+    init() {}
+
+    init(_ count: (StoreCounters.Event) -> Int) {
+        for (field, events) in Self.fields { self[keyPath: field] = events.reduce(0) { $0 + count($1) } }
+        for reason in SweepReason.allCases {
+            let number = count(StoreCounters.Event(reason))
+            if number != 0 { swept[RemovalReason(reason)] = number }
+        }
+        for cause in RemovalCause.allCases {
+            let number = count(StoreCounters.Event(cause))
+            if number != 0 { leftMemory[cause] = number }
+        }
+    }
+
+    /// Every count that is one number, and the events that it adds up.
+    private static var fields: [(WritableKeyPath<CacheActivity, Int>, [StoreCounters.Event])] {
+        [
+            (\.memoryHits, [.memoryHit]), (\.diskHits, [.hit]), (\.staleHits, [.staleHit]),
+            (\.misses, [.miss]), (\.puts, [.put]), (\.removals, [.removal]),
+            (\.bytesRead, [.bytesRead]), (\.bytesWritten, [.bytesWritten]),
+            (\.computations, [.computation]), (\.waits, [.wait]), (\.refreshes, [.refresh]),
+            (\.computeFailures, [.computeFailure]), (\.cacheFailures, [.cacheFailure]),
+            (\.corruptions, [.corruptRecord, .corruptObject]), (\.danglingEntries, [.dangling]),
+            (\.unnotedAccesses, [.accessFailure]), (\.unrepairedDamage, [.repairFailure]),
+            (\.publishFailures, [.publishFailure]), (\.controlFailures, [.controlFailure]),
+            (\.sweeps, [.sweep]),
+        ]
+    }
+
+    // MARK: Derived
+
+    /// Gets that found a value that had not expired, in memory or on disk.
+    public var hits: Int { memoryHits + diskHits }
+
+    /// The share of gets that found something, stale values included, from 0 to 1; nil where there was no get.
+    ///
+    /// A call that computes what it does not find looks a second time once it is its turn, which counts too.
+    public var hitRatio: Double? {
+        let found = hits + staleHits
+        let all = found + misses
+        return all > 0 ? Double(found) / Double(all) : nil
+    }
+
+    /// What was done from `earlier` on, which lies before this.
+    ///
+    /// A count that is lower than it was has been reset meanwhile, and begins at 0.
+    public func since(_ earlier: CacheActivity) -> CacheActivity {
+        func difference(_ now: Int, _ before: Int) -> Int { now >= before ? now - before : now }
+        var activity = self
+        for (field, _) in Self.fields {
+            activity[keyPath: field] = difference(self[keyPath: field], earlier[keyPath: field])
+        }
+        for (reason, count) in swept {
+            let left = difference(count, earlier.swept[reason, default: 0])
+            activity.swept[reason] = left == 0 ? nil : left
+        }
+        for (cause, count) in leftMemory {
+            let left = difference(count, earlier.leftMemory[cause, default: 0])
+            activity.leftMemory[cause] = left == 0 ? nil : left
+        }
+        return activity
+    }
+}

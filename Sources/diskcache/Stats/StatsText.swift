@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+
+/// What `diskcache stats` prints for people: sections of aligned rows.
+enum StatsText {
+    /// Every section has the same columns: what, how much, and, where an interval is looked at, a second's
+    /// share of it.
+    private static let columns: [Table.Alignment] = [.left, .right, .right]
+    private static let widths = [24, 12, 14]
+
+    static func row(_ cells: String...) -> String {
+        Table.line(cells, columns, widths: widths)
+    }
+
+    // MARK: What there is
+
+    /// What a walk has counted.
+    static func contents(_ statistics: CacheStatistics, now: Date) -> String {
+        let bytes = statistics.entryBytes + statistics.objectBytes
+        var text = row("keys", Quantity.grouped(statistics.entries))
+        text += row("  of them expired", Quantity.grouped(statistics.expiredEntries))
+        text += row("values", Quantity.grouped(statistics.objects))
+        text += row("on disk", Quantity.text(bytes: bytes))
+        text += row("  of it metadata", Quantity.text(bytes: statistics.entryBytes))
+        text += row("length of all values", Quantity.text(bytes: statistics.logicalBytes))
+        if let oldest = statistics.oldestAccess {
+            text += row("oldest access", "\(Quantity.text(from: oldest, to: now)) ago")
+        }
+        return text
+    }
+
+    /// The same as the processes have added it up.
+    static func usage(_ usage: CacheUsage) -> String {
+        guard usage.isCounted else { return row("keys", "?") + row("on disk", "?", "until a gc counts") }
+        return row("keys", Quantity.grouped(usage.entries))
+            + row("on disk", Quantity.text(bytes: usage.bytes))
+    }
+
+    // MARK: What was done
+
+    static func span(_ since: Date?, now: Date) -> String {
+        since.map { "for \(Quantity.text(from: $0, to: now))" } ?? "since it was made"
+    }
+
+    /// What all processes did, and what of it in an interval.
+    static func totals(_ totals: CacheTotals, now: Date, _ interval: StatsInterval? = nil) -> String {
+        let heading = "all processes, \(span(totals.since, now: now))"
+        return row(heading, "", interval == nil ? "" : "A SECOND")
+            + StatsRow.all(totals.activity, interval).map { row("  " + $0.name, $0.total, $0.rate) }.joined()
+    }
+
+    // MARK: The last sweep
+
+    /// One line: details are for `gc --last`.
+    static func lastSweep(_ sweep: SweepSummary?, now: Date) -> String {
+        guard let sweep else { return "last sweep: none yet\n" }
+        var text = "last sweep: "
+        if let ended = sweep.ended {
+            text += "\(Quantity.text(from: ended, to: now)) ago by process \(sweep.process), "
+            text += "took \(span(from: sweep.began, to: ended)), "
+        } else {
+            text += "begun \(Quantity.text(from: sweep.began, to: now)) ago by process \(sweep.process), "
+        }
+        return text + "\(end(of: sweep)), removed \(removals(of: sweep))\n"
+    }
+
+    /// How it ended.
+    static func end(of sweep: SweepSummary) -> String {
+        if sweep.ended == nil { return "under way, or killed" }
+        return sweep.isComplete ? "complete" : "cut short"
+    }
+
+    private static func removals(of sweep: SweepSummary) -> String {
+        let count = sweep.removed.values.reduce(0) { $0 + $1.count }
+        return count == 0 ? "nothing" : "\(count) (\(Quantity.text(bytes: sweep.removedBytes)))"
+    }
+
+    /// To the millisecond where it is short, as most sweeps are.
+    static func span(from start: Date, to end: Date) -> String {
+        span(.seconds(end.timeIntervalSince(start)))
+    }
+
+    static func span(_ duration: Duration) -> String {
+        if duration >= .seconds(10) { return Quantity.text(duration) }
+        return "\(Int((duration.inSeconds * 1000).rounded())) ms"
+    }
+}

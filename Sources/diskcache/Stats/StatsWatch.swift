@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+import Platform
+
+/// `diskcache stats --watch`: the counts again and again, until a signal ends it.
+struct StatsWatch {
+    private let arguments: Arguments
+    private let interval: Duration
+    private let form: Form
+
+    private enum Form {
+        case screen, lines, json
+    }
+
+    /// The counts at a moment.
+    private struct Reading {
+        let path: String
+        let instant: ContinuousClock.Instant
+        let totals: CacheTotals
+        let lastSweep: SweepSummary?
+    }
+
+    init(_ arguments: Arguments, interval: Duration, isJSON: Bool) {
+        self.arguments = arguments
+        self.interval = interval
+        form = isJSON ? .json : Terminal.isInteractive(Terminal.standardOutput) ? .screen : .lines
+    }
+
+    /// Ends by the signal that asks for it, as if nobody had been watching for it.
+    func run() throws -> Never {
+        // Fetched from a descriptor, so that none arrives in the middle of a line.
+        let signals = try HeldSignals([.hangup, .interrupt, .terminate])
+        var before = try read()
+        try begin(before)
+        var due = before.instant
+        while true {
+            // From the moment at which it was due, so that it does not fall behind.
+            due = max(due + interval, .now)
+            if let signal = try signal(of: signals, until: due) { CurrentProcess.end(like: signal) }
+            let reading = try read()
+            let elapsed = max((reading.instant - before.instant).inSeconds, 0.001)
+            let activity = reading.totals.activity.since(before.totals.activity)
+            try show(reading, StatsInterval(activity: activity, seconds: elapsed))
+            before = reading
+        }
+    }
+
+    /// Waits; the signal that ended the wait, or nil when it is time.
+    private func signal(
+        of signals: borrowing HeldSignals,
+        until due: ContinuousClock.Instant
+    ) throws -> Signal? {
+        while true {
+            let rest = due - .now
+            if rest <= .zero { return nil }
+            // A whole millisecond at least, as poll(2) counts them.
+            _ = try Readiness.wait(for: [signals.descriptor], limit: max(rest, .milliseconds(1)))
+            while let received = signals.next() {
+                if received.signal != .child { return received.signal }
+            }
+        }
+    }
+
+    /// Opened anew each time, as the directory or its control file may be another one by now.
+    private func read() throws -> Reading {
+        let cache = try arguments.requireCache()
+        return Reading(
+            path: cache.path,
+            instant: .now,
+            totals: try StatsCommand.totals(of: cache),
+            lastSweep: try cache.lastSweep()
+        )
+    }
+
+    // MARK: Output
+
+    private func begin(_ reading: Reading) throws {
+        switch form {
+        // ECMA-48 ED: the whole screen.
+        case .screen: try Output.print("\u{1B}[2J" + Self.screen(reading, nil))
+        case .lines: try Output.print(StatsLine.heading)
+        case .json: return
+        }
+    }
+
+    private func show(_ reading: Reading, _ interval: StatsInterval) throws {
+        switch form {
+        case .screen: try Output.print(Self.screen(reading, interval))
+        case .lines: try Output.print(StatsLine.text(reading.totals, interval, now: .now))
+        case .json:
+            var description = StatsDescription(path: reading.path, reading.totals, reading.lastSweep)
+            description.time = .now
+            description.seconds = (interval.seconds * 1000).rounded() / 1000
+            description.hitRatio = interval.activity.hitRatio
+            description.perSecond = Rates(interval.activity, seconds: interval.seconds)
+            try Output.print(JSON.line(description))
+        }
+    }
+
+    /// Written over what was there, so that nothing flickers: to the first column of the first line (CUP), what
+    /// is left of each line erased (EL), and what is left below (ED).
+    private static func screen(_ reading: Reading, _ interval: StatsInterval?) -> String {
+        let text =
+            "\(reading.path.escaped)\n" + StatsText.usage(reading.totals.usage) + "\n"
+            + StatsText.totals(reading.totals, now: .now, interval) + "\n"
+            + StatsText.lastSweep(reading.lastSweep, now: .now)
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+        return "\u{1B}[H" + lines.map { "\($0)\u{1B}[K\n" }.joined() + "\u{1B}[J"
+    }
+}
+
+/// One interval as a line of plain numbers, for awk as well as for people.
+enum StatsLine {
+    private static let names = [
+        "TIME", "HITS/S", "MISSES/S", "HIT%", "PUTS/S", "REMOVALS/S", "READ/S", "WRITTEN/S", "COMPUTED/S",
+        "WAITS/S", "SWEPT/S", "KEYS", "BYTES",
+    ]
+    private static let widths = [20, 9, 9, 5, 9, 10, 11, 11, 10, 9, 9, 9, 13]
+    private static let columns = [Table.Alignment.left] + Array(repeating: .right, count: names.count - 1)
+
+    static var heading: String { Table.line(names, columns, widths: widths) }
+
+    static func text(_ totals: CacheTotals, _ interval: StatsInterval, now: Date) -> String {
+        let rates = Rates(interval.activity, seconds: interval.seconds)
+        let usage = totals.usage
+        let cells = [
+            now.formatted(.iso8601), number(rates.hits), number(rates.misses),
+            interval.activity.hitRatio.map { number(($0 * 1000).rounded(.down) / 10) } ?? "-",
+            number(rates.puts), number(rates.removals), number(rates.bytesRead.rounded()),
+            number(rates.bytesWritten.rounded()), number(rates.computations), number(rates.waits),
+            number(rates.swept), usage.isCounted ? "\(usage.entries)" : "-",
+            usage.isCounted ? "\(usage.bytes)" : "-",
+        ]
+        return Table.line(cells, columns, widths: widths)
+    }
+
+    /// With one digit after the point where it is no whole number.
+    private static func number(_ value: Double) -> String {
+        let tenths = Int((value * 10).rounded())
+        return tenths % 10 == 0 ? "\(tenths / 10)" : "\(tenths / 10).\(tenths % 10)"
+    }
+}

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+@testable import diskcache
+
+/// `stats --prometheus`: the text format, checked by a parser of its grammar.
+struct ExpositionTests {
+    /// One metric with its samples.
+    private struct Metric {
+        var help = ""
+        var type = ""
+        var samples: [(labels: [String: String], value: Double)] = []
+    }
+
+    private struct Malformed: Error {
+        let line: Substring
+    }
+
+    /// Reads an exposition by the grammar of version 0.0.4, and insists on HELP and TYPE before all samples.
+    private static func parse(_ text: String) throws -> [String: Metric] {
+        var metrics: [String: Metric] = [:]
+        guard text.hasSuffix("\n") else { throw Malformed(line: text.suffix(20)) }
+        for line in text.split(separator: "\n") {
+            if let match = line.wholeMatch(of: /# HELP ([a-z_:][a-z0-9_:]*) (.+)/) {
+                guard metrics[String(match.1)] == nil else { throw Malformed(line: line) }
+                metrics[String(match.1)] = Metric(help: String(match.2))
+            } else if let match = line.wholeMatch(of: /# TYPE ([a-z_:]+) (counter|gauge)/) {
+                guard metrics[String(match.1)]?.type == "" else { throw Malformed(line: line) }
+                metrics[String(match.1)]?.type = String(match.2)
+            } else if let match = line.wholeMatch(
+                of: /([a-z_:]+)\{((?:[a-z_]+="(?:[^"\\]|\\["\\n])*",?)+)\} (\S+)/
+            ) {
+                guard let value = Double(match.3), metrics[String(match.1)]?.type.isEmpty == false else {
+                    throw Malformed(line: line)
+                }
+                metrics[String(match.1)]?.samples.append((labels(match.2), value))
+            } else {
+                throw Malformed(line: line)
+            }
+        }
+        return metrics
+    }
+
+    private static func labels(_ text: Substring) -> [String: String] {
+        var labels: [String: String] = [:]
+        for match in text.matches(of: /([a-z_]+)="((?:[^"\\]|\\["\\n])*)"/) {
+            var value = ""
+            var isEscaped = false
+            for character in match.2 {
+                if isEscaped { value.append(character == "n" ? "\n" : character) }
+                if !isEscaped && character != "\\" { value.append(character) }
+                isEscaped = !isEscaped && character == "\\"
+            }
+            labels[String(match.1)] = value
+        }
+        return labels
+    }
+
+    private let place: TemporaryDirectory
+    private let cache: SharedCache
+
+    init() throws {
+        place = try TemporaryDirectory()
+        cache = try SharedCache(at: place.path + "/cache")
+    }
+
+    private func exposition(directory: String = "/c") throws -> String {
+        Exposition(try #require(try cache.totals()), try cache.lastSweep(), directory: directory).text
+    }
+
+    @Test func `counters end in total, gauges do not, and all say what they are`() throws {
+        try cache.put("value", forKey: "key")
+        try cache.collectGarbage()
+        let metrics = try Self.parse(exposition())
+        #expect(metrics.count == 24)
+        for (name, metric) in metrics {
+            #expect(name.hasPrefix("diskcache_"))
+            #expect((metric.type == "counter") == name.hasSuffix("_total"), "\(name)")
+            #expect(metric.help.hasSuffix("."))
+            #expect(!metric.samples.isEmpty && metric.samples.allSatisfy { $0.labels["directory"] == "/c" })
+            #expect(Set(metric.samples.map(\.labels)).count == metric.samples.count, "\(name)")
+        }
+    }
+
+    @Test func `what was done is in it`() throws {
+        try cache.put("value", forKey: "key")
+        try cache.put("old", forKey: "expired", expires: .expired)
+        #expect(try cache.get("key") != nil)
+        #expect(try cache.get("absent") == nil)
+        try cache.collectGarbage()
+        let metrics = try Self.parse(exposition())
+        func value(_ name: String, _ labels: [String: String] = [:]) -> Double? {
+            let labels = labels.merging(["directory": "/c"]) { $1 }
+            return metrics["diskcache_" + name]?.samples.first { $0.labels == labels }?.value
+        }
+        #expect(value("hits_total", ["tier": "memory"]) == 1)
+        #expect(value("hits_total", ["tier": "disk"]) == 0)
+        #expect(value("misses_total") == 1)
+        #expect(value("puts_total") == 2)
+        #expect(value("written_bytes_total") == 8)
+        #expect(value("swept_total", ["reason": "expired"]) == 1)
+        #expect(value("swept_total", ["reason": "size"]) == 0)
+        #expect(value("sweeps_total") == 1)
+        #expect(value("entries") == 1)
+        #expect(value("last_sweep_complete") == 1)
+        let start = try #require(value("counting_start_timestamp_seconds"))
+        #expect(abs(start - Date.now.timeIntervalSince1970) < 3600)
+    }
+
+    @Test func `nothing is said of a sweep that never was, nor of a usage that nobody counted`() throws {
+        #expect(try !exposition().contains("last_sweep"))
+        // Made anew in a cache that is in use, it does not know what was there before.
+        try cache.put("value", forKey: "key")
+        try FileManager.default.removeItem(atPath: cache.path + "/control")
+        let other = try SharedCache(at: cache.path)
+        let totals = try #require(try other.totals())
+        #expect(!totals.usage.isCounted)
+        let metrics = try Self.parse(Exposition(totals, nil, directory: "/c").text)
+        #expect(metrics["diskcache_entries"] == nil && metrics["diskcache_usage_bytes"] == nil)
+        #expect(metrics["diskcache_puts_total"]?.samples.first?.value == 0)
+    }
+
+    @Test(arguments: ["/plain", "/qu\"ote", "/back\\slash\\n", "/line\nfeed", "/ünï 🙂", "/\\\"\n\\"])
+    func `a directory's name comes through`(directory: String) throws {
+        let metrics = try Self.parse(exposition(directory: directory))
+        #expect(metrics.values.allSatisfy { $0.samples.allSatisfy { $0.labels["directory"] == directory } })
+        #expect(Exposition.escaped("a\\b\"c\nd") == #"a\\b\"c\nd"#)
+    }
+
+    @Test func `the label is an absolute path`() throws {
+        #expect(try Exposition.label(forPath: "/var/cache") == "/var/cache")
+        let here = FileManager.default.currentDirectoryPath
+        #expect(try Exposition.label(forPath: "cache") == here + "/cache")
+    }
+
+    @Test(.enabled(if: Promtool.path != nil, "promtool is not installed"))
+    func `promtool has nothing to say against it`() throws {
+        try cache.put("value", forKey: "key")
+        try cache.collectGarbage()
+        let run = try Promtool.check(exposition(directory: "/qu\"ote\\n\n"))
+        #expect(run.status == 0 && run.output == "", "\(run.output)")
+        // It does object where there is reason to.
+        #expect(try Promtool.check("# TYPE a_total gauge\na_total 1\n").status != 0)
+    }
+}
+
+/// The checker that comes with Prometheus.
+private enum Promtool {
+    static let path: String? = {
+        let places = (ProcessInfo.processInfo.environment["PATH"] ?? "").split(separator: ":")
+        return places.map { "\($0)/promtool" }.first(where: FileManager.default.isExecutableFile)
+    }()
+
+    static func check(_ text: String) throws -> (status: Int32, output: String) {
+        let place = try TemporaryDirectory()
+        try text.write(toFile: place.path + "/metrics", atomically: false, encoding: .utf8)
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: try #require(path))
+        process.arguments = ["check", "metrics"]
+        process.standardInput = FileHandle(forReadingAtPath: place.path + "/metrics")
+        makeFile(place.path + "/output")
+        process.standardOutput = FileHandle(forWritingAtPath: place.path + "/output")
+        process.standardError = process.standardOutput
+        try process.run()
+        process.waitUntilExit()
+        return (
+            process.terminationStatus, try String(contentsOfFile: place.path + "/output", encoding: .utf8)
+        )
+    }
+}

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import diskcache
+
+/// What `stats` is asked for, and how its counts are put.
+struct StatsTests {
+    // MARK: Order
+
+    private func order(_ words: String...) throws -> StatsOrder {
+        let options = StatsCommand.options
+        let scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: false)
+        return try StatsOrder(Arguments(scanned, options: options, command: "stats", directory: nil))
+    }
+
+    @Test func `each form is an option, and the default is everything`() throws {
+        #expect(try order().subject == .everything)
+        #expect(try order("--quick").subject == .counts)
+        #expect(try order("--prometheus").subject == .exposition)
+        #expect(try order("--reset", "--json").subject == .reset)
+        #expect(try order("--watch").subject == .watch(.seconds(1)))
+        #expect(try order("--watch=2s").subject == .watch(.seconds(2)))
+        #expect(try order("-w500ms", "--json").subject == .watch(.milliseconds(500)))
+    }
+
+    @Test(arguments: [
+        ["--quick", "--watch"], ["--quick", "--reset"], ["--watch", "--prometheus"],
+        ["--watch=1s", "--reset"],
+        ["--prometheus", "--reset"], ["--prometheus", "--json"], ["--watch=0"], ["--watch=99ms"],
+        ["--watch=soon"],
+    ])
+    func `what makes no sense is refused`(words: [String]) {
+        #expect {
+            let options = StatsCommand.options
+            let scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: false)
+            _ = try StatsOrder(Arguments(scanned, options: options, command: "stats", directory: nil))
+        } throws: {
+            ($0 as? Failure)?.status == .usage
+        }
+    }
+
+    // MARK: Counts
+
+    /// Counts that are known: 3 hits, 1 stale hit, 1 miss, 3 puts, 1 removal.
+    private func cache() throws -> (SharedCache, TemporaryDirectory) {
+        let place = try TemporaryDirectory()
+        let cache = try SharedCache(at: place.path + "/cache")
+        try cache.put("value", forKey: "a")
+        try cache.put("value", forKey: "b")
+        var stale = EntryAttributes()
+        stale.staleFor = .seconds(3600)
+        try cache.put("old", forKey: "stale", expires: .expired, attributes: stale)
+        cache.clearMemory()
+        for _ in 0..<3 { #expect(try cache.get("a") != nil) }
+        #expect(try cache.get("stale", allowingStale: true) != nil)
+        #expect(try cache.get("absent") == nil)
+        #expect(try cache.remove("b"))
+        return (cache, place)
+    }
+
+    @Test func `rows that are always there, and those of what happened`() throws {
+        let (cache, place) = try cache()
+        let rows = StatsRow.all(cache.activity, nil)
+        func total(_ name: String) -> String? { rows.first { $0.name == name }?.total }
+        #expect(rows.prefix(3).map(\.name) == ["hits", "  in memory", "  on disk"])
+        #expect(total("hits") == "3" && total("  in memory") == "2" && total("  on disk") == "1")
+        #expect(total("stale hits") == "1" && total("misses") == "1")
+        #expect(total("hit ratio") == "80.0 %")
+        #expect(total("read") == "8 B" && total("written") == "8 B")
+        #expect(total("computations") == nil && total("sweeps") == nil && total("damaged") == nil)
+        #expect(rows.allSatisfy { $0.rate.isEmpty })
+        withExtendedLifetime(place) {}
+    }
+
+    @Test func `an interval has rates of its own`() throws {
+        let (cache, place) = try cache()
+        let before = cache.activity
+        for _ in 0..<5 { #expect(try cache.get("a") != nil) }
+        let interval = StatsInterval(activity: cache.activity.since(before), seconds: 2)
+        let rows = StatsRow.all(cache.activity, interval)
+        func rate(_ name: String) -> String? { rows.first { $0.name == name }?.rate }
+        #expect(rate("hits") == "2.5" && rate("misses") == "0.0" && rate("hit ratio") == "100.0 %")
+        #expect(rate("read") == "0 B")
+        let rates = Rates(interval.activity, seconds: 2)
+        #expect(rates.hits == 2.5 && rates.misses == 0 && rates.puts == 0)
+        withExtendedLifetime(place) {}
+    }
+
+    @Test func `counts that were reset meanwhile begin at 0`() throws {
+        let (cache, place) = try cache()
+        let before = try #require(try cache.totals()).activity
+        #expect(try cache.resetTotals())
+        #expect(try cache.get("a") != nil)
+        let since = try #require(try cache.totals()).activity.since(before)
+        #expect(since.memoryHits == 1 && since.diskHits == 0 && since.puts == 0 && since.leftMemory.isEmpty)
+        #expect(cache.activity.puts == 3, "what this process did stays")
+        withExtendedLifetime(place) {}
+    }
+
+    @Test func `a ratio is rounded down, and there is none without a get`() throws {
+        #expect(StatsRow.percent(1) == "100.0 %")
+        #expect(StatsRow.percent(0.9999) == "99.9 %")
+        #expect(StatsRow.percent(0) == "0.0 %")
+        let place = try TemporaryDirectory()
+        let cache = try SharedCache(at: place.path + "/cache")
+        #expect(cache.activity.hitRatio == nil)
+        #expect(StatsRow.all(cache.activity, nil).first { $0.name == "hit ratio" }?.total == "-")
+    }
+
+    @Test func `a line of the watch has a cell for each column`() throws {
+        let (cache, place) = try cache()
+        let totals = try #require(try cache.totals())
+        let interval = StatsInterval(activity: totals.activity, seconds: 3)
+        let now = Date(timeIntervalSince1970: 1_795_223_197)
+        let line = StatsLine.text(totals, interval, now: now)
+        let cells = line.split(separator: " ").map(String.init)
+        #expect(cells.count == StatsLine.heading.split(separator: " ").count)
+        #expect(line.count == StatsLine.heading.count)
+        #expect(cells.prefix(6) == ["2026-11-21T01:06:37Z", "1.3", "0.3", "80", "1", "0.3"])
+        withExtendedLifetime(place) {}
+    }
+
+    // MARK: The last sweep
+
+    @Test func `a sweep in one line, and with its details`() throws {
+        let (cache, place) = try cache()
+        #expect(StatsText.lastSweep(nil, now: .now) == "last sweep: none yet\n")
+        try cache.collectGarbage()
+        let sweep = try #require(try cache.lastSweep())
+        let line = StatsText.lastSweep(sweep, now: .now)
+        #expect(line.hasPrefix("last sweep: 0s ago by process \(CurrentProcess.identifier), took "))
+        #expect(line.hasSuffix(", complete, removed nothing\n"))
+        let text = LastSweepText.text(sweep, now: sweep.began + 90)
+        #expect(
+            text.contains("\nend        complete\nlooked at  everything\nremoved nothing\nleft: 2 keys, ")
+        )
+        #expect(text.contains("(1m 30s ago)"))
+        withExtendedLifetime(place) {}
+    }
+}
