@@ -87,8 +87,8 @@ package struct FlightWait: ~Copyable, Sendable {
 
     /// Tries to get the lock; never waits.
     ///
-    /// Five system calls where nobody holds it (`openat2`, `flock`, `fstat`, `fstatat`, `pwrite`), two where
-    /// somebody does, and one (`flock`) while it stays held by the same one.
+    /// Six system calls where nobody holds it (`openat2`, `flock`, `fstat`, `fstatat`, `getpid`, `pwrite`), two
+    /// where somebody does, and one (`flock`) while it stays held by the same one.
     ///
     /// - Throws: ``StoreError/Code/noSpace``, ``StoreError/Code/permissionDenied``,
     ///   ``StoreError/Code/readOnly`` where the file can't be made; other errors of open(2) and flock(2).
