@@ -166,7 +166,7 @@ private final class Valve: Sendable {
     @Test func `while a pending value is overwritten nobody in the process sees one before it`() throws {
         let fixture = try fixture()
         let cache = fixture.cache
-        let promised = Atomic<Int>(0)
+        let promised = Atomic<Int>(-1)
         let isOver = Atomic<Bool>(false)
         onThreads(2) { thread in
             guard thread == 0 else {
