@@ -33,6 +33,12 @@ import Testing
     @Test func `past the limit of file size allocating is an error and no signal`() async {
         await #expect(processExitsWith: .success) {
             let directory = try TemporaryDirectory()
+            // Whoever started the tests may ignore or block the signal, and both are inherited.
+            signal(SIGXFSZ, SIG_DFL)
+            var signals = sigset_t()
+            sigemptyset(&signals)
+            sigaddset(&signals, SIGXFSZ)
+            #expect(pthread_sigmask(SIG_UNBLOCK, &signals, nil) == 0)
             var limit = rlimit(rlim_cur: 50_000, rlim_max: 50_000)
             #expect(setrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) == 0)
             let file = try FileDescriptor(opening: directory.path + "/file", [.readWrite, .create])
