@@ -9,7 +9,8 @@ public struct MemoryConfiguration: Sendable, Equatable {
     /// Default: 64 MiB, which a worker process can spare and which holds the hot tenth of a cache of 640 MiB;
     /// by Zipf's law that tenth serves about three gets of four.
     public var costLimit: ByteCount
-    /// How many values; nil: as many as their cost allows.
+    /// How many values; nil: one for each 256 bytes of the cost limit, as even an empty value takes about
+    /// that much with its key and its place.
     ///
     /// Default: nil.
     public var countLimit: Int?
@@ -33,7 +34,8 @@ public struct MemoryConfiguration: Sendable, Equatable {
     public static let none = MemoryConfiguration(costLimit: .bytes(0))
 
     var limits: MemoryLimits {
-        MemoryLimits(cost: Int(clamping: costLimit.bytes), count: max(0, countLimit ?? .max))
+        let cost = Int(clamping: costLimit.bytes)
+        return MemoryLimits(cost: cost, count: max(0, countLimit ?? max(1, cost / 256)))
     }
 
     var isEnabled: Bool { costLimit.bytes > 0 && countLimit != 0 }

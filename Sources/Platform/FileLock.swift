@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import Synchronization
 
 /// How a lock is held.
 package enum LockMode: Sendable {
@@ -61,10 +60,7 @@ package final class FileLock: Sendable {
     }
 
     private let descriptor: FileDescriptor
-    private let monitor = Monitor()
-    /// Read and written only inside ``monitor``.
-    private nonisolated(unsafe) var state = State()
-
+    private let state = Monitored(State())
     private let wanted: @Sendable () -> MappedWord?
 
     /// Takes over a descriptor of the lock file, opened for reading and writing.
@@ -97,18 +93,20 @@ package final class FileLock: Sendable {
 
     /// Gives back what ``lock(_:patience:)`` got.
     package func unlock(_ mode: LockMode) {
-        monitor.enter()
-        defer { monitor.leave() }
-        switch mode {
-        case .shared:
-            unsafe state.sharers -= 1
-            guard unsafe state.sharers == 0 else { return }
-            unsafe state.joined = 0
-        case .exclusive:
-            unsafe state.isExclusive = false
+        let isFree = state.withLock { state in
+            switch mode {
+            case .shared:
+                state.sharers -= 1
+                if state.sharers > 0 { return false }
+                state.joined = 0
+            case .exclusive:
+                state.isExclusive = false
+            }
+            // Inside, as the next one of this process must not have it before.
+            descriptor.unlock()
+            return true
         }
-        descriptor.unlock()
-        monitor.wakeAll()
+        if isFree { state.wakeAll() }
     }
 
     private func lockShared(until deadline: ContinuousClock.Instant) throws(Errno) {
@@ -127,33 +125,33 @@ package final class FileLock: Sendable {
 
     /// False: the caller is to take the kernel's lock, which another process holds, and say how that ended.
     private func joinSharers(until deadline: ContinuousClock.Instant) throws(Errno) -> Bool {
-        monitor.enter()
-        defer { monitor.leave() }
-        while unsafe !state.admitsSharer {
-            guard monitor.wait(until: deadline) else { throw .timedOut }
-        }
-        if unsafe state.sharers == 0 {
-            var isEntered = false
-            if !isWanted { isEntered = try descriptor.tryLock(.shared) }
-            guard isEntered else {
-                unsafe state.isEntering = true
-                return false
+        let isJoined = try state.wait(until: deadline) { (state) throws(Errno) -> Bool? in
+            guard state.admitsSharer else { return nil }
+            if state.sharers == 0 {
+                var isEntered = false
+                if !isWanted { isEntered = try descriptor.tryLock(.shared) }
+                guard isEntered else {
+                    state.isEntering = true
+                    return false
+                }
             }
+            state.sharers += 1
+            state.joined += 1
+            return true
         }
-        unsafe state.sharers += 1
-        unsafe state.joined += 1
-        return true
+        guard let isJoined else { throw .timedOut }
+        return isJoined
     }
 
     private func endEntering(isSharing: Bool) {
-        monitor.enter()
-        defer { monitor.leave() }
-        unsafe state.isEntering = false
-        if isSharing {
-            unsafe state.sharers += 1
-            unsafe state.joined += 1
+        state.withLock { state in
+            state.isEntering = false
+            if isSharing {
+                state.sharers += 1
+                state.joined += 1
+            }
         }
-        monitor.wakeAll()
+        state.wakeAll()
     }
 
     private func lockExclusive(until deadline: ContinuousClock.Instant) throws(Errno) {
@@ -161,10 +159,8 @@ package final class FileLock: Sendable {
         do throws(Errno) {
             try waitExclusive(until: deadline)
         } catch {
-            monitor.enter()
-            unsafe state.isExclusive = false
-            monitor.wakeAll()
-            monitor.leave()
+            state.withLock { $0.isExclusive = false }
+            state.wakeAll()
             throw error
         }
     }
@@ -200,17 +196,18 @@ package final class FileLock: Sendable {
     }
 
     private func claimExclusive(until deadline: ContinuousClock.Instant) throws(Errno) {
-        monitor.enter()
-        defer { monitor.leave() }
-        unsafe state.exclusiveWaiters += 1
-        defer { unsafe state.exclusiveWaiters -= 1 }
-        while unsafe state.sharers > 0 || state.isExclusive || state.isEntering {
-            guard monitor.wait(until: deadline) else {
-                monitor.wakeAll()
-                throw .timedOut
-            }
+        state.withLock { $0.exclusiveWaiters += 1 }
+        let isClaimed: Bool? = state.wait(until: deadline) { state in
+            if state.sharers > 0 || state.isExclusive || state.isEntering { return nil }
+            state.isExclusive = true
+            return true
         }
-        unsafe state.isExclusive = true
+        state.withLock { $0.exclusiveWaiters -= 1 }
+        if isClaimed == nil {
+            // Sharers held back for this one can go on.
+            state.wakeAll()
+            throw .timedOut
+        }
     }
 }
 
@@ -254,53 +251,5 @@ extension FileDescriptor {
     package func unlock() {
         let failed = flock(rawValue, LOCK_UN) == -1
         precondition(!failed || Errno.current != .badDescriptor, "unlocked a closed descriptor")
-    }
-}
-
-/// A mutex with a condition, pthread_cond_wait(3), which ThreadSanitizer knows.
-@safe
-private final class Monitor: Sendable {
-    private nonisolated(unsafe) let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-    private nonisolated(unsafe) let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-
-    init() {
-        unsafe mutex.initialize(to: pthread_mutex_t())
-        unsafe condition.initialize(to: pthread_cond_t())
-        var attributes = pthread_condattr_t()
-        unsafe pthread_condattr_init(&attributes)
-        unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-        unsafe pthread_mutex_init(mutex, nil)
-        unsafe pthread_cond_init(condition, &attributes)
-        unsafe pthread_condattr_destroy(&attributes)
-    }
-
-    deinit {
-        unsafe pthread_cond_destroy(condition)
-        unsafe pthread_mutex_destroy(mutex)
-        unsafe condition.deallocate()
-        unsafe mutex.deallocate()
-    }
-
-    func enter() {
-        unsafe pthread_mutex_lock(mutex)
-    }
-
-    func leave() {
-        unsafe pthread_mutex_unlock(mutex)
-    }
-
-    func wakeAll() {
-        unsafe pthread_cond_broadcast(condition)
-    }
-
-    /// False once `deadline` has passed.
-    func wait(until deadline: ContinuousClock.Instant) -> Bool {
-        let rest = (deadline - .now).saturatingNanoseconds
-        guard rest > 0 else { return false }
-        var time = timespec()
-        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
-        let end = Timestamp(time) + .nanoseconds(rest)
-        var limit = end.fileTime
-        return unsafe pthread_cond_timedwait(condition, mutex, &limit) == 0
     }
 }

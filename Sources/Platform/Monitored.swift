@@ -31,10 +31,12 @@ package final class Monitored<Value>: Sendable {
     }
 
     /// Runs `body` with the value, alone; wakes nobody.
-    package func withLock<Result>(_ body: (inout Value) -> Result) -> Result {
+    package func withLock<Result, Failure: Error>(
+        _ body: (inout Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
         unsafe pthread_mutex_lock(mutex)
         defer { unsafe pthread_mutex_unlock(mutex) }
-        return unsafe body(&value)
+        return try unsafe body(&value)
     }
 
     /// Lets all who wait look at the value again.
@@ -46,14 +48,14 @@ package final class Monitored<Value>: Sendable {
 
     /// Runs `body` until it gives something, waiting for a wake-up in between; nil once `deadline` has
     /// passed (nil: there is none).
-    package func wait<Result>(
+    package func wait<Result, Failure: Error>(
         until deadline: ContinuousClock.Instant? = nil,
-        for body: (inout Value) -> Result?
-    ) -> Result? {
+        for body: (inout Value) throws(Failure) -> Result?
+    ) throws(Failure) -> Result? {
         unsafe pthread_mutex_lock(mutex)
         defer { unsafe pthread_mutex_unlock(mutex) }
         while true {
-            if let result = unsafe body(&value) { return result }
+            if let result = try unsafe body(&value) { return result }
             guard let deadline else {
                 unsafe pthread_cond_wait(condition, mutex)
                 continue

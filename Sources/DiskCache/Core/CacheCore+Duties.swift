@@ -18,11 +18,9 @@ extension CacheCore {
             swept: { self.events.send(.swept(GCReport($0, isDryRun: false))) },
             failed: { self.events.send(.sweepFailed(CacheError($0))) },
             shut: { self.close() },
-            drain: { writeBehind.flush(until: $0) },
-            flush: {
-                self.flushAccesses()
-                self.events.finish()
-            }
+            drain: { writeBehind.drain(until: $0) },
+            flush: { self.flushAccesses() },
+            closed: { self.events.finish() }
         )
     }
 

@@ -29,4 +29,6 @@ struct JanitorDuties: Sendable {
     var drain: @Sendable (ContinuousClock.Instant) -> Bool = { _ in true }
     /// Writes down the uses of values in memory, and counters: the last time.
     var flush: @Sendable () -> Void = {}
+    /// Nothing more happens.
+    var closed: @Sendable () -> Void = {}
 }

@@ -30,6 +30,7 @@ final class Presence: Sendable {
     /// last, expired entries are swept, for the others must be able to leave meanwhile.
     func close(deadline: Duration) -> CloseReport {
         guard duties.shut() else { return CloseReport() }
+        defer { duties.closed() }
         let end = ContinuousClock.now + .nanoseconds(max(0, deadline.saturatingNanoseconds))
         janitor.stop()
         var report = CloseReport()

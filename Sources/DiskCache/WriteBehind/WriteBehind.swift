@@ -108,6 +108,13 @@ final class WriteBehind: Sendable {
         return pending.wait(until: deadline) { $0.isFinished(upTo: target) ? true : nil } ?? false
     }
 
+    /// Waits until nothing is left to publish, also of puts that come meanwhile.
+    ///
+    /// False: `deadline` passed first.
+    func drain(until deadline: ContinuousClock.Instant) -> Bool {
+        pending.wait(until: deadline) { $0.count == 0 ? true : nil } ?? false
+    }
+
     /// How many puts are not published yet.
     var backlog: Int { count.load(ordering: .relaxed) }
 }
