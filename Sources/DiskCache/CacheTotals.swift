@@ -26,7 +26,7 @@ public struct CacheTotals: Sendable, Equatable, Codable {
 
 /// What a cache takes on disk, as the processes that use it have added it up.
 ///
-/// An estimate, which every collection that comes to its end corrects; ``SharedCache/statistics()`` counts.
+/// An estimate, which every collection that comes to its end corrects; ``SharedCache/statistics()-3eri9`` counts.
 public struct CacheUsage: Sendable, Equatable, Codable {
     /// Bytes on disk of keys and values.
     public let bytes: Int64

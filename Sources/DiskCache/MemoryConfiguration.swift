@@ -48,7 +48,7 @@ public enum WritePolicy: Sendable, Equatable {
     /// Once this process sees it; a thread in the background publishes it soon.
     ///
     /// For callers that can lose what they put: a crash loses what is not published yet, and nothing else; so
-    /// does an exit without ``SharedCache/close(deadline:)`` or ``SharedCache/flush(within:)``. Until it is
+    /// does an exit without ``SharedCache/close(deadline:)-7uv4d`` or ``SharedCache/flush(within:)-6e5rf``. Until it is
     /// published other processes see the value before, and this one does not see what they put meanwhile, which
     /// is replaced then. Where publishing fails, which the events tell, the value before is what all see again.
     case behind

@@ -4,7 +4,6 @@ import CacheStore
 import Dispatch
 import Foundation
 import Platform
-import Synchronization
 import TestSupport
 import Testing
 
@@ -13,7 +12,7 @@ import Testing
 /// Publishing that stands still until the test lets it go on.
 private final class Valve: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
-    let published = Mutex<[String]>([])
+    let published = Locked<[String]>([])
 
     func publish(_ write: PendingWrite) {
         semaphore.wait()
@@ -88,7 +87,7 @@ private final class Valve: Sendable {
     }
 
     @Test func `the values of a key become visible in the order of their puts, from many threads`() {
-        let published = Mutex<[String: [Int]]>([:])
+        let published = Locked<[String: [Int]]>([:])
         let queue = WriteBehind(limits: .init(bytes: 2000, count: 50)) { write in
             let number = Int(String(decoding: write.data, as: UTF8.self)) ?? -1
             published.withLock { $0[write.key, default: []].append(number) }
@@ -230,7 +229,7 @@ private final class Valve: Sendable {
     }
 
     @Test func `a failure to publish reaches the events, and the value is gone`() async throws {
-        let failures = Mutex<[String]>([])
+        let failures = Locked<[String]>([])
         let fixture = try CacheFixture {
             $0.onEvent = { event in
                 if case .publishFailed(let key, _) = event { failures.withLock { $0.append(key) } }
