@@ -4,6 +4,7 @@ import CacheStore
 import Dispatch
 import Foundation
 import Platform
+import Synchronization
 import TestSupport
 import Testing
 
