@@ -45,6 +45,18 @@ struct StatsCommandTests {
         #expect(text.hasSuffix("\nlast sweep: none yet\n"))
     }
 
+    @Test func `commands that were run and waited for are counted as computed`() throws {
+        let script = """
+            for i in 1 2 3; do "$TOOL" run --ttl 60 -- sleep 1 & done; wait
+            "$TOOL" run --ttl 60 -- sleep 1
+            """
+        #expect(try tool.shell(script).status == 0)
+        let all = try totals(tool.run("stats", "--quick", "--json"))
+        #expect(
+            all["computations"] as? Int == 1 && all["waits"] as? Int == 2 && all["refreshes"] as? Int == 0
+        )
+    }
+
     @Test func `what a killed process did stays counted`() throws {
         // The command has stored the value, and is killed while it does what nobody sees the end of.
         let script = """

@@ -19,4 +19,9 @@ extension SharedCache {
     package func attempt(_ wait: inout FlightWait) throws(CacheError) -> FlightWait.Outcome {
         try withStore { (_, _) throws(StoreError) in try wait.attempt() }
     }
+
+    /// Counts what is done outside of this module.
+    package func count(_ event: StoreCounters.Event) {
+        counters.add(event)
+    }
 }

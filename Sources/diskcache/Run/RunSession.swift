@@ -36,9 +36,12 @@ struct RunSession {
         case .held: return .exited(0)
         case .ended: return .exited(0)
         case .acquired(let lock):
-            guard try isFresh(in: cache) else { return try execute(lock) }
-            lock.release()
-            return .exited(0)
+            if try isFresh(in: cache) {
+                lock.release()
+                return .exited(0)
+            }
+            cache.count(.refresh)
+            return try execute(lock)
         }
     }
 
@@ -119,6 +122,7 @@ struct RunSession {
             lock?.release()
             return Self.unstartable(order.words[0], error)
         }
+        cache?.count(.computation)
         let outcome = try command.follow(signals) { stream, bytes in
             recorder?.add(bytes, of: stream)
         }

@@ -39,7 +39,13 @@ struct RunWaiting {
         let signals = try HeldSignals(RunningCommand.passedOn)
         var wait = try cache.flightWait(forKey: key)
         let deadline = ContinuousClock.now + Self.patience
-        switch try step(&wait, signals, isPatient: { _ in ContinuousClock.now < deadline }) {
+        var isWaiting = false
+        let first = try step(&wait, signals) { _ in
+            if !isWaiting { cache.count(.wait) }
+            isWaiting = true
+            return ContinuousClock.now < deadline
+        }
+        switch consume first {
         case .decided(let turn): return consume turn
         case .served: return nil
         case .impatient: break
