@@ -39,8 +39,7 @@ extension CacheCore {
             }
             held = whole
         }
-        // What finds no room is late by one granularity at most: its next turn comes.
-        if let accessed { _ = noteAccess(held.keyDigest, at: accessed) }
+        if let accessed { noteAccess(held.keyDigest, at: accessed) }
         store.counters.add(.memoryHit)
         return held
     }

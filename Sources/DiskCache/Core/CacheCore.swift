@@ -99,8 +99,8 @@ final class CacheCore: Sendable {
 
     // MARK: Accesses
 
-    /// Puts down that a value in memory was used; false where there is no room for that.
-    func noteAccess(_ key: Digest, at now: Timestamp) -> Bool {
+    /// Puts down that a value in memory was used.
+    func noteAccess(_ key: Digest, at now: Timestamp) {
         dueAccesses.withLock { $0.add(key, at: now) }
     }
 

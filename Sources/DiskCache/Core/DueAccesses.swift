@@ -9,16 +9,15 @@ import Platform
 /// and `close` note it. Policy only: it knows no files.
 struct DueAccesses {
     /// Keys of one round, 40 bytes each: in a second of the janitor's rounds no process has more keys whose
-    /// turn comes, unless it holds a million of them; what does not fit has its turn with its next hit.
+    /// turn comes, unless it holds a million of them.
     static let capacity = 4096
 
     private(set) var times: [Digest: Timestamp] = [:]
 
-    /// False: there is no room, and the next hit must come again.
-    mutating func add(_ key: Digest, at time: Timestamp) -> Bool {
-        guard times.count < Self.capacity || times[key] != nil else { return false }
+    /// What finds no room is noted when the key's turn comes again, one access granularity later.
+    mutating func add(_ key: Digest, at time: Timestamp) {
+        guard times.count < Self.capacity || times[key] != nil else { return }
         times[key] = time
-        return true
     }
 
     /// All that are due, leaving none.

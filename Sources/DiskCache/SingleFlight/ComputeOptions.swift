@@ -53,11 +53,14 @@ public struct ComputeOptions: Sendable, Equatable {
         self.waitLimit = waitLimit
     }
 
-    /// How long a value that is stored must stay for these options after it has expired; nil: no longer than
-    /// was asked for.
-    func staleFor(_ asked: Duration?) -> Duration? {
+    /// What is kept with a value that took `cost` to compute: what was asked for, what it cost, and that it
+    /// stays for as long after its expiration as these options may need it.
+    func attributes(_ asked: EntryAttributes, cost: Duration) -> EntryAttributes {
+        var attributes = asked
+        attributes.cost = asked.cost ?? cost
         let needed = max(staleWhileRevalidate, staleIfError)
-        return needed > .zero ? max(needed, asked ?? .zero) : asked
+        if needed > .zero { attributes.staleFor = max(needed, asked.staleFor ?? .zero) }
+        return attributes
     }
 }
 

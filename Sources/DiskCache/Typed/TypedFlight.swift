@@ -26,16 +26,13 @@ struct TypedFlight<Codec: CacheCodec>: FlightSource {
     }
 
     func store(_ value: Codec.Value, cost: Duration, for options: ComputeOptions) throws(CacheError) {
-        var attributes = attributes
-        attributes.cost = attributes.cost ?? cost
-        attributes.staleFor = options.staleFor(attributes.staleFor)
         // Through in any case: others compute once the flight has ended and nothing is on disk.
         try view.put(
             value,
             forKey: key,
             expires: expires,
             onAccess: onAccess,
-            attributes: attributes,
+            attributes: options.attributes(attributes, cost: cost),
             writing: .through
         )
     }

@@ -162,7 +162,7 @@ private func text(_ hit: CacheHit?) -> String? {
         #expect(try pair.cache.entry(forKey: "key")?.lastAccess == noted)
         // One from the future tells nothing: the clock was put back.
         pair.fixture.clock.advance(by: -400)
-        _ = pair.cache.core.noteAccess(Digest(ofKey: "key"), at: Timestamp(pair.fixture.clock.now))
+        pair.cache.core.noteAccess(Digest(ofKey: "key"), at: Timestamp(pair.fixture.clock.now))
         pair.cache.core.flushAccesses()
         #expect(try pair.cache.entry(forKey: "key")?.lastAccess == pair.fixture.clock.now)
     }

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Platform
+import Testing
+
+@testable import DiskCache
+
+@Suite struct DueAccessesTests {
+    @Test func `the latest access of each key is due, once`() {
+        var due = DueAccesses()
+        let key = Digest(ofKey: "key")
+        due.add(key, at: Timestamp(nanoseconds: 1))
+        due.add(key, at: Timestamp(nanoseconds: 2))
+        let taken = due.take()
+        #expect(taken == [key: Timestamp(nanoseconds: 2)])
+        let rest = due.take()
+        #expect(rest.isEmpty)
+    }
+
+    @Test func `what finds no room is left out, what is there already is not`() {
+        var due = DueAccesses()
+        for index in 0...DueAccesses.capacity { due.add(Digest(ofKey: "\(index)"), at: .distantPast) }
+        due.add(Digest(ofKey: "0"), at: .distantFuture)
+        let taken = due.take()
+        #expect(taken.count == DueAccesses.capacity)
+        #expect(taken[Digest(ofKey: "\(DueAccesses.capacity)")] == nil)
+        #expect(taken[Digest(ofKey: "0")] == .distantFuture)
+    }
+}

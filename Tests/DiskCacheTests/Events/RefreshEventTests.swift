@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import DiskCache
+
+@Suite struct RefreshEventTests {
+    private struct Failed: Error {}
+
+    @Test func `a refresh that fails in the background reaches the events`() throws {
+        let failures = Locked<[String]>([])
+        let fixture = try CacheFixture {
+            $0.onEvent = { event in
+                guard case .refreshFailed(let key, let reason) = event else { return }
+                failures.withLock { $0.append("\(key): \(reason)") }
+            }
+        }
+        try fixture.cache.put(
+            "old",
+            forKey: "key",
+            expires: .seconds(10),
+            attributes: EntryAttributes(staleFor: .seconds(100))
+        )
+        fixture.clock.advance(by: 11)
+        let options = ComputeOptions(staleWhileRevalidate: .seconds(100))
+        let value = try fixture.cache.value(forKey: "key", options: options) { () throws(Failed) in
+            throw Failed()
+        }
+        #expect(value == Data("old".utf8))
+        let deadline = ContinuousClock.now + .seconds(60)
+        while failures.withLock({ $0.isEmpty }), .now < deadline { usleep(1000) }
+        #expect(failures.withLock { $0 } == ["key: Failed()"])
+    }
+}
