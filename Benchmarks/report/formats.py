@@ -33,6 +33,12 @@ def per_second(value):
     return three(value)
 
 
+def several(count, thing):
+    """1 thread, 2 threads, 2 processes."""
+    plural = "es" if thing.endswith("s") else "s"
+    return f"{count} {thing}{'' if count == 1 else plural}"
+
+
 def size(count):
     for unit, length in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
         if count >= length:
@@ -44,7 +50,7 @@ def measured(value, metric):
     """A value of the metric, with its unit; a dash where there is none."""
     if value is None:
         return "-"
-    if metric.endswith("_ns"):
+    if "_ns" in metric:
         return span(value)
     if metric == "seconds":
         return span(value * 1e9)

@@ -6,6 +6,7 @@ import math
 import results
 
 COMPUTED_UP_TO = 1e9
+WALKS = ("gc_scan", "gc", "ls", "verify")  # these go through all entries and are shown in whole
 
 
 @dataclasses.dataclass(frozen=True)

@@ -36,6 +36,13 @@ def label(system, variant="", sync="default", op=""):
     return f"{text} (fsync)" if sync == "on" else text
 
 
+def preferred_sync(system, modes, op):
+    """The one mode of several that plots show: the default, but for writes none that waits for the disk."""
+    waits = op in WRITES and KNOWN.get(system, {}).get("writes", {}).get("default") == "fsync"
+    wanted = ("off", "default", "on") if waits else ("default", "off", "on")
+    return next(mode for mode in wanted if mode in modes)
+
+
 def order(group):
     """The key for sorting (system, variant, sync)."""
     system, variant, sync = group

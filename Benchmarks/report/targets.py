@@ -11,8 +11,15 @@ import results as measured
 import systems
 
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "targets.json")
+LIMIT = {"system": ["limit", "cat"], "variant": ["", "mutex64"], "sync": {"not": ["on"]}}
 INHERITED = ("workload", "op", "size", "procs", "threads", "n")
 MET, NOT_MET, NOT_MEASURED = "met", "NOT MET", "not measured"
+
+
+def told(path=PATH):
+    """What README shows: [text, identifier] of claims."""
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)["readme"]
 
 
 def load(path=PATH):
@@ -35,6 +42,7 @@ def expand(entry, peers):
         if "reference" in claim:
             claim["reference"] = inherit(shared, claim["reference"], peers)
         claim["peers"] = inherit(shared, {"system": "peers", **claim.get("peers", {})}, peers)
+        claim["limit"] = {**shared, **LIMIT}
         claim["workload"] = claim["ours"]["workload"]
         claim["id"] = claim["id"].replace(" ", "")
         yield claim
@@ -94,11 +102,15 @@ def judge(claim, results, fs):
         "id": claim["id"] + (f"@{fs}" if fs else ""), "workload": claim["workload"], "what": claim["what"], "fs": fs,
         "kind": claim["kind"], "metric": claim["metric"], "bound": claim["bound"], "comment": claim.get("comment", ""),
         "ours": None, "reference": None, "against": None, "ratio": None, "ratios": [], "rounds": 0,
+        "limit": None, "limit_ratio": None,
         "best_peer": best_peer(results.select({**claim["peers"], **place}), claim["metric"]),
         "verdict": NOT_MEASURED, "why": "",
     }
     if rows:
+        limits = results.select({**claim["limit"], **place})
         verdict["ours"] = measured.overall(rows, claim["metric"])
+        verdict["limit"] = measured.overall(limits, claim["metric"])
+        verdict["limit_ratio"] = measured.median(measured.slowdowns(rows, limits, claim["metric"]))
         RULES[claim["kind"]](claim, verdict, rows, results.select({**claim["reference"], **place}) if "reference" in claim else [])
     if measured.wrong(rows):
         verdict["verdict"], verdict["why"] = NOT_MET, f"{measured.wrong(rows)} operations went wrong"
