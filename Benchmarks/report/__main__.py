@@ -24,6 +24,15 @@ def arguments(words):
     return parser.parse_args(words)
 
 
+def write(checkout, found):
+    try:
+        paths = document.write(checkout, found, targets.evaluate(targets.load(), found))
+    except document.NoMarkers as missing:
+        sys.exit(str(missing))
+    for path in paths:
+        print(f"wrote {path}", file=sys.stderr)
+
+
 def main(words):
     options = arguments(words)
     found = results.Results.read(options.results)
@@ -36,8 +45,7 @@ def main(words):
     else:
         print(summary.text(verdicts, found))
     if options.write:
-        for path in document.write(options.into, found, targets.evaluate(targets.load(), found)):
-            print(f"wrote {path}", file=sys.stderr)
+        write(options.into, found)
     return 1 if options.strict and any(one["verdict"] == targets.NOT_MET for one in verdicts) else 0
 
 

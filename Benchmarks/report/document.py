@@ -14,12 +14,13 @@ import targets
 BEGIN = "<!-- performance: written by Benchmarks/compare -->"
 END = "<!-- end -->"
 HOW = """\
-All systems take turns within a round, in an order that is shuffled for each; figures are medians over rounds, and a ratio
-is the median of the ratios within each round, so what else the machine did meanwhile touches both sides of it. In
-parentheses: the least and the greatest round. Percentiles come from histograms whose steps are 1.6 % apart. Times are
-those of one operation in one process; operations per second are those of all processes together. The page cache is warm.
-Writes wait for the medium only where the name says fsync (SQLite and python-diskcache also do at checkpoints). Every value that is read is checked, and a system with wrong
-values is no longer compared."""
+All systems take turns within a round, in an order that is shuffled for each; figures are medians over rounds, and a
+ratio is the median of the ratios within each round, so what else the machine did meanwhile touches both sides of it.
+In parentheses: the least and the greatest round. Percentiles come from histograms whose steps are 1.6 % apart. Times
+are those of one operation in one process; operations per second are those of all processes together. The page cache
+is warm. "× limit" is how many times as slow as the limit a system is, also where it is computed from operations per
+second. Writes wait for the medium only where the name says fsync (SQLite and python-diskcache also do at
+checkpoints). Every value that is read is checked, and a system with wrong values is no longer compared."""
 
 
 class NoMarkers(Exception):
@@ -29,14 +30,14 @@ class NoMarkers(Exception):
 def write(checkout, results, verdicts):
     """Writes all files and gives their paths. Plots that these results don't have are removed: one run, one set."""
     pictures = plots.all_of(results)
-    folder = os.path.join(checkout, "Benchmarks", "plots")
-    os.makedirs(folder, exist_ok=True)
-    stale = {name for name in os.listdir(folder) if name.endswith(".svg")} - set(pictures)
-    for name in stale:
-        os.remove(os.path.join(folder, name))
     readme = os.path.join(checkout, "README.md")
     with open(readme, encoding="utf-8") as file:
         replaced = with_section(file.read(), section(results, verdicts, "overview.svg" in pictures))
+    folder = os.path.join(checkout, "Benchmarks", "plots")
+    os.makedirs(folder, exist_ok=True)
+    for name in os.listdir(folder):
+        if name.endswith(".svg") and name not in pictures:
+            os.remove(os.path.join(folder, name))
     contents = {os.path.join(folder, name): picture for name, picture in pictures.items()}
     contents[os.path.join(checkout, "Benchmarks", "RESULTS.md")] = report(results, verdicts, pictures)
     contents[readme] = replaced

@@ -61,6 +61,13 @@ def measured(value, metric):
     return f"{value:g}"
 
 
+def between(low, high, metric):
+    """From low to high, the unit once if it is the same."""
+    first, last = measured(low, metric), measured(high, metric)
+    number, _, unit = first.partition(" ")
+    return f"{number if last.endswith(f' {unit}') else first}–{last}"
+
+
 def times(ratio):
     """A ratio: 1.32 ×."""
     return "-" if ratio is None else f"{three(ratio)} ×"

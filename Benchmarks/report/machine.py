@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the runs said about the machine, as words."""
+import statistics
 
 
 def first(results):
@@ -34,8 +35,9 @@ def file_system(results, fs):
 
 
 def commit(results):
-    one = first(results)
-    return one.get("commit", "unknown") + (" with changes" if one.get("dirty") else "")
+    """The commits that the runs measured."""
+    named = [one["commit"] + (" with changes" if one.get("dirty") else "") for one in results.machines if "commit" in one]
+    return ", ".join(dict.fromkeys(named))
 
 
 def facts(results):
@@ -46,10 +48,18 @@ def facts(results):
     pairs = [
         ("date", date(results)), ("processor", processor(results)), ("memory", memory), ("kernel", one.get("kernel", "")), ("system", one.get("os", "")),
         ("file systems", "; ".join(f"{fs}: {told.get('how', told.get('type', ''))}" for fs, told in one.get("file_systems", {}).items())),
-        ("commit", commit(results) if one else ""), ("Swift", one.get("swift", "")), ("versions", versions(results)), ("run", modes),
-        ("load before", ", ".join(map(str, one.get("load_before", [])))),
+        ("commit", commit(results)), ("Swift", one.get("swift", "")), ("versions", versions(results)), ("run", modes),
+        ("load before", ", ".join(map(str, one.get("load_before", [])))), ("CPU steal", steal(results)),
     ]
     return [(name, value) for name, value in pairs if value]
+
+
+def steal(results):
+    """How much of the processors other virtual machines took during the measurements."""
+    shares = sorted(row["steal_pct"] for row in results.rows if "steal_pct" in row)
+    if not shares:
+        return ""
+    return f"median {statistics.median(shares):.2f} %, 95th percentile {shares[len(shares) * 95 // 100]:.2f} %, most {shares[-1]:.2f} %"
 
 
 def versions(results):

@@ -6,6 +6,7 @@ import targets
 
 HEADER = ["target", "fs", "ours", "compared with", "ratio (spread)", "wanted", "rounds", "best peer", "verdict"]
 RIGHT = (2, 6)
+ENOUGH = 5  # rounds: what the targets ask for
 LEGEND = "≤: times as slow as what it is compared with; ≥: times as fast. Medians over rounds; ratios are those within each round."
 
 
@@ -49,7 +50,9 @@ def counts(verdicts):
     number = {state: sum(one["verdict"] == state for one in verdicts) for state in (targets.MET, targets.NOT_MET)}
     text = f"{number[targets.MET]} of {sum(number.values())} measured claims are met"
     missing = len(verdicts) - sum(number.values())
-    return text + (f"; {missing} were not measured." if missing else ".")
+    text += f"; {missing} were not measured." if missing else "."
+    few = sum(one["rounds"] < ENOUGH for one in measured(verdicts))
+    return text + (f" {few} of them over fewer than {ENOUGH} rounds." if few else "")
 
 
 def missing(verdicts):

@@ -36,10 +36,15 @@ def label(system, variant="", sync="default", op=""):
     return f"{text} (fsync)" if sync == "on" else text
 
 
+def waits(system, sync, op):
+    """Whether a write in this mode returns only when the medium has it."""
+    writes = KNOWN.get(system, {}).get("writes", {})
+    return op in WRITES and (sync == "on" or writes.get(sync) == "fsync")
+
+
 def preferred_sync(system, modes, op):
     """The one mode of several that plots show: the default, but for writes none that waits for the disk."""
-    waits = op in WRITES and KNOWN.get(system, {}).get("writes", {}).get("default") == "fsync"
-    wanted = ("off", "default", "on") if waits else ("default", "off", "on")
+    wanted = ("off", "default", "on") if waits(system, "default", op) else ("default", "off", "on")
     return next(mode for mode in wanted if mode in modes)
 
 

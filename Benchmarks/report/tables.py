@@ -58,8 +58,8 @@ def groups(rows):
 def limit_of(rows, like):
     """The rows of the limit that waits for the disk exactly if these do."""
     limits = [row for row in rows if row["system"] in ("limit", "cat") and row["variant"] in ("", "mutex64")]
-    waiting = [row for row in limits if (row["sync"] == "on") == (like[0]["sync"] == "on")]
-    return waiting or limits
+    waits = [systems.waits(row["system"], row["sync"], row["op"]) for row in [like[0], *limits]]
+    return [row for row, waiting in zip(limits, waits[1:]) if waiting == waits[0]] or limits
 
 
 def value(rows, metric):
@@ -75,7 +75,7 @@ def spread(rows, metric):
     rounds = list(measured.by_round(rows, metric).values())
     if len(rounds) < 2:
         return value(rows, metric)
-    return f"{value(rows, metric)} ({formats.measured(min(rounds), metric)}–{formats.measured(max(rounds), metric)})"
+    return f"{value(rows, metric)} ({formats.between(min(rounds), max(rounds), metric)})"
 
 
 def pick(rows, field, wanted):

@@ -112,8 +112,10 @@ def judge(claim, results, fs):
         verdict["limit"] = measured.overall(limits, claim["metric"])
         verdict["limit_ratio"] = measured.median(measured.slowdowns(rows, limits, claim["metric"]))
         RULES[claim["kind"]](claim, verdict, rows, results.select({**claim["reference"], **place}) if "reference" in claim else [])
-    if measured.wrong(rows):
-        verdict["verdict"], verdict["why"] = NOT_MET, f"{measured.wrong(rows)} operations went wrong"
+    failures = [one for one in results.failed if measured.matches(one, {**claim["ours"], **place})]
+    for number, words in ((len(failures), "runs failed"), (measured.wrong(rows), "operations went wrong")):
+        if number:
+            verdict["verdict"], verdict["why"] = NOT_MET, f"{number} {words}"
     return verdict
 
 
