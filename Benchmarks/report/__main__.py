@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """python3 Benchmarks/report RESULTS.jsonl ...: the table of the targets; with --write, all that is shown of them."""
+
 import argparse
 import json
 import os

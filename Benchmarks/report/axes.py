@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logarithmic axes with ticks that people expect."""
+
 import dataclasses
 import math
 
@@ -82,4 +83,6 @@ def rates(values, label):
 def powers(low, high, label):
     """Whole powers of ten from low to high."""
     first, last = round(math.log10(low)), round(math.log10(high))
-    return Axis(label, low / 1.4, high * 1.4, tuple((10.0**power, tick_power(10.0**power)) for power in range(first, last + 1)))
+    return Axis(
+        label, low / 1.4, high * 1.4, tuple((10.0**power, tick_power(10.0**power)) for power in range(first, last + 1))
+    )

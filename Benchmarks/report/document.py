@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What --write writes: Benchmarks/RESULTS.md, the plots and README's section about performance."""
+
 import os
 
 import formats
@@ -49,7 +50,7 @@ def write(checkout, results, verdicts):
 
 def with_section(readme, words):
     """README with what is between the markers replaced."""
-    if readme.count(BEGIN) != 1 or END not in readme[readme.index(BEGIN):]:
+    if readme.count(BEGIN) != 1 or END not in readme[readme.index(BEGIN) :]:
         raise NoMarkers(f"README.md needs one line {BEGIN} and, below it, one {END}")
     start = readme.index(BEGIN) + len(BEGIN)
     return f"{readme[:start]}\n{words}\n{readme[readme.index(END, start):]}"
@@ -66,12 +67,19 @@ def section(results, verdicts, picture):
             rows.append(told(words, verdict))
     rounds = sorted({one["rounds"] for one in shown.values() if one["rounds"]})
     parts = [
-        "## Performance", "", f"{measured_on(results, place, rounds)}\n\"Limit\" is the same work in bare system calls in C (in memory: a hash map in C with "
-        "64 mutexes), without checksums, metadata,\nexpiration or eviction. Ratios are medians of those within each round.", "",
-        formats.markdown(["", "ours", "limit", "ours / limit", "best peer", "target"], rows, (1, 2, 3)), "",
+        "## Performance",
+        "",
+        f'{measured_on(results, place, rounds)}\n"Limit" is the same work in bare system calls in C (in memory: a hash map in C with '
+        "64 mutexes), without checksums, metadata,\nexpiration or eviction. Ratios are medians of those within each round.",
+        "",
+        formats.markdown(["", "ours", "limit", "ours / limit", "best peer", "target"], rows, (1, 2, 3)),
+        "",
     ]
     if picture:
-        parts += ["![Operations per second of ours, the limit and peers: get over the size of values, and a mixed load over processes](Benchmarks/plots/overview.svg)", ""]
+        parts += [
+            "![Operations per second of ours, the limit and peers: get over the size of values, and a mixed load over processes](Benchmarks/plots/overview.svg)",
+            "",
+        ]
     parts.append(
         f"{summary.counts(verdicts)} All of them, the versions, plots and what was left out: [Benchmarks/RESULTS.md](Benchmarks/RESULTS.md).\n"
         "`Benchmarks/compare --quick` measures on your machine, in five minutes."
@@ -83,10 +91,16 @@ def measured_on(results, place, rounds):
     """One paragraph: when, where, with what."""
     facts = dict(machine.facts(results))
     parts = [
-        f"Measured {facts.get('date', '')}", machine.processor(results), facts.get("kernel", ""),
-        machine.file_system(results, place), f"Swift {facts['Swift']}" if "Swift" in facts else "", f"commit {facts['commit']}" if "commit" in facts else "",
+        f"Measured {facts.get('date', '')}",
+        machine.processor(results),
+        facts.get("kernel", ""),
+        machine.file_system(results, place),
+        f"Swift {facts['Swift']}" if "Swift" in facts else "",
+        f"commit {facts['commit']}" if "commit" in facts else "",
     ]
-    span = f"{rounds[0]} rounds" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]} rounds" if rounds else "no rounds"
+    span = (
+        f"{rounds[0]} rounds" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]} rounds" if rounds else "no rounds"
+    )
     text = ", ".join(part for part in parts if part) + f"; medians of {span} in which all systems take turns."
     versions = machine.versions(results)
     return text + (f" Versions: {versions}." if versions else "")
@@ -101,8 +115,12 @@ def told(words, verdict):
         target = f"≥ {formats.three(1 / verdict['bound'])} ×" if verdict["kind"] == "slowdown" else target
     state = verdict["verdict"] if verdict["verdict"] == targets.MET else f"**{verdict['verdict']}**"
     return [
-        words, formats.measured(verdict["ours"], metric), formats.measured(verdict["limit"], metric), formats.times(ratio),
-        f"{peer['name']} {formats.measured(peer['value'], metric)}" if peer else "-", f"{target}, {state}",
+        words,
+        formats.measured(verdict["ours"], metric),
+        formats.measured(verdict["limit"], metric),
+        formats.times(ratio),
+        f"{peer['name']} {formats.measured(peer['value'], metric)}" if peer else "-",
+        f"{target}, {state}",
     ]
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a cost grows: a power law fitted to medians, and what it computes for numbers nobody measured."""
+
 import dataclasses
 import math
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the runs said about the machine, as words."""
+
 import statistics
 
 
@@ -36,7 +37,9 @@ def file_system(results, fs):
 
 def commit(results):
     """The commits that the runs measured."""
-    named = [one["commit"] + (" with changes" if one.get("dirty") else "") for one in results.machines if "commit" in one]
+    named = [
+        one["commit"] + (" with changes" if one.get("dirty") else "") for one in results.machines if "commit" in one
+    ]
     return ", ".join(dict.fromkeys(named))
 
 
@@ -46,10 +49,23 @@ def facts(results):
     memory = f"{one['memory_bytes'] / (1 << 30):.0f} GiB" if "memory_bytes" in one else ""
     modes = ", ".join(dict.fromkeys(run["mode"] for run in results.machines if "mode" in run))
     pairs = [
-        ("date", date(results)), ("processor", processor(results)), ("memory", memory), ("kernel", one.get("kernel", "")), ("system", one.get("os", "")),
-        ("file systems", "; ".join(f"{fs}: {told.get('how', told.get('type', ''))}" for fs, told in one.get("file_systems", {}).items())),
-        ("commit", commit(results)), ("Swift", one.get("swift", "")), ("versions", versions(results)), ("run", modes),
-        ("load before", ", ".join(map(str, one.get("load_before", [])))), ("CPU steal", steal(results)),
+        ("date", date(results)),
+        ("processor", processor(results)),
+        ("memory", memory),
+        ("kernel", one.get("kernel", "")),
+        ("system", one.get("os", "")),
+        (
+            "file systems",
+            "; ".join(
+                f"{fs}: {told.get('how', told.get('type', ''))}" for fs, told in one.get("file_systems", {}).items()
+            ),
+        ),
+        ("commit", commit(results)),
+        ("Swift", one.get("swift", "")),
+        ("versions", versions(results)),
+        ("run", modes),
+        ("load before", ", ".join(map(str, one.get("load_before", [])))),
+        ("CPU steal", steal(results)),
     ]
     return [(name, value) for name, value in pairs if value]
 

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Colours and markers. The hues are those of Okabe and Ito, told apart by all kinds of colour vision, here darkened for a
 white ground and lightened for a dark one; every system also has a marker of its own."""
+
 import systems
 
 # style: (on white, on dark, marker, hollow)

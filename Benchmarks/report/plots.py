@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plots: what each shows. A plot without measurements is not made."""
+
 import axes
 import formats
 import growth
@@ -9,15 +10,23 @@ import results as measured
 import svg
 import systems
 
-SHOWN_OF_OURS = ("memory", "disk", "")
+SHOWN_OF_OURS = ("memory", "disk", "behind", "")
 
 
 def all_of(results):
     """Names of files and their contents."""
     makers = {
-        "overview": overview, "get-size": get_size, "get-disk-size": get_disk_size, "put-size": put_size, "overwrite-size": overwrite_size,
-        "mixed-processes": mixed_processes, "memory-threads": memory_threads, "growth-entries": growth_entries,
-        "growth-size": growth_size, "growth-processes": growth_processes, "growth-threads": growth_threads,
+        "overview": overview,
+        "get-size": get_size,
+        "get-disk-size": get_disk_size,
+        "put-size": put_size,
+        "overwrite-size": overwrite_size,
+        "mixed-processes": mixed_processes,
+        "memory-threads": memory_threads,
+        "growth-entries": growth_entries,
+        "growth-size": growth_size,
+        "growth-processes": growth_processes,
+        "growth-threads": growth_threads,
     }
     made = {f"{name}.svg": maker(results) for name, maker in makers.items()}
     return {name: picture for name, picture in made.items() if picture}
@@ -101,12 +110,16 @@ def rows_of(results, **selector):
 
 def get_size(results):
     rows = rows_of(results, workload="W1M", procs=1)
-    return rate_and_p99(rows, "size", over_sizes, "get, default configuration", "one process, what fits in memory", results)
+    return rate_and_p99(
+        rows, "size", over_sizes, "get, default configuration", "one process, what fits in memory", results
+    )
 
 
 def get_disk_size(results):
     rows = rows_of(results, workload="W1", procs=1)
-    return rate_and_p99(rows, "size", over_sizes, "get from the disk's cache", "one process, nothing kept in memory by ours", results)
+    return rate_and_p99(
+        rows, "size", over_sizes, "get from the disk's cache", "one process, nothing kept in memory by ours", results
+    )
 
 
 def put_size(results):
@@ -121,11 +134,20 @@ def overwrite_size(results):
 
 def mixed_processes(results):
     rows = rows_of(results, workload="W5")
-    return rate_and_p99(rows, "procs", over_processes, "90 % get, 10 % put, Zipf-distributed keys, 4 KiB", "all in one directory", results)
+    return rate_and_p99(
+        rows,
+        "procs",
+        over_processes,
+        "90 % get, 10 % put, Zipf-distributed keys, 4 KiB",
+        "all in one directory",
+        results,
+    )
 
 
 def memory_threads(results):
-    rows = [row for row in results.select({"workload": "W10"}) if row["system"] != "limit" or row["variant"] == "mutex64"]
+    rows = [
+        row for row in results.select({"workload": "W10"}) if row["system"] != "limit" or row["variant"] == "mutex64"
+    ]
     time, speed = lines(rows, "threads", "p50_ns"), lines(rows, "threads", "ops_per_s")
     if not time or not speed:
         return None
@@ -140,7 +162,10 @@ def memory_threads(results):
 def overview(results):
     """README's: reads over the size of values, and the mixed load over processes."""
     get, mixed = rows_of(results, workload="W1M", procs=1), rows_of(results, workload="W5")
-    sides = [("get, one process", get, "size", over_sizes), ("90 % get, 10 % put, 4 KiB, Zipf", mixed, "procs", over_processes)]
+    sides = [
+        ("get, one process", get, "size", over_sizes),
+        ("90 % get, 10 % put, 4 KiB, Zipf", mixed, "procs", over_processes),
+    ]
     panels, words = [], []
     for title, rows, field, x in sides:
         series = lines(rows, field, "ops_per_s")
@@ -149,13 +174,23 @@ def overview(results):
             words.append(f"{title}. {spoken(series, field, 'per second')}")
     if not panels:
         return None
-    return svg.figure("Operations per second, all processes together", where(results, get + mixed), " ".join(words), panels)
+    return svg.figure(
+        "Operations per second, all processes together", where(results, get + mixed), " ".join(words), panels
+    )
 
 
 OPERATIONS = {
-    "get_hit": "get", "get_miss": "get of a key never put", "get_miss_removed": "get of a removed key", "put_new": "put, new key",
-    "put_over": "put, existing key", "open_first": "open and first get", "gc_scan": "gc, nothing to remove", "gc": "gc, half removed", "ls": "ls",
-    "verify": "verify", "mixed": "90 % get, 10 % put",
+    "get_hit": "get",
+    "get_miss": "get of a key never put",
+    "get_miss_removed": "get of a removed key",
+    "put_new": "put, new key",
+    "put_over": "put, existing key",
+    "open_first": "open and first get",
+    "gc_scan": "gc, nothing to remove",
+    "gc": "gc, half removed",
+    "ls": "ls",
+    "verify": "verify",
+    "mixed": "90 % get, 10 % put",
 }
 
 
@@ -182,9 +217,14 @@ def entries_panel(name, series):
     for one in series:
         fit = growth.fit(one.points)
         if fit:
-            one.computed = [(one.points[0][0], fit.at(one.points[0][0])), (growth.COMPUTED_UP_TO, fit.at(growth.COMPUTED_UP_TO))]
+            one.computed = [
+                (one.points[0][0], fit.at(one.points[0][0])),
+                (growth.COMPUTED_UP_TO, fit.at(growth.COMPUTED_UP_TO)),
+            ]
             label = one.label.split(",")[0]
-            notes.append((one.style, f"{label}: n^{fit.exponent:.2f}, at 10⁹ {formats.span(fit.at(growth.COMPUTED_UP_TO))}"))
+            notes.append(
+                (one.style, f"{label}: n^{fit.exponent:.2f}, at 10⁹ {formats.span(fit.at(growth.COMPUTED_UP_TO))}")
+            )
     heights = [y for one in series for _, y in one.points + one.computed]
     start = min(x for one in series for x, _ in one.points)
     low, high = min(heights), max(heights) * 10  # room for the notes above the lines
@@ -207,12 +247,30 @@ def by_operation(results, workload, field, metric, x, title, y_label):
 
 
 def growth_size(results):
-    return by_operation(results, "G-size", "size", "p50_ns", over_sizes, "Growth with the size of a value", "median time")
+    return by_operation(
+        results, "G-size", "size", "p50_ns", over_sizes, "Growth with the size of a value", "median time"
+    )
 
 
 def growth_processes(results):
-    return by_operation(results, "G-procs", "procs", "ops_per_s", over_processes, "Growth with processes, 4 KiB", "operations per second")
+    return by_operation(
+        results,
+        "G-procs",
+        "procs",
+        "ops_per_s",
+        over_processes,
+        "Growth with processes, 4 KiB",
+        "operations per second",
+    )
 
 
 def growth_threads(results):
-    return by_operation(results, "G-threads", "threads", "ops_per_s", over_threads, "Growth with threads, 4 KiB", "operations per second")
+    return by_operation(
+        results,
+        "G-threads",
+        "threads",
+        "ops_per_s",
+        over_threads,
+        "Growth with threads, 4 KiB",
+        "operations per second",
+    )

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The lines of results.jsonl, how rows are chosen, and medians and ratios by round."""
+
 import json
 import statistics
 

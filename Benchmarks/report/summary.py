@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The table of the targets, for a terminal and for RESULTS.md."""
+
 import formats
 import systems
 import targets
@@ -17,9 +18,15 @@ def cells(verdict):
     against = f"{verdict['against']} {formats.measured(verdict['reference'], metric)}" if verdict["against"] else "-"
     state = verdict["verdict"] + (f": {verdict['why']}" if verdict["why"] else "")
     return [
-        f"{verdict['workload']} {verdict['what']}", verdict["fs"] or "-", formats.measured(verdict["ours"], metric), against,
-        shown_ratio(verdict), wanted(verdict), verdict["rounds"] or "-",
-        f"{peer['name']} {formats.measured(peer['value'], metric)}" if peer else "-", state,
+        f"{verdict['workload']} {verdict['what']}",
+        verdict["fs"] or "-",
+        formats.measured(verdict["ours"], metric),
+        against,
+        shown_ratio(verdict),
+        wanted(verdict),
+        verdict["rounds"] or "-",
+        f"{peer['name']} {formats.measured(peer['value'], metric)}" if peer else "-",
+        state,
     ]
 
 
@@ -91,5 +98,8 @@ def text(verdicts, results):
 
 def table(verdicts):
     """The measured claims for RESULTS.md; what is not met stands out."""
-    rows = [[f"**{cell}**" if cell.startswith(targets.NOT_MET) else cell for cell in map(str, cells(one))] for one in measured(verdicts)]
+    rows = [
+        [f"**{cell}**" if cell.startswith(targets.NOT_MET) else cell for cell in map(str, cells(one))]
+        for one in measured(verdicts)
+    ]
     return formats.markdown(HEADER, rows, RIGHT)

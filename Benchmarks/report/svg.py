@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Line plots as SVG: panels side by side, labels at the lines' ends, readable on light and dark pages."""
+
 import dataclasses
 from xml.sax.saxutils import escape
 
@@ -67,8 +68,13 @@ def path(points, kind, dash=""):
 
 
 SHAPES = {
-    "square": "M-3.6-3.6H3.6V3.6H-3.6Z", "diamond": "M0-4.8L4.8 0L0 4.8L-4.8 0Z", "triangle": "M0-4.6L4.4 3.4H-4.4Z",
-    "down": "M0 4.6L4.4-3.4H-4.4Z", "cross": "M-3.6-3.6L3.6 3.6M-3.6 3.6L3.6-3.6", "plus": "M0-4.6V4.6M-4.6 0H4.6", "bar": "M-4.4 0H4.4",
+    "square": "M-3.6-3.6H3.6V3.6H-3.6Z",
+    "diamond": "M0-4.8L4.8 0L0 4.8L-4.8 0Z",
+    "triangle": "M0-4.6L4.4 3.4H-4.4Z",
+    "down": "M0 4.6L4.4-3.4H-4.4Z",
+    "cross": "M-3.6-3.6L3.6 3.6M-3.6 3.6L3.6-3.6",
+    "plus": "M0-4.6V4.6M-4.6 0H4.6",
+    "bar": "M-4.4 0H4.4",
 }
 
 
@@ -130,7 +136,9 @@ def labels(panel, box):
     parts = []
     for one, (x, y), place in zip(panel.series, ends, places):
         if abs(place - y) > 2 or x < box.right - 20:
-            parts.append(f'<path d="M{x + 5:.1f} {y:.1f}L{box.right + 9:.1f} {place:.1f}" class="leader {one.style}" stroke-width="1"/>')
+            parts.append(
+                f'<path d="M{x + 5:.1f} {y:.1f}L{box.right + 9:.1f} {place:.1f}" class="leader {one.style}" stroke-width="1"/>'
+            )
         parts.append(marker(box.right + 15, place, one.style))
         parts.append(text(box.right + 24, place + 4, one.label))
     return parts
@@ -176,7 +184,8 @@ def figure(title, below, description, panels, columns=2, height=300):
         f'<title id="title">{escape(title)}</title><desc id="desc">{escape(description)}</desc>',
         f"<style>{palette.css(used)}</style>",
         f'<rect x=".5" y=".5" width="{WIDTH - 1}" height="{total - 1:.0f}" rx="6" class="ground"/>',
-        text(20, 28, title, "heading"), *(text(20, 46 + 17 * row, words, "quiet") for row, words in enumerate(under)),
+        text(20, 28, title, "heading"),
+        *(text(20, 46 + 17 * row, words, "quiet") for row, words in enumerate(under)),
     ]
     for index, panel in enumerate(panels):
         left = 8 + (index % columns) * cell + 64

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the systems are called and in which order they are listed: systems.json."""
+
 import json
 import os
 
@@ -17,7 +18,7 @@ def name(system, variant=""):
 
 
 def kind(system):
-    """"ours", "limit" or "peer"; what is not listed is a peer."""
+    """ "ours", "limit" or "peer"; what is not listed is a peer."""
     return KNOWN.get(system, {}).get("kind", "peer")
 
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The tables of RESULTS.md, one a workload and file system. Ratios are medians of the ratios within each round."""
+
 import formats
 import growth
 import machine
@@ -7,8 +8,12 @@ import results as measured
 import systems
 
 BY_SIZE = (
-    ("W1M", "get, default configuration, a working set that fits in memory"), ("W1", "get from disk, warm page cache, nothing kept in memory by ours"),
-    ("W4", "get of a key that is not there"), ("W2", "put of new keys"), ("W2B", "put with write-behind, until the function returns"), ("W3", "put over existing keys"),
+    ("W1M", "get, default configuration, a working set that fits in memory"),
+    ("W1", "get from disk, warm page cache, nothing kept in memory by ours"),
+    ("W4", "get of a key that is not there"),
+    ("W2", "put of new keys"),
+    ("W2B", "put with write-behind, until the function returns"),
+    ("W3", "put over existing keys"),
     ("W11", "a get as a command, start to end"),
 )
 
@@ -21,13 +26,17 @@ def all_of(results):
     found += each_file_system(results, "W5", "90 % get, 10 % put, Zipf(0.99), 4 KiB, by processes", by_processes)
     found += each_file_system(results, "W6", "gc: scan only, and trim to half by access time", collections)
     found += each_file_system(results, "W7", "open a directory, and the first get", openings)
-    found += each_file_system(results, "W8", "stampede: 8 processes want one absent value, computing takes 200 ms", stampedes)
+    found += each_file_system(
+        results, "W8", "stampede: 8 processes want one absent value, computing takes 200 ms", stampedes
+    )
     found += each_file_system(results, "W10", "get from memory, 100,000 keys in random order", by_threads)
     return found
 
 
 def growth_of(results):
-    found = each_file_system(results, "G-entries", "growth with entries, 64 bytes each; walks in whole, the others an operation", entries)
+    found = each_file_system(
+        results, "G-entries", "growth with entries, 64 bytes each; walks in whole, the others an operation", entries
+    )
     for workload, title, field, metric in (
         ("G-size", "growth with the size of a value, median time", "size", "p50_ns"),
         ("G-procs", "growth with processes, 4 KiB, operations per second", "procs", "ops_per_s"),
@@ -52,7 +61,9 @@ def each_file_system(results, workload, title, table):
 def groups(rows):
     """(label, rows) a system, variant and mode of writing, in order."""
     found = measured.split(rows)
-    return [(systems.label(*group, op=found[group][0]["op"]), found[group]) for group in sorted(found, key=systems.order)]
+    return [
+        (systems.label(*group, op=found[group][0]["op"]), found[group]) for group in sorted(found, key=systems.order)
+    ]
 
 
 def limit_of(rows, like):
@@ -95,9 +106,22 @@ def by_size(rows):
         same = pick(rows, "size", size)
         for label, found in groups(same):
             one, limits = pick(found, "procs", processes[0]), limit_of(same, found)
-            cells = [formats.size(size), label, spread(one, "p50_ns"), value(one, "p99_ns"), against(one, pick(limits, "procs", processes[0]), "p50_ns")]
+            cells = [
+                formats.size(size),
+                label,
+                spread(one, "p50_ns"),
+                value(one, "p99_ns"),
+                against(one, pick(limits, "procs", processes[0]), "p50_ns"),
+            ]
             cells += [value(one, "cpu_ns_per_op"), value(one, "ops_per_s")]
-            lines.append(cells + [cell for count in processes[1:] for cell in throughput(pick(found, "procs", count), pick(limits, "procs", count))])
+            lines.append(
+                cells
+                + [
+                    cell
+                    for count in processes[1:]
+                    for cell in throughput(pick(found, "procs", count), pick(limits, "procs", count))
+                ]
+            )
     return formats.markdown(header, lines, range(2, len(header)))
 
 
@@ -107,16 +131,34 @@ def throughput(rows, limits):
 
 def by_processes(rows):
     processes = values(rows, "procs")
-    header = ["system"] + [cell for count in processes for cell in (formats.several(count, "process"), "× limit", "p99")]
+    header = ["system"] + [
+        cell for count in processes for cell in (formats.several(count, "process"), "× limit", "p99")
+    ]
     lines = []
     for label, found in groups(rows):
         limits = limit_of(rows, found)
-        lines.append([label] + [cell for count in processes for cell in throughput(pick(found, "procs", count), pick(limits, "procs", count))])
+        lines.append(
+            [label]
+            + [
+                cell
+                for count in processes
+                for cell in throughput(pick(found, "procs", count), pick(limits, "procs", count))
+            ]
+        )
     return formats.markdown(header, lines, range(1, len(header)))
 
 
 def collections(rows):
-    header = ["operation", "system", "processes", "entries", "removed", "time (least–greatest)", "entries/s", "× limit on one thread"]
+    header = [
+        "operation",
+        "system",
+        "processes",
+        "entries",
+        "removed",
+        "time (least–greatest)",
+        "entries/s",
+        "× limit on one thread",
+    ]
     lines = []
     for op in ("gc_scan", "gc"):
         for label, found in groups(pick(rows, "op", op)):
@@ -124,7 +166,17 @@ def collections(rows):
                 some = pick(found, "procs", count)
                 limits = pick(pick(limit_of(rows, some), "op", op), "procs", 1)
                 numbers = [formats.grouped(measured.overall(some, field) or 0) for field in ("entries", "removed")]
-                lines.append([op, label, count, *numbers, spread(some, "seconds"), value(some, "entries_per_s"), against(some, limits, "seconds")])
+                lines.append(
+                    [
+                        op,
+                        label,
+                        count,
+                        *numbers,
+                        spread(some, "seconds"),
+                        value(some, "entries_per_s"),
+                        against(some, limits, "seconds"),
+                    ]
+                )
     return formats.markdown(header, lines, range(2, len(header)))
 
 
@@ -133,14 +185,28 @@ def openings(rows):
     lines = []
     for count in values(rows, "n"):
         for label, found in groups(pick(rows, "n", count)):
-            lines.append([formats.grouped(count), label, value(found, "open_ns"), value(found, "first_get_ns"), spread(found, "p50_ns"), value(found, "p99_ns")])
+            lines.append(
+                [
+                    formats.grouped(count),
+                    label,
+                    value(found, "open_ns"),
+                    value(found, "first_get_ns"),
+                    spread(found, "p50_ns"),
+                    value(found, "p99_ns"),
+                ]
+            )
     return formats.markdown(header, lines, range(2, len(header)))
 
 
 def stampedes(rows):
     header = ["system", "computations, median", "most", "until all are served"]
     lines = [
-        [label, f"{measured.overall(found, 'computed'):g}", max(row["computed"] for row in found), spread(found, "wall_ms")]
+        [
+            label,
+            f"{measured.overall(found, 'computed'):g}",
+            max(row["computed"] for row in found),
+            spread(found, "wall_ms"),
+        ]
         for label, found in groups(rows)
     ]
     return formats.markdown(header, lines, (1, 2, 3))
@@ -148,13 +214,19 @@ def stampedes(rows):
 
 def by_threads(rows):
     threads = values(rows, "threads")
-    header = ["system"] + [cell for count in threads for cell in (f"{formats.several(count, 'thread')}, a hit", "hits/s", "× limit")]
+    header = ["system"] + [
+        cell for count in threads for cell in (f"{formats.several(count, 'thread')}, a hit", "hits/s", "× limit")
+    ]
     lines = []
     for label, found in groups(rows):
         cells = [label]
         for count in threads:
             some = pick(found, "threads", count)
-            cells += [spread(some, "p50_ns"), value(some, "ops_per_s"), against(some, pick(limit_of(rows, found), "threads", count), "p50_ns")]
+            cells += [
+                spread(some, "p50_ns"),
+                value(some, "ops_per_s"),
+                against(some, pick(limit_of(rows, found), "threads", count), "p50_ns"),
+            ]
         lines.append(cells)
     return formats.markdown(header, lines, range(1, len(header)))
 
@@ -169,7 +241,11 @@ def entries(rows):
         metric = "seconds" if walks else "p50_ns"
         for label, found in groups(pick(rows, "op", op)):
             fit = growth.fit(growth.points(found, "n", metric))
-            ends = [f"n^{fit.exponent:.2f}", formats.measured(fit.at(growth.COMPUTED_UP_TO), metric)] if fit else ["-", "-"]
+            ends = (
+                [f"n^{fit.exponent:.2f}", formats.measured(fit.at(growth.COMPUTED_UP_TO), metric)]
+                if fit
+                else ["-", "-"]
+            )
             lines.append([op, label, *(value(pick(found, "n", count), metric) for count in counts), *ends])
     return formats.markdown(header, lines, range(2, len(header)))
 

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The targets of targets.json as single claims, and what the measurements say to each."""
+
 import itertools
 import json
 import os
@@ -40,6 +41,7 @@ def expand(entry, peers):
         claim["ours"] = {**claim["ours"], **{field: value for field, value in chosen.items() if field != "name"}}
         shared = {field: claim["ours"][field] for field in INHERITED if field in claim["ours"]}
         if "reference" in claim:
+            claim["every"] = claim["reference"]["system"] == "peers"
             claim["reference"] = inherit(shared, claim["reference"], peers)
         claim["peers"] = inherit(shared, {"system": "peers", **claim.get("peers", {})}, peers)
         claim["limit"] = {**shared, **LIMIT}
@@ -99,19 +101,35 @@ def judge(claim, results, fs):
     place = {"fs": fs} if fs else {}
     rows = results.select({**claim["ours"], **place})
     verdict = {
-        "id": claim["id"] + (f"@{fs}" if fs else ""), "workload": claim["workload"], "what": claim["what"], "fs": fs,
-        "kind": claim["kind"], "metric": claim["metric"], "bound": claim["bound"], "comment": claim.get("comment", ""),
-        "ours": None, "reference": None, "against": None, "ratio": None, "ratios": [], "rounds": 0,
-        "limit": None, "limit_ratio": None,
+        "id": claim["id"] + (f"@{fs}" if fs else ""),
+        "workload": claim["workload"],
+        "what": claim["what"],
+        "fs": fs,
+        "kind": claim["kind"],
+        "metric": claim["metric"],
+        "bound": claim["bound"],
+        "comment": claim.get("comment", ""),
+        "ours": None,
+        "reference": None,
+        "against": None,
+        "ratio": None,
+        "ratios": [],
+        "rounds": 0,
+        "limit": None,
+        "limit_ratio": None,
         "best_peer": best_peer(results.select({**claim["peers"], **place}), claim["metric"]),
-        "verdict": NOT_MEASURED, "why": "",
+        "verdict": NOT_MEASURED,
+        "why": "",
     }
     if rows:
         limits = results.select({**claim["limit"], **place})
         verdict["ours"] = measured.overall(rows, claim["metric"])
         verdict["limit"] = measured.overall(limits, claim["metric"])
         verdict["limit_ratio"] = measured.median(measured.slowdowns(rows, limits, claim["metric"]))
-        RULES[claim["kind"]](claim, verdict, rows, results.select({**claim["reference"], **place}) if "reference" in claim else [])
+        RULES[claim["kind"]](
+            claim, verdict, rows, results.select({**claim["reference"], **place}) if "reference" in claim else []
+        )
+    verdict["why"] = verdict["why"] or without(claim, verdict, results, place)
     failures = [one for one in results.failed if measured.matches(one, {**claim["ours"], **place})]
     for number, words in ((len(failures), "runs failed"), (measured.wrong(rows), "operations went wrong")):
         if number:
@@ -133,11 +151,30 @@ def ratio(claim, verdict, rows, reference):
         return
     worst, ratios, group, others = (max if slower else min)(found, key=lambda one: one[0])
     verdict.update(
-        ratio=worst, ratios=ratios, rounds=len(ratios), reference=measured.overall(others, claim["metric"]),
+        ratio=worst,
+        ratios=ratios,
+        rounds=len(ratios),
+        reference=measured.overall(others, claim["metric"]),
         against=systems.label(*group, op=rows[0]["op"]),
     )
     holds = worst <= claim["bound"] if slower else worst >= claim["bound"]
     verdict["verdict"] = MET if holds and not (claim.get("strict") and worst == claim["bound"]) else NOT_MET
+
+
+def without(claim, verdict, results, place):
+    """Which systems of the reference were not measured: those that the claim names, and of "every peer" those that
+    the run had to leave out."""
+    if (
+        verdict["verdict"] == NOT_MEASURED
+        or "reference" not in claim
+        or not isinstance(claim["reference"]["system"], list)
+    ):
+        return ""
+    there = {row["system"] for row in results.select({**claim["reference"], **place})}
+    left_out = {one["system"] for one in results.absent}
+    wanted = [one for one in claim["reference"]["system"] if one in left_out or not claim["every"]]
+    missing = [systems.label(one) for one in wanted if one not in there]
+    return f"without {', '.join(missing)}" if missing else ""
 
 
 def absolute(claim, verdict, rows, reference):
