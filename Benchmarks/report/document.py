@@ -2,6 +2,7 @@
 """What --write writes: Benchmarks/RESULTS.md, the plots and README's section about performance."""
 
 import os
+import textwrap
 
 import formats
 import machine
@@ -21,7 +22,26 @@ In parentheses: the least and the greatest round. Percentiles come from histogra
 are those of one operation in one process; operations per second are those of all processes together. The page cache
 is warm. "× limit" is how many times as slow as the limit a system is, also where it is computed from operations per
 second. Writes wait for the medium only where the name says fsync (SQLite and python-diskcache also do at
-checkpoints). Every value that is read is checked, and a system with wrong values is no longer compared."""
+checkpoints). Every value that is read is checked, and a system with wrong values is marked
+and no longer compared."""
+
+
+LIMIT = (
+    '"Limit" is the same work in bare system calls in C (in memory: a hash map in C with 64 mutexes), without checksums,'
+    " metadata, expiration or eviction. Ratios are medians of those within each round."
+)
+MORE = (
+    "All of them, the versions, more plots and what was left out: [Benchmarks/RESULTS.md](Benchmarks/RESULTS.md). "
+    "`Benchmarks/compare --quick` measures on your machine, in five minutes."
+)
+OVERVIEW = (
+    "Operations per second of ours, the limit and peers: get over the size of values, and a mixed load over processes"
+)
+
+
+def wrapped(words):
+    """A paragraph in lines as long as README's."""
+    return textwrap.fill(words, 118, break_long_words=False, break_on_hyphens=False)
 
 
 class NoMarkers(Exception):
@@ -69,21 +89,14 @@ def section(results, verdicts, picture):
     parts = [
         "## Performance",
         "",
-        f'{measured_on(results, place, rounds)}\n"Limit" is the same work in bare system calls in C (in memory: a hash map in C with '
-        "64 mutexes), without checksums, metadata,\nexpiration or eviction. Ratios are medians of those within each round.",
+        wrapped(f"{measured_on(results, place, rounds)} {LIMIT}"),
         "",
         formats.markdown(["", "ours", "limit", "ours / limit", "best peer", "target"], rows, (1, 2, 3)),
         "",
     ]
     if picture:
-        parts += [
-            "![Operations per second of ours, the limit and peers: get over the size of values, and a mixed load over processes](Benchmarks/plots/overview.svg)",
-            "",
-        ]
-    parts.append(
-        f"{summary.counts(verdicts)} All of them, the versions, plots and what was left out: [Benchmarks/RESULTS.md](Benchmarks/RESULTS.md).\n"
-        "`Benchmarks/compare --quick` measures on your machine, in five minutes."
-    )
+        parts += [f"![{OVERVIEW}](Benchmarks/plots/overview.svg)", ""]
+    parts.append(wrapped(f"{summary.counts(verdicts)} {MORE}"))
     return "\n".join(parts)
 
 

@@ -75,7 +75,8 @@ def steal(results):
     shares = sorted(row["steal_pct"] for row in results.rows if "steal_pct" in row)
     if not shares:
         return ""
-    return f"median {statistics.median(shares):.2f} %, 95th percentile {shares[len(shares) * 95 // 100]:.2f} %, most {shares[-1]:.2f} %"
+    most = f"95th percentile {shares[len(shares) * 95 // 100]:.2f} %, most {shares[-1]:.2f} %"
+    return f"median {statistics.median(shares):.2f} %, {most}"
 
 
 def versions(results):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours and markers. The hues are those of Okabe and Ito, told apart by all kinds of colour vision, here darkened for a
-white ground and lightened for a dark one; every system also has a marker of its own."""
+"""Colours and markers. The hues are near those of Okabe and Ito, which all kinds of colour vision tell apart, darkened
+for a white ground and lightened for a dark one; every system also has a marker of its own."""
 
 import systems
 

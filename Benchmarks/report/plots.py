@@ -77,11 +77,11 @@ def over_threads(widths):
 def rate_and_p99(rows, field, x, title, below, results):
     """Two panels, operations per second and the slowest hundredth of them, with what is best said in words."""
     speed, slow = lines(rows, field, "ops_per_s"), lines(rows, field, "p99_ns")
-    if not speed or not slow:
+    if len({width for one in speed for width, _ in one.points}) < 2 or not slow:
         return None
     panels = [
-        panel("Operations per second, all processes together", speed, x, "operations per second", False),
-        panel("Slowest hundredth", slow, x, "99th percentile", True),
+        panel("Operations per second", speed, x, "operations per second", False),
+        panel("Slowest hundredth of the operations", slow, x, "99th percentile", True),
     ]
     return svg.figure(title, f"{below} · {where(results, rows)}", spoken(speed, field, "per second"), panels)
 
@@ -100,7 +100,10 @@ def where(results, rows):
     """Where and when: the file system, the machine, the number of rounds."""
     names = list(dict.fromkeys(row["fs"] for row in rows if row.get("fs", "-") != "-"))
     rounds = len({(row["run"], row.get("round")) for row in rows})
-    parts = [machine.file_system(results, fs) for fs in names] + [machine.short(results), f"medians of {rounds} rounds"]
+    parts = [machine.file_system(results, fs) for fs in names] + [
+        machine.short(results),
+        f"medians of {rounds} rounds" if rounds > 1 else "one round",
+    ]
     return " · ".join(part for part in parts if part)
 
 

@@ -7,8 +7,12 @@ import targets
 
 HEADER = ["target", "fs", "ours", "compared with", "ratio (spread)", "wanted", "rounds", "best peer", "verdict"]
 RIGHT = (2, 6)
+SAID_ONCE = (1, 6)  # file system and rounds
 ENOUGH = 5  # rounds: what the targets ask for
-LEGEND = "≤: times as slow as what it is compared with; ≥: times as fast. Medians over rounds; ratios are those within each round."
+LEGEND = (
+    "≤: times as slow as what it is compared with; ≥: times as fast. Medians over rounds; ratios are those within "
+    "each round."
+)
 
 
 def cells(verdict):
@@ -86,8 +90,15 @@ def reasons(results):
 
 
 def text(verdicts, results):
-    """All of it for a terminal."""
-    parts = [formats.plain(HEADER, map(cells, measured(verdicts)), RIGHT), "", LEGEND, counts(verdicts)]
+    """All of it for a terminal. A file system or a number of rounds that all share is said once, below."""
+    rows = [list(map(str, cells(one))) for one in measured(verdicts)]
+    shared = [index for index in SAID_ONCE if len({row[index] for row in rows} - {"-"}) < 2]
+    kept = [index for index in range(len(HEADER)) if index not in shared]
+    header, right = [HEADER[index] for index in kept], [kept.index(index) for index in RIGHT if index in kept]
+    parts = [formats.plain(header, [[row[index] for index in kept] for row in rows], right), "", LEGEND]
+    said = [f"{HEADER[index]}: {max(row[index] for row in rows)}" for index in shared if rows]
+    parts += [", ".join(said)] if said else []
+    parts.append(counts(verdicts))
     if missing(verdicts):
         parts.append(f"Not measured: {missing(verdicts)}")
     if results.file_systems() and not {"ext4", "tmpfs"} & set(results.file_systems()):

@@ -63,8 +63,9 @@ def line(x1, y1, x2, y2, kind):
 
 def path(points, kind, dash=""):
     steps = "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+    width = 2.6 if kind.startswith("ours") else 1.6
     dash = f' stroke-dasharray="{dash}"' if dash else ""
-    return f'<path d="M{steps}" class="line {kind}" stroke-linejoin="round" stroke-width="{2.6 if kind.startswith("ours") else 1.6}"{dash}/>'
+    return f'<path d="M{steps}" class="line {kind}" stroke-linejoin="round" stroke-width="{width}"{dash}/>'
 
 
 SHAPES = {
@@ -136,9 +137,7 @@ def labels(panel, box):
     parts = []
     for one, (x, y), place in zip(panel.series, ends, places):
         if abs(place - y) > 2 or x < box.right - 20:
-            parts.append(
-                f'<path d="M{x + 5:.1f} {y:.1f}L{box.right + 9:.1f} {place:.1f}" class="leader {one.style}" stroke-width="1"/>'
-            )
+            parts.append(line(x + 5, y, box.right + 9, place, f"leader {one.style}"))
         parts.append(marker(box.right + 15, place, one.style))
         parts.append(text(box.right + 24, place + 4, one.label))
     return parts
@@ -154,10 +153,9 @@ def draw(panel, box):
     return parts
 
 
-def label_room(panels):
+def label_room(panel):
     """The width that the longest label takes: 6.7 pixels a character is what common fonts need at this size."""
-    longest = max((len(one.label) for panel in panels if panel.direct for one in panel.series), default=0)
-    return 34 + 6.7 * longest if longest else 14
+    return 34 + 6.7 * max(len(one.label) for one in panel.series) if panel.direct else 14
 
 
 def wrapped(words, joint, width):
@@ -173,14 +171,15 @@ def wrapped(words, joint, width):
 
 def figure(title, below, description, panels, columns=2, height=300):
     """The whole picture. `below` is the line under the title, `description` what a reader who can't see it is told."""
-    rows, room = -(-len(panels) // columns), label_room(panels)
+    rows = -(-len(panels) // columns)
     cell = (WIDTH - 16) / columns
     under = wrapped(below, " · ", 140)
     head = HEAD + 17 * (len(under) - 1)
     total = head + rows * (height + 74) + 4
     used = list(dict.fromkeys(one.style for panel in panels for one in panel.series))
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {total:.0f}" width="{WIDTH}" height="{total:.0f}" role="img" aria-labelledby="title desc">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {total:.0f}" width="{WIDTH}" '
+        f'height="{total:.0f}" role="img" aria-labelledby="title desc">',
         f'<title id="title">{escape(title)}</title><desc id="desc">{escape(description)}</desc>',
         f"<style>{palette.css(used)}</style>",
         f'<rect x=".5" y=".5" width="{WIDTH - 1}" height="{total - 1:.0f}" rx="6" class="ground"/>',
@@ -190,5 +189,5 @@ def figure(title, below, description, panels, columns=2, height=300):
     for index, panel in enumerate(panels):
         left = 8 + (index % columns) * cell + 64
         top = head + (index // columns) * (height + 74) + 28
-        parts += draw(panel, Box(left, top, cell - 64 - room, height))
+        parts += draw(panel, Box(left, top, cell - 64 - label_room(panel), height))
     return "\n".join([*parts, "</svg>", ""])

@@ -61,9 +61,12 @@ def each_file_system(results, workload, title, table):
 def groups(rows):
     """(label, rows) a system, variant and mode of writing, in order."""
     found = measured.split(rows)
-    return [
-        (systems.label(*group, op=found[group][0]["op"]), found[group]) for group in sorted(found, key=systems.order)
-    ]
+    return [(label(group, found[group]), found[group]) for group in sorted(found, key=systems.order)]
+
+
+def label(group, rows):
+    """The name, and that values were wrong."""
+    return systems.label(*group, op=rows[0]["op"]) + (", **wrong values**" if measured.wrong(rows) else "")
 
 
 def limit_of(rows, like):
