@@ -26,9 +26,14 @@ checkpoints). Every value that is read is checked, and a system with wrong value
 and no longer compared."""
 
 
+GROWTH = """\
+n^… is the power of the number of entries that fits the medians. What is computed for a billion is no measurement: a
+fixed part and one for each entry where that power is above 0.5, else a fixed part and one for each tenfold, fitted to
+the medians by least squares of the relative errors; it assumes that what an operation needs of the directory is in
+memory, as it was when it was measured."""
 LIMIT = (
-    '"Limit" is the same work in bare system calls in C (in memory: a hash map in C with 64 mutexes), without checksums,'
-    " metadata, expiration or eviction. Ratios are medians of those within each round."
+    '"Limit" is the same work in bare system calls in C (in memory: a hash map in C with 64 mutexes), without'
+    " checksums, metadata, expiration or eviction. Ratios are medians of those within each round."
 )
 MORE = (
     "All of them, the versions, more plots and what was left out: [Benchmarks/RESULTS.md](Benchmarks/RESULTS.md). "
@@ -147,7 +152,7 @@ def report(results, verdicts, pictures):
     parts += [f"- {line}" for line in results.notes + summary.reasons(results)] + [""]
     parts += chapter("Plots", images(pictures, growth=False), [])
     parts += chapter("By workload", [], tables.all_of(results))
-    parts += chapter("Growth", images(pictures, growth=True), tables.growth_of(results))
+    parts += chapter("Growth", [GROWTH, *images(pictures, growth=True)], tables.growth_of(results))
     named = systems.descriptions(measured.split(results.rows))
     parts += ["## Systems", "", formats.markdown(["name", "what"], named), ""]
     return "\n".join(parts)
@@ -161,13 +166,13 @@ def words(name):
     return name.removesuffix(".svg").replace("-", " over ", 1).replace("-", " ")
 
 
-def chapter(title, pictures, found):
+def chapter(title, opening, found):
     """A heading and what is under it; nothing if there is nothing."""
-    if not pictures and not found:
+    if not found and not any("](plots/" in one for one in opening):
         return []
     parts = [f"## {title}", ""]
-    for picture in pictures:
-        parts += [picture, ""]
+    for one in opening:
+        parts += [one, ""]
     for heading, table in found:
         parts += [f"### {heading}", "", table, ""]
     return parts

@@ -211,7 +211,7 @@ def growth_entries(results):
             words.append(f"{name}, {panels[-1].notes[0][1]}")
     if not panels:
         return None
-    below = f"marks: measured; dotted: computed from the fitted power · values of 64 bytes · {where(results, rows)}"
+    below = f"marks: measured; dotted: fitted, computed on to 10⁹ · values of 64 bytes · {where(results, rows)}"
     return svg.figure("Growth with the number of entries", below, "; ".join(words) + ".", panels, columns=3, height=190)
 
 
@@ -220,10 +220,7 @@ def entries_panel(name, series):
     for one in series:
         fit = growth.fit(one.points)
         if fit:
-            one.computed = [
-                (one.points[0][0], fit.at(one.points[0][0])),
-                (growth.COMPUTED_UP_TO, fit.at(growth.COMPUTED_UP_TO)),
-            ]
+            one.computed = fit.line(one.points[0][0])
             label = one.label.split(",")[0]
             notes.append(
                 (one.style, f"{label}: n^{fit.exponent:.2f}, at 10⁹ {formats.span(fit.at(growth.COMPUTED_UP_TO))}")

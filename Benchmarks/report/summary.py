@@ -19,7 +19,8 @@ def cells(verdict):
     """One line of the table."""
     metric = verdict["metric"]
     peer = verdict["best_peer"]
-    against = f"{verdict['against']} {formats.measured(verdict['reference'], metric)}" if verdict["against"] else "-"
+    shown = shown_exponent if verdict["kind"] == "growth" else lambda value: formats.measured(value, metric)
+    against = f"{verdict['against']} {shown(verdict['reference'])}" if verdict["against"] else "-"
     state = verdict["verdict"] + (f": {verdict['why']}" if verdict["why"] else "")
     return [
         f"{verdict['workload']} {verdict['what']}",
@@ -34,9 +35,13 @@ def cells(verdict):
     ]
 
 
+def shown_exponent(value):
+    return f"n^{value:.2f}"
+
+
 def shown_ratio(verdict):
     if verdict["kind"] == "growth" and verdict["ratio"] is not None:
-        return f"n^{verdict['ratio']:.2f}"
+        return shown_exponent(verdict["ratio"])
     return formats.ratio_with_spread(verdict["ratios"], verdict["ratio"])
 
 
@@ -48,7 +53,7 @@ def wanted(verdict):
     if verdict["kind"] == "speedup":
         return f"≥ {bound:g} ×" if bound != 1 else "faster"
     if verdict["kind"] == "growth":
-        return f"≤ n^{bound:g}"
+        return f"≤ {bound:g} above"
     return f"≤ {formats.measured(bound, verdict['metric'])}"
 
 

@@ -193,17 +193,24 @@ def absolute(claim, verdict, rows, reference):
         verdict["ratio"] = measured.median(verdict["ratios"])
 
 
-def exponent(claim, verdict, rows, _):
-    """The kind `growth`: the power of n that fits the medians."""
-    fits = [growth.fit(growth.points(group, "n", claim["metric"])) for group in measured.split(rows).values()]
-    fits = [fit for fit in fits if fit]
+def exponent(claim, verdict, rows, limits):
+    """The kind `growth`: by how much the power of n that fits the medians is above that of the limit, whose growth is
+    that of the caches of processor and kernel."""
     verdict["ours"] = None
-    if not fits:
+    ours, limit = steepest(rows, claim["metric"]), steepest(limits, claim["metric"])
+    if ours is None:
         verdict["why"] = "fewer than two numbers of entries"
         return
-    worst = max(fits, key=lambda fit: fit.exponent)
-    verdict.update(ratio=worst.exponent, ratios=[worst.exponent], rounds=len({row.get("round") for row in rows}))
-    verdict["verdict"] = MET if worst.exponent <= claim["bound"] else NOT_MET
+    verdict.update(ratio=ours, ratios=[ours], rounds=len({row.get("round") for row in rows}))
+    if limit is not None:
+        verdict.update(reference=limit, against=systems.label("limit"))
+    verdict["verdict"] = MET if ours - max(0, limit or 0) <= claim["bound"] else NOT_MET
+
+
+def steepest(rows, metric):
+    """The greatest exponent of n; None where there are too few points."""
+    fits = [growth.fit(growth.points(group, "n", metric)) for group in measured.split(rows).values()]
+    return max((fit.exponent for fit in fits if fit), default=None)
 
 
 RULES = {"slowdown": ratio, "speedup": ratio, "absolute": absolute, "growth": exponent}

@@ -150,24 +150,38 @@ class Verdicts(unittest.TestCase):
 
 
 class Growth(unittest.TestCase):
-    def test_a_power_is_found_and_computed_on(self):
-        fit = growth.fit([(n, 3.0 * n**0.5) for n in (1e3, 1e4, 1e5, 1e6)])
-        self.assertAlmostEqual(fit.exponent, 0.5)
-        self.assertAlmostEqual(fit.at(1e9) / (3.0 * 1e9**0.5), 1)
+    def test_a_walk_is_computed_on_by_what_each_entry_costs(self):
+        fit = growth.fit([(n, 5e6 + 300.0 * n) for n in (1e3, 1e4, 1e5, 1e6)])
+        self.assertTrue(0.5 < fit.exponent < 1)
+        self.assertAlmostEqual(fit.at(1e9) / 300e9, 1, 3)
+
+    def test_a_look_up_is_computed_on_by_what_each_tenfold_costs(self):
+        fit = growth.fit([(n, 2000.0 + 500 * tenfold) for tenfold, n in enumerate((1e3, 1e4, 1e5, 1e6))])
+        self.assertAlmostEqual(fit.at(1e9), 5000)
+        self.assertAlmostEqual(fit.line(1e3)[-1][1], 5000)
+
+    def test_nothing_gets_faster_for_ever_or_takes_less_than_no_time(self):
+        self.assertTrue(2 <= growth.fit([(1e3, 3.0), (1e4, 2.5), (1e5, 2.0)]).at(1e9) <= 3)
+        steep = growth.fit([(1e3, 1.0), (1e4, 20.0), (1e5, 400.0)])
+        self.assertTrue(all(y > 0 for _, y in steep.line(1e3)))
 
     def test_one_point_has_no_growth(self):
         self.assertIsNone(growth.fit([(1000, 5), (1000, 6)]))
 
-    def test_only_what_grows_is_not_met(self):
-        lines = [
-            row("ours", "disk", op=op, workload="G-entries", n=n, p50=1000.0 * n**power)
-            for n in (1000, 10_000, 100_000)
-            for op, power in (("get_hit", 0.02), ("put_new", 0.3))
-        ]
-        found = read(*lines)
-        self.assertEqual(verdict(found, "growth-get_hit")["verdict"], targets.MET)
-        self.assertEqual(verdict(found, "growth-put_new")["verdict"], targets.NOT_MET)
-        self.assertEqual(verdict(found, "growth-get_miss")["verdict"], targets.NOT_MEASURED)
+    def test_only_what_grows_more_than_the_limit_is_not_met(self):
+        def grown(system, op, power):
+            return [
+                row(system, "disk" if system == "ours" else "", op=op, workload="G-entries", n=n, p50=1000.0 * n**power)
+                for n in (1000, 10_000, 100_000)
+            ]
+
+        found = read(*grown("ours", "get_hit", 0.1), *grown("ours", "put_new", 0.3), *grown("ours", "put_over", 0.3))
+        for line in grown("limit", "put_over", 0.2):
+            found.add(line, 0)
+        states = {
+            op: verdict(found, f"growth-{op}")["verdict"] for op in ("get_hit", "put_new", "put_over", "get_miss")
+        }
+        self.assertEqual(list(states.values()), [targets.MET, targets.NOT_MET, targets.MET, targets.NOT_MEASURED])
 
 
 if __name__ == "__main__":
