@@ -53,12 +53,6 @@ def fit(pairs):
     each, fixed = straight([(scale(exponent, x), y) for x, y in pairs], weights)
     if each < 0:  # Nothing gets faster for ever: as if it did not grow.
         each, fixed = 0.0, sum(w * y for w, (_, y) in zip(weights, pairs)) / sum(weights)
-    if fixed < 0 and exponent >= THROUGH_ALL:  # No walk takes less than no time: a line through nothing.
-        xs = [x for x, _ in pairs]
-        each, fixed = (
-            sum(w * x * y for w, x, (_, y) in zip(weights, xs, pairs)) / sum(w * x * x for w, x in zip(weights, xs)),
-            0.0,
-        )
     return Fit(exponent, fixed, each)
 
 

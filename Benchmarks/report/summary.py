@@ -53,7 +53,7 @@ def wanted(verdict):
     if verdict["kind"] == "speedup":
         return f"≥ {bound:g} ×" if bound != 1 else "faster"
     if verdict["kind"] == "growth":
-        return f"≤ {bound:g} above"
+        return f"≤ limit + {bound:g}"
     return f"≤ {formats.measured(bound, verdict['metric'])}"
 
 
