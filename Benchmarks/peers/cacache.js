@@ -6,7 +6,7 @@
 const fs = require('fs')
 const cacache = require(process.env.CACACHE)
 
-const a = { op: process.argv[2], dir: 'data/x', variant: '', sync: 'default', system: 'cacache', workload: '', size: 4096, n: 20000, procs: 1, proc: 0, threads: 1, seed: 1, secs: 1, cap: 30, handshake: false }
+const a = { op: process.argv[2], dir: 'data/x', variant: '', sync: 'default', system: 'cacache', workload: '', size: 4096, n: 20000, procs: 1, proc: 0, threads: 1, seed: 1, secs: 1, cap: 30, 'warm-ms': 300, handshake: false }
 for (let i = 3; i < process.argv.length; i++) {
   const name = process.argv[i].slice(2)
   if (name === 'handshake') a.handshake = true
@@ -111,7 +111,7 @@ function check (data, i) {
 async function get (next) {
   const offset = a.op === 'get_miss' ? a.n : 0
   const order = permutation(a.n, next)
-  let end = now() + 3e8
+  let end = now() + a['warm-ms'] * 1e6
   if (!offset) for (const i of order) { await read(i); if (now() > end) break }
   const begin = start()
   end = begin + a.secs * 1e9

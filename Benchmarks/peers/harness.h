@@ -96,7 +96,7 @@ static void merge(Result *into, const Result *r) {
 typedef struct {
     const char *op, *dir, *variant, *sync, *system, *workload;
     size_t size;
-    long n, compute_ms;
+    long n, compute_ms, warm_ms;
     int procs, proc, threads, handshake;
     double secs, cap, keep;
     uint64_t seed;
@@ -104,7 +104,7 @@ typedef struct {
 
 static void parse_args(Args *a, int argc, char **argv, const char *system) {
     *a = (Args){.dir = "data/x", .variant = "", .sync = "default", .system = system, .workload = "",
-                .size = 4096, .n = 20000, .compute_ms = 200, .procs = 1, .threads = 1, .secs = 1, .cap = 30,
+                .size = 4096, .n = 20000, .compute_ms = 200, .warm_ms = 300, .procs = 1, .threads = 1, .secs = 1, .cap = 30,
                 .keep = 0.5, .seed = 1};
     if (argc < 2) {
         fprintf(stderr, "usage: %s OP --dir D --size S --n N ...\n", argv[0]);
@@ -133,6 +133,7 @@ static void parse_args(Args *a, int argc, char **argv, const char *system) {
         else if (!strcmp(k, "--workload")) a->workload = v;
         else if (!strcmp(k, "--keep")) a->keep = atof(v);
         else if (!strcmp(k, "--compute-ms")) a->compute_ms = atol(v);
+        else if (!strcmp(k, "--warm-ms")) a->warm_ms = atol(v);
         else {
             fprintf(stderr, "unknown option %s\n", k);
             exit(2);
@@ -303,10 +304,12 @@ typedef struct {
 } Worker;
 
 #define DRAWS (1 << 18)
+// So many keys put_more puts that were not there before, others for each seed.
+#define MORE 2000
 
 // Reads for a moment: what is measured is a store in use.
 static void warm_up(Worker *w, const uint32_t *order, char *buffer) {
-    uint64_t end = now_ns() + 300000000ull;
+    uint64_t end = now_ns() + w->a->warm_ms * 1000000ull;
     for (long i = 0; i < w->a->n; i++) {
         w->store->get(w->handle, order[i], buffer);
         if ((i & 63) == 0 && now_ns() > end) break;
@@ -334,10 +337,13 @@ static void put_loop(Worker *w, const uint32_t *order) {
     Result *r = &w->result;
     const Args *a = w->a;
     uint64_t t = r->t0, end = r->t0 + (uint64_t)(a->cap * 1e9);
-    for (long i = a->n * w->id / w->of; i < a->n * (w->id + 1) / w->of && t < end; i++) {
-        const char *value = value_in(w->noise, order[i]);
+    int is_more = is_op(a, "put_more");
+    long n = is_more ? MORE : a->n, offset = is_more ? a->n + (long)a->seed * MORE : 0;
+    for (long i = n * w->id / w->of; i < n * (w->id + 1) / w->of && t < end; i++) {
+        long key = order[i] + offset;
+        const char *value = value_in(w->noise, key);
         uint64_t start = now_ns();
-        int failed = w->store->put(w->handle, order[i], value, a->size);
+        int failed = w->store->put(w->handle, key, value, a->size);
         t = now_ns();
         record(r, t - start);
         if (failed) r->errs++;
@@ -371,9 +377,10 @@ static void *work(void *context) {
     const Args *a = w->a;
     char *buffer = calloc(1, a->size + 4096);
     uint32_t *order;
-    int is_mixed = is_op(a, "mixed"), is_put = is_op(a, "put_new") || is_op(a, "put_over");
+    int is_mixed = is_op(a, "mixed"), is_more = is_op(a, "put_more");
+    int is_put = is_op(a, "put_new") || is_op(a, "put_over") || is_more;
     if (is_mixed) order = zipf_draws(a->n, DRAWS, a->seed * 131 + w->id);
-    else order = permutation(a->n, a->seed * 131 + (is_put ? 999 : w->id));
+    else order = permutation(is_more ? MORE : a->n, a->seed * 131 + (is_put ? 999 : w->id));
     if (is_mixed || is_op(a, "get_hit")) warm_up(w, order, buffer);
     if (w->gate) pthread_barrier_wait(w->gate);
     if (!w->gate || w->id == 0) handshake(a);
@@ -452,7 +459,7 @@ static int open_first(const Args *a, const Store *store) {
 static int adapter_main(const Store *store, int argc, char **argv) {
     static Args a;
     parse_args(&a, argc, argv, store->name);
-    make_keys(is_op(&a, "get_miss") ? a.n * 2 : a.n);
+    make_keys(is_op(&a, "get_miss") ? a.n * 2 : is_op(&a, "put_more") ? a.n + (long)(a.seed + 1) * MORE : a.n);
     make_noise(a.size);
     if (store->prepare) store->prepare(&a);
     int status = store->other ? store->other(&a) : -1;
@@ -460,7 +467,7 @@ static int adapter_main(const Store *store, int argc, char **argv) {
     if (is_op(&a, "fill")) return fill(&a, store);
     if (is_op(&a, "open_first")) return open_first(&a, store);
     if (!is_op(&a, "get_hit") && !is_op(&a, "get_miss") && !is_op(&a, "put_new") && !is_op(&a, "put_over")
-        && !is_op(&a, "mixed")) {
+        && !is_op(&a, "put_more") && !is_op(&a, "mixed")) {
         fprintf(stderr, "%s: no operation %s\n", store->name, a.op);
         return 2;
     }

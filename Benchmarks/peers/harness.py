@@ -31,7 +31,7 @@ def parse(system):
     p.add_argument("op")
     for name, default in (("dir", "data/x"), ("variant", ""), ("sync", "default"), ("system", system), ("workload", "")):
         p.add_argument("--" + name, default=default)
-    for name, default in (("size", 4096), ("n", 20000), ("procs", 1), ("proc", 0), ("threads", 1), ("seed", 1), ("compute-ms", 200)):
+    for name, default in (("size", 4096), ("n", 20000), ("procs", 1), ("proc", 0), ("threads", 1), ("seed", 1), ("compute-ms", 200), ("warm-ms", 300)):
         p.add_argument("--" + name, type=int, default=default)
     for name, default in (("secs", 1.0), ("cap", 30.0), ("keep", 0.5)):
         p.add_argument("--" + name, type=float, default=default)
@@ -109,7 +109,7 @@ def get(a, store, values):
     random.Random(a.seed * 131 + a.proc).shuffle(order)
     order = [i + offset for i in order]
     keys, get, is_right, record = [key(i) for i in order], store.get, values.is_right, run.times.append
-    end = now() + 300_000_000
+    end = now() + a.warm_ms * 1_000_000
     for k in keys if not offset else []:
         get(k)
         if now() > end:
@@ -156,7 +156,7 @@ def mixed(a, store, values):
     order = draw.choices(order, cum_weights=weights, k=DRAWS)
     steps = [(i, key(i), draw.random() < 0.1) for i in order]
     get, put, check, record = store.get, store.put, run.check, run.times.append
-    end = now() + 300_000_000
+    end = now() + a.warm_ms * 1_000_000
     for i, k, _ in steps[:a.n]:
         get(k)
         if now() > end:

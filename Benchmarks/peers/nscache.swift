@@ -85,7 +85,8 @@ func measure(_ system: String, _ variant: String, threads: Int, _ length: @escap
     let times = all.flatMap(\.times).sorted()
     let hits = all.reduce(0) { $0 + $1.hits }
     let errors = all.reduce(0) { $0 + $1.bytes } == hits * valueSize ? 0 : 1
-    let elapsed = Double(all.map(\.end).max()! - all.map(\.begin).min()!)
+    let end = all.map(\.end).max() ?? 0
+    let elapsed = Double(end - all.reduce(end) { min($0, $1.begin) })
     print(
         """
         {"system":"\(system)","workload":"W10","op":"mem_hit","variant":"\(variant)","size":\(valueSize),"procs":1,\

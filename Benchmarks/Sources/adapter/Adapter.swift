@@ -21,11 +21,12 @@ struct Adapter {
         switch options.operation {
         case .fill: try Fill(options).run()
         case .gcFill: try Fill(options).runWithAccessTimes()
-        case .getHit, .getMiss, .putNew, .putOver, .mixed: try Crew(options).run()
+        case .getHit, .getMiss, .putNew, .putOver, .putMore, .mixed: try Crew(options).run()
         case .openFirst: try openFirst(options)
         case .gcScan, .gc, .list: try maintain(options)
         case .stampede: try stampede(options)
         case .memoryHit: try MemoryHits(options).run()
+        case .variants: for variant in Variant.allCases { print(variant.rawValue) }
         }
     }
 }

@@ -15,7 +15,7 @@ struct Crew {
             at: options.directory,
             configuration: options.variant.configuration(isSynced: options.isSynced)
         )
-        let keys = Keys.all(options.operation == .getMiss ? 2 * options.count : options.count)
+        let keys = Keys.all(Worker.keyCount(options))
         var line = ResultLine(options)
         let result = options.threads == 1 ? try alone(cache, keys) : try together(cache, keys)
         // What waits to be published is no part of what the calls took, but must not be lost.

@@ -9,6 +9,7 @@ struct Options: Sendable {
         case getMiss = "get_miss"
         case putNew = "put_new"
         case putOver = "put_over"
+        case putMore = "put_more"
         case mixed
         case openFirst = "open_first"
         case gcScan = "gc_scan"
@@ -16,6 +17,8 @@ struct Options: Sendable {
         case list = "ls"
         case stampede
         case memoryHit = "memhit"
+        /// Names the variants, for the driver.
+        case variants
     }
 
     struct Failure: Error, CustomStringConvertible {
@@ -46,6 +49,8 @@ struct Options: Sendable {
     /// The share of the entries that a collection keeps.
     var keep = 0.5
     var computeMilliseconds = 200
+    /// How long reads go on at most before they are timed.
+    var warmUpMilliseconds: UInt64 = 300
     var hasHandshake = false
 
     init(_ arguments: some Collection<String>) throws(Failure) {
@@ -86,6 +91,7 @@ struct Options: Sendable {
         case "--seed": seed = try Self.number(name, value)
         case "--keep": keep = try Self.number(name, value)
         case "--compute-ms": computeMilliseconds = try Self.number(name, value)
+        case "--warm-ms": warmUpMilliseconds = try Self.number(name, value)
         default: throw Failure(description: "there is no option \(name)")
         }
     }

@@ -3,7 +3,7 @@
 import DiskCache
 
 /// How the cache is configured: all else is as by default.
-enum Variant: String, Sendable {
+enum Variant: String, Sendable, CaseIterable {
     /// The default configuration.
     case memory
     /// Nothing is kept in memory.

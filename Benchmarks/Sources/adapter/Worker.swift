@@ -7,8 +7,9 @@ import FoundationEssentials
 struct Worker {
     /// Draws of a mixed workload, which are repeated: as many as the other adapters have.
     private static let drawCount = 1 << 18
-    /// How long reads go on before they are timed.
-    private static let warmUp: UInt64 = 300_000_000
+
+    /// So many keys `put_more` puts that were not there before, others for each seed.
+    private static let moreCount = 2000
 
     private let options: Options
     private let cache: SharedCache
@@ -32,15 +33,27 @@ struct Worker {
         case .putNew, .putOver:
             let all = Order.permutation(options.count, seed: options.seed &* 131 &+ 999)
             order = Array(all[(options.count * index / count)..<(options.count * (index + 1) / count)])
+        case .putMore:
+            let first = options.count + Int(options.seed) * Self.moreCount
+            order = Order.permutation(Self.moreCount, seed: options.seed &* 131 &+ 999).map { first + $0 }
         default:
             order = Order.permutation(options.count, seed: seed)
+        }
+    }
+
+    /// How many keys the workers of this operation use.
+    static func keyCount(_ options: Options) -> Int {
+        switch options.operation {
+        case .getMiss: 2 * options.count
+        case .putMore: options.count + (Int(options.seed) + 1) * moreCount
+        default: options.count
         }
     }
 
     /// Reads for a moment, as every adapter does: what is measured is a cache in use.
     func prepare() throws {
         guard options.operation == .getHit || options.operation == .mixed else { return }
-        let end = now() + Self.warmUp
+        let end = now() + options.warmUpMilliseconds * 1_000_000
         for (position, index) in order.prefix(options.count).enumerated() {
             _ = try cache.get(keys[index])
             if position & 63 == 0, now() > end { break }
