@@ -3,8 +3,11 @@
 
 import json
 import math
+import os
 import random
 import subprocess
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 
 def steal():
@@ -40,6 +43,7 @@ class Driver:
         # Another order of the systems each time, and in each round.
         self.random = random.Random()
         self.filled = {}
+        self.filling_seconds = 0.0
 
     def shuffled(self, items):
         items = list(items)
@@ -68,6 +72,20 @@ class Driver:
                 path = None
             self.filled[key] = path
         return self.filled[key]
+
+    def fill_all(self, place, systems, name, **options):
+        """The same for several systems, as many at once as there are processors."""
+        begin = time.monotonic()
+        stores = {system.store: system for system in systems}
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            try:
+                for future in [pool.submit(self.fill, place, system, name, **options) for system in stores.values()]:
+                    future.result()
+            except BaseException:
+                # Else the pool waits until they are done.
+                self.children.end()
+                raise
+        self.filling_seconds += time.monotonic() - begin
 
     def drop(self, place, name):
         """Removes what was filled under this name."""
