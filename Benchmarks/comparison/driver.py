@@ -76,13 +76,14 @@ class Driver:
     def fill_all(self, place, systems, name, **options):
         """The same for several systems, as many at once as there are processors."""
         begin = time.monotonic()
-        stores = {system.store: system for system in systems}
+        stores = {system.store: system for system in reversed(systems)}
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             try:
                 for future in [pool.submit(self.fill, place, system, name, **options) for system in stores.values()]:
                     future.result()
             except BaseException:
-                # Else the pool waits until they are done.
+                # Else the pool waits until all are done.
+                pool.shutdown(wait=False, cancel_futures=True)
                 self.children.end()
                 raise
         self.filling_seconds += time.monotonic() - begin

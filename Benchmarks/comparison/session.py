@@ -70,8 +70,11 @@ class Children:
 
     def __init__(self):
         self.running = []
+        self.has_ended = False
 
     def start(self, command, **settings):
+        if self.has_ended:
+            raise Interrupted("no more processes")
         child = subprocess.Popen(command, **settings)
         self.running.append(child)
         return child
@@ -103,5 +106,7 @@ class Children:
             self.running.remove(child)
 
     def end(self):
+        """Ends all, and lets none start any more."""
+        self.has_ended = True
         for child in list(self.running):
             self.forget(child)

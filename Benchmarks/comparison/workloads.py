@@ -25,10 +25,12 @@ class Scale:
     """How much is measured."""
 
     is_full: bool
-    # Seconds that reads, and a mix, are timed; milliseconds that they go on before.
+    # Seconds that reads, and a mix, are timed; milliseconds that they go on before, the mix longer: a memory tier
+    # has to fill.
     slice: float
     mixed_slice: float
     warm_ms: int
+    mixed_warm_ms: int
     # Seconds that writes are timed at most, and how many keys they write at most.
     cap: float
     put_keys: int
@@ -39,8 +41,8 @@ class Scale:
     spawns: int
 
 
-QUICK = Scale(False, 0.06, 0.2, 120, 0.5, 3000, 40_000, 5_000, 0.1, 40)
-FULL = Scale(True, 0.3, 1.0, 300, 3, 20_000, 100_000, 100_000, 0.4, 100)
+QUICK = Scale(False, 0.06, 0.2, 120, 300, 0.5, 3000, 40_000, 5_000, 0.1, 40)
+FULL = Scale(True, 0.3, 1.0, 300, 1000, 3, 20_000, 100_000, 100_000, 0.4, 100)
 
 
 class Workloads:
@@ -147,18 +149,18 @@ class Workloads:
         """Nine gets to a put, keys by Zipf's law, the default configuration."""
         size, n = 4 * KIB, self.scale.mixed_keys
         always = [LIMIT, ours("memory"), *self.peers.pick("sqlite", "python-diskcache")]
-        at_times = [ours("behind"), *self.peers.pick("sqlite-lru", "python-diskcache-lru", "lmdb")]
+        alone = [ours("behind"), *self.peers.pick("sqlite-lru", "python-diskcache-lru", "lmdb")]
         if self.scale.is_full:
-            always += at_times + [ours("disk"), *self.peers.pick("rocksdb", "cachelib", "cacache")]
-        directories = self.fill("mixed", always + at_times, size=size, n=n)
+            always += alone + [ours("disk"), *self.peers.pick("rocksdb", "cachelib", "cacache")]
+            alone = []
+        directories = self.fill("mixed", always + alone, size=size, n=n)
         for number in self.rounds:
             for procs in (1, 2, 4, 8):
-                extra = at_times if procs < 4 and not self.scale.is_full else []
-                for system in self.driver.shuffled(always + extra):
+                for system in self.driver.shuffled(always + (alone if procs == 1 else [])):
                     self.place.sync()
                     self.driver.measure(
                         self.place, system, "mixed", directories[system], "W5", number, procs,
-                        size=size, n=n, secs=self.scale.mixed_slice, warm_ms=self.scale.warm_ms)
+                        size=size, n=n, secs=self.scale.mixed_slice, warm_ms=self.scale.mixed_warm_ms)
         self.driver.drop(self.place, "mixed")
 
     def w7(self):
