@@ -133,6 +133,7 @@ static struct timespec access_time(time_t now, long rank, long n) {
 // The variant ccache lays the files out as ccache does, which goes by the time of modification.
 static int gc_fill(const Args *a) {
     int is_ccache = !strcmp(a->variant, "ccache");
+    if (is_ccache) mkdir(a->dir, 0755);
     Files *f = open_files(a->dir, !is_ccache);
     if (is_ccache)
         for (int i = 0; i < SHARDS; i++) {
