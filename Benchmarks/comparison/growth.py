@@ -3,6 +3,7 @@
 
 from .session import log
 from .systems import LIMIT, ours
+from .workloads import HOLDING
 
 KIB, MIB = 1 << 10, 1 << 20
 # A value of this size leaves a million of them room on the image.
@@ -63,7 +64,7 @@ class Growth:
             readers = {**places, ours("memory"): places[ours("disk")]}
             for number in self.rounds:
                 for system in self.driver.shuffled(readers):
-                    self.measure("G-size", system, "get_hit", readers[system], number, size=size, n=n, secs=0.2)
+                    self.measure("G-size", system, "get_hit", readers[system], number, size=size, n=n, secs=0.2, warm_ms=HOLDING)
                 for system in self.driver.shuffled(systems):
                     self.place.sync()
                     self.measure("G-size", system, "put_over", places[system], number, size=size, n=n, cap=0.5)
@@ -77,7 +78,7 @@ class Growth:
 
     def workers(self):
         """Processes, each with a cache of its own, and threads that share one."""
-        options = dict(size=4 * KIB, n=SHARED_KEYS, secs=0.5)
+        options = dict(size=4 * KIB, n=SHARED_KEYS, secs=0.5, warm_ms=HOLDING)
         places = {system: self.driver.fill(self.place, system, "workers", size=4 * KIB, n=SHARED_KEYS) for system in (LIMIT, ours("disk"))}
         places[ours("memory")] = places[ours("disk")]
         self.place.sync()

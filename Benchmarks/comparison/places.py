@@ -94,7 +94,8 @@ def run(*command):
 
 
 def kind(path):
-    return output("stat", "-f", "-c", "%T", path) or "unknown"
+    """The type of the file system that a path is on."""
+    return output("findmnt", "-n", "-o", "FSTYPE", "-T", path).split("\n")[0] or output("stat", "-f", "-c", "%T", path) or "unknown"
 
 
 def open_ext4(parent, notes, opened):
