@@ -11,6 +11,8 @@ extension ProtocolModel {
         case sweepOfSkippedStripe
         /// A put that finds its object leaves its ctime alone.
         case putWithoutTouch
+        /// A put that has seen its object without the stripe goes on under it although the touch misses.
+        case putTrustsLook
         /// A put holds the object stripe only while it touches or links its object.
         case objectUnlockedBeforePublishing
         /// A put takes no entry stripe.

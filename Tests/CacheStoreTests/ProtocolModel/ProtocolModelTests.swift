@@ -68,6 +68,7 @@ struct ProtocolModelTests {
         Mistake(change: .stampAfterBarrier, breaks: .returnedPutKeepsObject),
         Mistake(change: .sweepOfSkippedStripe, breaks: .returnedPutKeepsObject),
         Mistake(change: .putWithoutTouch, breaks: .returnedPutKeepsObject),
+        Mistake(change: .putTrustsLook, breaks: .returnedPutKeepsObject),
         Mistake(change: .objectUnlockedBeforePublishing, breaks: .returnedPutKeepsObject),
         Mistake(change: .deletionWithoutSecondLook, breaks: .returnedPutKeepsObject),
         Mistake(change: .stampIncluded, breaks: .returnedPutKeepsObject),
