@@ -15,6 +15,7 @@ package final class EntryStore: Sendable {
     private let directory: StoreDirectory
     private let form: RecordForm
     private let isDurable: Bool
+    private let novelty = Novelty()
 
     init(in directory: StoreDirectory, form: RecordForm, isDurable: Bool) {
         self.directory = directory
@@ -131,6 +132,9 @@ package final class EntryStore: Sendable {
         _ accessed: Timestamp?
     ) throws(Errno) -> Growth? {
         let path = StoreLayout.path(of: key)
+        if novelty.isLikely, let isWritten = try create(bytes, for: key, accessed) {
+            return isWritten ? Growth(entries: 1, bytes: usualAllocation) : nil
+        }
         while true {
             do throws(Errno) {
                 try directory.entries.setAttribute(
@@ -144,6 +148,7 @@ package final class EntryStore: Sendable {
                         try synchronize(directory.entries.open(path, .readOnly), key)
                     }
                 }
+                novelty.note(isNew: false)
                 return Growth()
             } catch {
                 if Self.doesNotFit(error) { return nil }
@@ -153,6 +158,7 @@ package final class EntryStore: Sendable {
                 if error != .noEntry { throw error }
             }
             if let isWritten = try create(bytes, for: key, accessed) {
+                novelty.note(isNew: true)
                 return isWritten ? Growth(entries: 1, bytes: usualAllocation) : nil
             }
         }

@@ -7,6 +7,7 @@ package import Platform
 package final class ObjectStore: Sendable {
     private let directory: StoreDirectory
     private let isDurable: Bool
+    private let novelty = Novelty()
 
     init(in directory: StoreDirectory, isDurable: Bool) {
         self.directory = directory
@@ -89,6 +90,19 @@ package final class ObjectStore: Sendable {
         return status.kind == .regular && status.size == Int64(content.length)
     }
 
+    /// Whether to try it with the object that is there before it is written.
+    ///
+    /// One call; none, and false, where the last ones were all new and it costs little to write one in vain.
+    func isWorthTrying(_ content: Content) throws(StoreError) -> Bool {
+        if novelty.isLikely, content.length <= Self.longestWrittenUnseen { return false }
+        let isPresent = try isPresent(content)
+        novelty.note(isNew: !isPresent)
+        return isPresent
+    }
+
+    /// Bytes: creating the file for so many takes twice as long as writing them (3 and 1.5 µs for 4 KiB).
+    private static let longestWrittenUnseen = 16 * 1024
+
     /// Raises an object's change time, which keeps sweeps that are under way from deleting it.
     ///
     /// One call. The caller holds the object's stripe.
@@ -130,6 +144,16 @@ package final class ObjectStore: Sendable {
 
     /// Writes bytes in memory to a new object.
     func stage(_ bytes: Span<UInt8>, as digest: Digest) throws(StoreError) -> StagedObject {
+        do throws(StoreError) {
+            return try write(bytes, as: digest)
+        } catch {
+            // Where none can be written, one that is there may still do: the next put looks.
+            novelty.note(isNew: false)
+            throw error
+        }
+    }
+
+    private func write(_ bytes: Span<UInt8>, as digest: Digest) throws(StoreError) -> StagedObject {
         let staged = try stage(for: digest)
         try describing("write an object", "\(directory.path)/\(StoreLayout.objects)") { () throws(Errno) in
             try staged.withFile { (file) throws(Errno) in
@@ -183,6 +207,7 @@ package final class ObjectStore: Sendable {
                     return true
                 }
             }
+            novelty.note(isNew: isNew)
             if isNew && isDurable { try synchronizeNames(of: digest) }
             return isNew
         }

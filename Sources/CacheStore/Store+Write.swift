@@ -10,7 +10,8 @@ extension Store {
     ///
     /// System calls for equal content over an existing entry: 7 (`fstatat`, two locks and unlocks,
     /// `utimensat`, `setxattrat`). Ten for new content: the object is looked for in vain, created, written,
-    /// linked and closed. Three more for a new entry.
+    /// linked and closed. Three more for a new entry. One less, and two with a new entry, in a row of puts that
+    /// were all new (``Novelty``).
     ///
     /// The generation by which the value may be held in memory; nil where it may not.
     @discardableResult
@@ -135,14 +136,15 @@ extension Store {
     /// Publishes with bytes in memory, which are written out only where no object has them yet.
     ///
     /// The look before the stripe is taken saves a turn of it: what it finds is touched under it, and where
-    /// that fails, written after all; what it finds missing or unusable is written before it.
+    /// that fails, written after all; what it finds missing or unusable is written before it. What is written
+    /// although it is there, unseen or made meanwhile, is let go again for the one that is.
     private func publish(
         _ publication: Publication,
         _ bytes: Span<UInt8>
     ) throws(StoreError) -> PublishOutcome {
         let content = publication.content
         var staged: StagedObject?
-        if try objects.isPresent(content) {
+        if try objects.isWorthTrying(content) {
             try objects.synchronizeIfDurable(content.digest)
             let outcome = try publish(publication, &staged)
             if outcome != .objectMissing { return outcome }

@@ -29,4 +29,60 @@ struct StoreWriteTests {
         record.idleLifetime = .seconds(5)
         #expect(try accessed("sliding", record) == record.created)
     }
+
+    /// After so many new ones in a row the store looks for none before it writes.
+    private func fixtureThatGuesses() throws -> StoreFixture {
+        let fixture = try StoreFixture()
+        for number in 0..<20 { try fixture.put("value \(number)", "key \(number)") }
+        return fixture
+    }
+
+    @Test func `an object that is there is kept, though it was expected to be new, and counted once`() throws
+    {
+        let fixture = try fixtureThatGuesses()
+        let object = fixture.objectPath("value 3")
+        let before = try FileStatus.of(object)
+        // The file system's clock ticks every few milliseconds.
+        var others = 0
+        repeat {
+            others += 1
+            try fixture.put("other \(others)", "other key \(others)")
+        } while try FileStatus.of(fixture.objectPath("other \(others)")).changed <= before.changed
+        let used = try #require(fixture.store.usage).bytes
+        try fixture.put("value 3", "another key")
+        let after = try FileStatus.of(object)
+        #expect(after.identity == before.identity && after.changed > before.changed)
+        #expect(fixture.store.usage?.bytes == used)
+        #expect(try fixture.get("another key") == "value 3")
+    }
+
+    @Test func `an entry that is there is replaced, though it was expected to be new, and counted once`()
+        throws
+    {
+        let fixture = try fixtureThatGuesses()
+        let entries = try #require(fixture.store.usage).entries
+        try fixture.put("other", "key 3")
+        #expect(try fixture.get("key 3") == "other")
+        #expect(fixture.store.usage?.entries == entries)
+    }
+
+    @Test func `a damaged object is replaced, though it was expected to be new`() throws {
+        let fixture = try fixtureThatGuesses()
+        try fixture.damage(fixture.objectPath("value 3"), Array("val".utf8))
+        try fixture.put("value 3", "key 3")
+        #expect(try fixture.get("key 3") == "value 3")
+    }
+
+    @Test func `novelty is expected after eight new ones in a row, and no more after an old one`() {
+        let novelty = Novelty()
+        var guesses: [Bool] = []
+        for _ in 0..<8 {
+            guesses.append(novelty.isLikely)
+            novelty.note(isNew: true)
+        }
+        guesses.append(novelty.isLikely)
+        novelty.note(isNew: false)
+        guesses.append(novelty.isLikely)
+        #expect(guesses == Array(repeating: false, count: 8) + [true, false])
+    }
 }

@@ -35,7 +35,7 @@ extension ProtocolModel {
     /// The system calls of the writers; the name says what the process does next.
     enum WriterStep: UInt8, CaseIterable {
         // put: its object.
-        /// fstatat without a lock; ENOENT says that the object must be written.
+        /// fstatat without a lock; ENOENT says that the object must be written. Who guesses that makes no call.
         case lookForObject
         /// flock the object stripe, shared.
         case lockObject
@@ -115,7 +115,7 @@ extension ProtocolModel.Model {
         let stripe = stripe(of: content)
         switch me.step {
         case .lookForObject:
-            me.step = state[content] == .absent ? .stage : .lockObject
+            me.step = guesses(index) || state[content] == .absent ? .stage : .lockObject
         case .lockObject, .lockToLink:
             guard state.grants(object: .shared(stripe), to: index) else { return false }
             me.objectLock = .shared(stripe)
@@ -143,6 +143,8 @@ extension ProtocolModel.Model {
         return true
     }
 
+    private func guesses(_ index: UInt8) -> Bool { guessing & (1 &<< index) != 0 }
+
     private var stepAfterObject: WriterStep {
         change == .objectUnlockedBeforePublishing ? .unlockObjectEarly : .lockEntry
     }
@@ -157,7 +159,7 @@ extension ProtocolModel.Model {
         case .lockEntry:
             guard state.grants(entry: .shared(stripe(of: key)), to: index) else { return false }
             me.entryLock = .shared(stripe(of: key))
-            me.step = .setAttribute
+            me.step = guesses(index) ? .createEntry : .setAttribute
         case .setAttribute:
             if !state[key].isAbsent { state[key].record = record }
             me.step = state[key].isAbsent ? .createEntry : .unlockEntry
