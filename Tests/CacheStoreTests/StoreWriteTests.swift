@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Platform
 import Testing
 
@@ -68,7 +69,9 @@ struct StoreWriteTests {
 
     @Test func `a damaged object is replaced, though it was expected to be new`() throws {
         let fixture = try fixtureThatGuesses()
-        try fixture.damage(fixture.objectPath("value 3"), Array("val".utf8))
+        let object = fixture.objectPath("value 3")
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: object)
+        try #require(FileHandle(forWritingAtPath: object)).truncate(atOffset: 3)
         try fixture.put("value 3", "key 3")
         #expect(try fixture.get("key 3") == "value 3")
     }
