@@ -83,9 +83,9 @@ struct SystemCallTests {
         #expect(total(calls) == 7, "\(calls)")
     }
 
-    @Test func `new bytes under a new key take sixteen, and a few more in a new shard`() throws {
+    @Test func `new bytes under new keys in a row take eleven, and a few more in a new shard`() throws {
         let calls = try calls("new")
-        #expect((16...19).contains(total(calls)), "\(calls)")
+        #expect((11...14).contains(total(calls)), "\(calls)")
     }
 
     @Test func `a touch takes four`() throws {

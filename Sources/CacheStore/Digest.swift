@@ -44,18 +44,6 @@ package struct Digest: Sendable {
         default: nil
         }
     }
-
-    /// Adds the digits of bytes `range` to a path.
-    func appendHexadecimal(_ range: Range<Int>, to path: inout RelativePath) {
-        for index in range {
-            path.append(Self.digit(bytes[index] >> 4))
-            path.append(Self.digit(bytes[index] & 15))
-        }
-    }
-
-    private static func digit(_ value: UInt8) -> UInt8 {
-        value < 10 ? UInt8(ascii: "0") + value : UInt8(ascii: "a") + value - 10
-    }
 }
 
 extension Digest: Hashable {
@@ -76,7 +64,7 @@ extension Digest: CustomStringConvertible {
     /// 64 lowercase hexadecimal digits, as `sha256sum` prints them.
     package var description: String {
         var path = RelativePath()
-        appendHexadecimal(0..<32, to: &path)
+        path.append(hexadecimal: bytes)
         return path.description
     }
 }

@@ -15,6 +15,7 @@ package final class EntryStore: Sendable {
     private let directory: StoreDirectory
     private let form: RecordForm
     private let isDurable: Bool
+    private let novelty = Novelty()
 
     init(in directory: StoreDirectory, form: RecordForm, isDurable: Bool) {
         self.directory = directory
@@ -104,8 +105,9 @@ package final class EntryStore: Sendable {
     ///
     /// The caller holds the entry's stripe.
     ///
-    /// One call to overwrite a record in an attribute, five for a new entry.
-    func write(_ bytes: [UInt8], for key: Digest, accessed: Timestamp) throws(StoreError) -> Growth {
+    /// `accessed` is the access time that a new entry gets; nil: the file system's present. One call to
+    /// overwrite a record in an attribute; four for a new entry, and one for its time.
+    func write(_ bytes: [UInt8], for key: Digest, accessed: Timestamp?) throws(StoreError) -> Growth {
         try describing("write an entry", self.path(of: key)) { () throws(Errno) in
             if form == .attribute, let growth = try writeAttribute(bytes, for: key, accessed) {
                 return growth
@@ -127,9 +129,12 @@ package final class EntryStore: Sendable {
     private func writeAttribute(
         _ bytes: [UInt8],
         for key: Digest,
-        _ accessed: Timestamp
+        _ accessed: Timestamp?
     ) throws(Errno) -> Growth? {
         let path = StoreLayout.path(of: key)
+        if novelty.isLikely, let isWritten = try create(bytes, for: key, accessed) {
+            return isWritten ? Growth(entries: 1, bytes: usualAllocation) : nil
+        }
         while true {
             do throws(Errno) {
                 try directory.entries.setAttribute(
@@ -143,6 +148,7 @@ package final class EntryStore: Sendable {
                         try synchronize(directory.entries.open(path, .readOnly), key)
                     }
                 }
+                novelty.note(isNew: false)
                 return Growth()
             } catch {
                 if Self.doesNotFit(error) { return nil }
@@ -152,6 +158,7 @@ package final class EntryStore: Sendable {
                 if error != .noEntry { throw error }
             }
             if let isWritten = try create(bytes, for: key, accessed) {
+                novelty.note(isNew: true)
                 return isWritten ? Growth(entries: 1, bytes: usualAllocation) : nil
             }
         }
@@ -166,18 +173,18 @@ package final class EntryStore: Sendable {
     private func create(
         _ bytes: [UInt8],
         for key: Digest,
-        _ accessed: Timestamp
+        _ accessed: Timestamp?
     ) throws(Errno) -> Bool? {
         do throws(Errno) {
             let file = try directory.entries.makingShard(of: key) { () throws(Errno) in
                 try directory.entries.open(
                     StoreLayout.path(of: key),
-                    [.writeOnly, .create, .exclusive],
+                    Self.new,
                     mode: FileMode.file
                 )
             }
             // The time first: the attribute is what makes it an entry.
-            try file.setAccessTime(accessed)
+            if let accessed { try file.setAccessTime(accessed) }
             try file.setAttribute(StoreLayout.recordAttribute, to: bytes.span)
             if isDurable { try synchronize(file, key) }
             return true
@@ -189,6 +196,9 @@ package final class EntryStore: Sendable {
             throw error
         }
     }
+
+    /// Made once: putting an option set of another module together takes 2,000 instructions.
+    private static let new: OpenFlags = [.writeOnly, .create, .exclusive]
 
     /// Whether the file system has no room for an attribute of that size, or none for any.
     ///
@@ -203,11 +213,11 @@ package final class EntryStore: Sendable {
     private func writeSidecar(
         _ bytes: [UInt8],
         for key: Digest,
-        _ accessed: Timestamp
+        _ accessed: Timestamp?
     ) throws(Errno) -> Growth {
         let temporary = try TemporaryFile(in: directory, mode: FileMode.file)
         try temporary.file.writeAll(bytes.span)
-        try temporary.file.setAccessTime(accessed)
+        if let accessed { try temporary.file.setAccessTime(accessed) }
         if isDurable { try temporary.file.synchronizeAll() }
         // Only another writer of the key can make it wrong, and then the count until the next sweep.
         let replaced = try ifExists { () throws(Errno) in

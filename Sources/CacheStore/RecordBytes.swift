@@ -17,9 +17,10 @@ struct RecordWriter {
 
     init(version: UInt8, digest: Digest) {
         bytes.reserveCapacity(96)
-        bytes += [version, 0]
-        for index in 0..<32 { bytes.append(digest.bytes[index]) }
-        bytes += [0, 0, 0, 0]
+        bytes.append(version)
+        bytes.append(0)
+        unsafe digest.bytes.span.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
+        for _ in 0..<4 { bytes.append(0) }
     }
 
     mutating func append(byte: UInt8) {

@@ -2,43 +2,16 @@
 
 package import Platform
 
-/// On what a record is published.
-enum Precondition {
-    /// Whatever is there.
-    case none
-    /// The entry's record still has these bytes; nil: there still is no entry.
-    case unchanged([UInt8]?)
-}
-
-/// How publishing ended.
-package enum PublishOutcome: Sendable, Equatable {
-    /// What was written may be held in memory by this word of the generation table; nil where it may not,
-    /// because another was writing meanwhile or there is no such table.
-    case published(Generation?)
-    /// The precondition no longer held.
-    case conflict
-    /// The record names an object that is gone, and there were no bytes to make it from.
-    case objectMissing
-
-    package var isPublished: Bool {
-        if case .published = self { true } else { false }
-    }
-
-    /// By which the value may be held; nil where it may not, or was not published.
-    package var generation: Generation? {
-        if case .published(let generation) = self { generation } else { nil }
-    }
-}
-
 extension Store {
     /// Stores `bytes` under `key`, replacing what was there.
     ///
     /// Once this has returned every read that starts afterwards, in any process, gets the value, until
     /// it is replaced, removed, expires or is evicted.
     ///
-    /// System calls for equal content over an existing entry: 7 (two locks and unlocks, `utimensat`,
-    /// `fstatat`, `setxattrat`). Twelve for new content: the object is looked for in vain, created,
-    /// written, linked and closed, with a second turn of its stripe. Four more for a new entry.
+    /// System calls for equal content over an existing entry: 7 (`fstatat`, two locks and unlocks,
+    /// `utimensat`, `setxattrat`). Ten for new content: the object is looked for in vain, created, written,
+    /// linked and closed. Three more for a new entry. One less, and two with a new entry, in a row of puts that
+    /// were all new (``Novelty``).
     ///
     /// The generation by which the value may be held in memory; nil where it may not.
     @discardableResult
@@ -47,7 +20,7 @@ extension Store {
         for key: Digest,
         _ record: Record
     ) throws(StoreError) -> Generation? {
-        let outcome = try publish(record, for: key, bytes, if: .none)
+        let outcome = try publish(publication(of: record, for: key, if: .none), bytes)
         counters.add(.put)
         return outcome.generation
     }
@@ -60,7 +33,7 @@ extension Store {
         for key: Digest,
         _ draft: Record
     ) throws(StoreError) -> StagedCopy {
-        try checkSize(of: draft, for: key)
+        _ = try encode(draft, for: key)
         return try objects.stage(copying: source)
     }
 
@@ -73,17 +46,10 @@ extension Store {
         for key: Digest,
         _ record: Record
     ) throws(StoreError) -> Generation? {
-        let outcome = try publish(record, for: key, staged: staged.object, if: .none)
+        var object = Optional(staged.object)
+        let outcome = try publish(publication(of: record, for: key, if: .none), &object)
         counters.add(.put)
         return outcome.generation
-    }
-
-    /// Refuses a record that is too long before anything is written for it.
-    private func checkSize(of record: Record, for key: Digest) throws(StoreError) {
-        let size = RecordCodec.encode(record, for: key).count
-        // A draft does not know the length of its content yet, which takes up to ten bytes.
-        guard size + 10 > RecordCodec.maximumSize else { return }
-        throw StoreError(.invalidArgument, "store \(size) bytes of metadata in", path: directory.path)
     }
 
     /// Stores `bytes` only if the entry is still as `observed` (nil: absent).
@@ -93,7 +59,8 @@ extension Store {
         _ record: Record,
         ifStill observed: StoredEntry?
     ) throws(StoreError) -> PublishOutcome {
-        let outcome = try publish(record, for: key, bytes, if: .unchanged(observed?.bytes))
+        let publication = try publication(of: record, for: key, if: .unchanged(observed?.bytes))
+        let outcome = try publish(publication, bytes)
         if outcome.isPublished { counters.add(.put) }
         return outcome
     }
@@ -107,113 +74,146 @@ extension Store {
         ifStill observed: StoredEntry,
         now: Timestamp
     ) throws(StoreError) -> PublishOutcome {
-        let outcome = try publish(record, for: key, accessed: now, if: .unchanged(observed.bytes))
+        let publication = try publication(
+            of: record,
+            for: key,
+            accessed: now,
+            if: .unchanged(observed.bytes)
+        )
+        guard try objects.isPresent(record.content) else { return .objectMissing }
+        // Before the lock is taken: another process may have left any amount unwritten, and nobody should
+        // have to wait for that. Under it the same finds next to nothing left to do.
+        try objects.synchronizeIfDurable(record.content.digest)
+        var nothing: StagedObject?
+        let outcome = try publish(publication, &nothing)
         // A record that is changed in place leaves the file's time as it was.
         if outcome.isPublished { _ = try entries.setAccessTime(of: key, to: now) }
         return outcome
     }
 
-    /// Publishes with bytes in memory, which are written out only where no object has them yet.
-    private func publish(
-        _ record: Record,
-        for key: Digest,
-        _ bytes: Span<UInt8>,
-        if precondition: Precondition
-    ) throws(StoreError) -> PublishOutcome {
-        try checkSize(of: record, for: key)
-        let outcome = try publish(record, for: key, accessed: record.created, if: precondition)
-        if outcome != .objectMissing { return outcome }
-        return try publish(
-            record,
-            for: key,
-            staged: objects.stage(bytes, as: record.content.digest),
-            if: precondition
+    /// Refuses a record that is too long before anything is written for it.
+    private func encode(_ record: Record, for key: Digest) throws(StoreError) -> [UInt8] {
+        let bytes = RecordCodec.encode(record, for: key)
+        // A draft does not know the length of its content yet, which takes up to ten bytes.
+        guard bytes.count + 10 > RecordCodec.maximumSize else { return bytes }
+        throw StoreError(
+            .invalidArgument,
+            "store \(bytes.count) bytes of metadata in",
+            path: directory.path
         )
     }
 
-    /// Publishes a record of an object that must exist already.
-    private func publish(
-        _ record: Record,
+    private func publication(
+        of record: Record,
         for key: Digest,
-        accessed: Timestamp,
+        accessed: Timestamp? = nil,
         if precondition: Precondition
-    ) throws(StoreError) -> PublishOutcome {
-        let bytes = RecordCodec.encode(record, for: key)
-        // Before the lock is taken: another process may have left any amount unwritten, and nobody should
-        // have to wait for that. Under it the same finds next to nothing left to do.
-        try objects.synchronizeIfDurable(record.content.digest)
-        return try objectStripes.withLock(.shared, of: record.content.digest) { () throws(StoreError) in
-            guard try objects.touch(record.content) == .present else { return .objectMissing }
-            try objects.synchronizeIfDurable(record.content.digest)
-            return try writeEntry(bytes, for: key, accessed, if: precondition)
-        }
+    ) throws(StoreError) -> Publication {
+        Publication(
+            key: key,
+            content: record.content,
+            bytes: try encode(record, for: key),
+            accessed: accessed ?? firstAccess(of: record),
+            precondition: precondition
+        )
     }
 
-    /// Publishes an object and its record.
+    /// The access time that a new entry must have; nil where the file system's present will do.
+    ///
+    /// That is a moment later than `created`, and counts as an access where accesses prolong the value's life.
+    /// Where the caller's clock is not the file system's it says nothing. Else, for the order of eviction, it
+    /// is as good, and a call less.
+    private func firstAccess(of record: Record) -> Timestamp? {
+        let now = Timestamp.coarseNow
+        let isPresent = record.created > now - Self.nearEnough && record.created < now + Self.nearEnough
+        return isPresent && record.idleLifetime == nil ? nil : record.created
+    }
+
+    /// By so much the order of eviction may err: far less than any access granularity, far more than a put
+    /// takes, or than the kernel's coarse clock is late.
+    private static let nearEnough: Duration = .seconds(1)
+
+    /// Publishes with bytes in memory, which are written out only where no object has them yet.
+    ///
+    /// The look before the stripe is taken saves a turn of it: what it finds is touched under it, and where
+    /// that fails, written after all; what it finds missing or unusable is written before it. What is written
+    /// although it is there, unseen or made meanwhile, is let go again for the one that is.
+    private func publish(
+        _ publication: Publication,
+        _ bytes: Span<UInt8>
+    ) throws(StoreError) -> PublishOutcome {
+        let content = publication.content
+        var staged: StagedObject?
+        if try objects.isWorthTrying(content) {
+            try objects.synchronizeIfDurable(content.digest)
+            let outcome = try publish(publication, &staged)
+            if outcome != .objectMissing { return outcome }
+        }
+        staged = try objects.stage(bytes, as: content.digest)
+        return try publish(publication, &staged)
+    }
+
+    /// Publishes a record, and its object if that is staged; else it must exist already.
     ///
     /// The bytes have been written before the stripe is taken, so it is held for microseconds however large
     /// the value is; in a durable store as long as the medium takes for the names and the entry.
     private func publish(
-        _ record: Record,
-        for key: Digest,
-        staged: consuming StagedObject,
-        if precondition: Precondition
+        _ publication: Publication,
+        _ staged: inout StagedObject?
     ) throws(StoreError) -> PublishOutcome {
-        let bytes = RecordCodec.encode(record, for: key)
-        let digest = record.content.digest
-        var staged = Optional(staged)
-        return try objectStripes.withLock(.shared, of: digest) { () throws(StoreError) in
-            try establish(record.content, &staged)
-            return try writeEntry(bytes, for: key, record.created, if: precondition)
+        try objectStripes.withLock(.shared, of: publication.content.digest) { () throws(StoreError) in
+            guard try establish(publication.content, &staged) else { return .objectMissing }
+            return try writeEntry(publication)
         }
     }
 
-    /// Sees to it that the object exists and that no sweep under way deletes it.
+    /// Sees to it that the object exists and that no sweep under way deletes it; false where there is none and
+    /// none was staged.
     ///
     /// The stripe is held shared, so no sweep can delete it between a look and the next.
     private func establish(
         _ content: Content,
         _ staged: inout StagedObject?
-    ) throws(StoreError) {
-        guard let object = staged.take() else { return }
+    ) throws(StoreError) -> Bool {
+        guard let object = staged.take() else {
+            guard try objects.touch(content.digest) == .present else { return false }
+            try objects.synchronizeIfDurable(content.digest)
+            return true
+        }
         if try objects.publish(object, as: content.digest) {
             counters.add(.bytesWritten, content.length)
-            return control.addUsage(bytes: directory.allocation(of: content.length), entries: 0)
+            control.addUsage(bytes: directory.allocation(of: content.length), entries: 0)
+            return true
         }
-        // Somebody else has stored it meanwhile. Only by hand can it be gone again.
-        if try objects.touch(content) == .present {
-            return try objects.synchronizeIfDurable(content.digest)
+        // Somebody else has stored it meanwhile, or what is there is damaged.
+        if try objects.touch(content.digest) == .present, try objects.isPresent(content) {
+            try objects.synchronizeIfDurable(content.digest)
+            return true
         }
         try objects.replace(content.digest, with: object)
         counters.add(.bytesWritten, content.length)
+        return true
     }
 
-    private func writeEntry(
-        _ bytes: [UInt8],
-        for key: Digest,
-        _ accessed: Timestamp,
-        if precondition: Precondition
-    ) throws(StoreError) -> PublishOutcome {
-        switch precondition {
+    private func writeEntry(_ publication: Publication) throws(StoreError) -> PublishOutcome {
+        let key = publication.key
+        switch publication.precondition {
         case .none:
             return try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
-                try writeRecord(bytes, for: key, accessed)
+                try writeRecord(publication)
             }
         case .unchanged(let expected):
             return try entryStripes.withLock(.exclusive, of: key) { () throws(StoreError) in
                 guard try entries.read(key)?.bytes == expected else { return .conflict }
-                return try writeRecord(bytes, for: key, accessed)
+                return try writeRecord(publication)
             }
         }
     }
 
-    private func writeRecord(
-        _ bytes: [UInt8],
-        for key: Digest,
-        _ accessed: Timestamp
-    ) throws(StoreError) -> PublishOutcome {
+    private func writeRecord(_ publication: Publication) throws(StoreError) -> PublishOutcome {
+        let key = publication.key
         let (_, generation) = try writing(key) { () throws(StoreError) in
-            let growth = try entries.write(bytes, for: key, accessed: accessed)
+            let growth = try entries.write(publication.bytes, for: key, accessed: publication.accessed)
             control.addUsage(bytes: growth.bytes, entries: growth.entries)
         }
         return .published(generation)

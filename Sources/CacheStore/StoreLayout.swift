@@ -61,7 +61,7 @@ package enum StoreLayout {
     /// The name of the lock of who computes the value of `key`: `flight-ab12…`.
     static func flightName(_ key: Digest) -> RelativePath {
         var name: RelativePath = "flight-"
-        key.appendHexadecimal(0..<32, to: &name)
+        name.append(hexadecimal: key.bytes)
         return name
     }
 
@@ -88,14 +88,14 @@ package enum StoreLayout {
     package static func path(of digest: Digest) -> RelativePath {
         var path = shard(of: digest)
         path.append(UInt8(ascii: "/"))
-        digest.appendHexadecimal(0..<32, to: &path)
+        path.append(hexadecimal: digest.bytes)
         return path
     }
 
     /// The directory of a digest's file: its first two digits, so that no directory grows too long.
     static func shard(of digest: Digest) -> RelativePath {
         var path = RelativePath()
-        digest.appendHexadecimal(0..<1, to: &path)
+        path.append(hexadecimal: digest.bytes, first: 1)
         return path
     }
 

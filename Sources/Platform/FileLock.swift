@@ -84,6 +84,10 @@ package final class FileLock: Sendable {
     /// - Throws: ``Errno/timedOut`` where it was not to be had within `patience`, for instance because a
     ///   holder is stopped; other errors of flock(2), such as ENOLCK.
     package func lock(_ mode: LockMode, patience: Duration) throws(Errno) {
+        // The clock is read only by who has to wait.
+        if mode == .shared, try state.withLock({ (state) throws(Errno) in try enter(&state) }) == true {
+            return
+        }
         let deadline = ContinuousClock.now + .nanoseconds(patience.saturatingNanoseconds)
         switch mode {
         case .shared: try lockShared(until: deadline)
@@ -126,21 +130,25 @@ package final class FileLock: Sendable {
     /// False: the caller is to take the kernel's lock, which another process holds, and say how that ended.
     private func joinSharers(until deadline: ContinuousClock.Instant) throws(Errno) -> Bool {
         let isJoined = try state.wait(until: deadline) { (state) throws(Errno) -> Bool? in
-            guard state.admitsSharer else { return nil }
-            if state.sharers == 0 {
-                var isEntered = false
-                if !isWanted { isEntered = try descriptor.tryLock(.shared) }
-                guard isEntered else {
-                    state.isEntering = true
-                    return false
-                }
-            }
-            state.sharers += 1
-            state.joined += 1
-            return true
+            let isJoined = try enter(&state)
+            if isJoined == false { state.isEntering = true }
+            return isJoined
         }
         guard let isJoined else { throw .timedOut }
         return isJoined
+    }
+
+    /// One attempt to share the lock; nil where this process keeps newcomers out, false where another process
+    /// does.
+    private func enter(_ state: inout State) throws(Errno) -> Bool? {
+        guard state.admitsSharer else { return nil }
+        if state.sharers == 0 {
+            if isWanted { return false }
+            guard try descriptor.tryLock(.shared) else { return false }
+        }
+        state.sharers += 1
+        state.joined += 1
+        return true
     }
 
     private func endEntering(isSharing: Bool) {

@@ -8,11 +8,12 @@ import Glibc
 package final class Monitored<Value>: Sendable {
     private nonisolated(unsafe) let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private nonisolated(unsafe) let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    /// Read and written only while the mutex is held.
-    private nonisolated(unsafe) var value: Value
+    /// Read and written only while the mutex is held; apart, as accesses to a variable of an object are checked
+    /// at run time.
+    private nonisolated(unsafe) let value = UnsafeMutablePointer<Value>.allocate(capacity: 1)
 
     package init(_ value: sending Value) {
-        unsafe self.value = value
+        unsafe self.value.initialize(to: value)
         unsafe mutex.initialize(to: pthread_mutex_t())
         unsafe condition.initialize(to: pthread_cond_t())
         var attributes = pthread_condattr_t()
@@ -28,6 +29,8 @@ package final class Monitored<Value>: Sendable {
         unsafe pthread_mutex_destroy(mutex)
         unsafe condition.deallocate()
         unsafe mutex.deallocate()
+        unsafe value.deinitialize(count: 1)
+        unsafe value.deallocate()
     }
 
     /// Runs `body` with the value, alone; wakes nobody.
@@ -36,7 +39,7 @@ package final class Monitored<Value>: Sendable {
     ) throws(Failure) -> Result {
         unsafe pthread_mutex_lock(mutex)
         defer { unsafe pthread_mutex_unlock(mutex) }
-        return try unsafe body(&value)
+        return try unsafe body(&value.pointee)
     }
 
     /// Lets all who wait look at the value again.
@@ -55,7 +58,7 @@ package final class Monitored<Value>: Sendable {
         unsafe pthread_mutex_lock(mutex)
         defer { unsafe pthread_mutex_unlock(mutex) }
         while true {
-            if let result = try unsafe body(&value) { return result }
+            if let result = try unsafe body(&value.pointee) { return result }
             guard let deadline else {
                 unsafe pthread_cond_wait(condition, mutex)
                 continue

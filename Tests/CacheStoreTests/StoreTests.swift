@@ -247,7 +247,7 @@ import Testing
 
     @Test func `an access is noted once in a granularity`() throws {
         let fixture = try StoreFixture(granularity: .seconds(100))
-        let start = Timestamp.now.wholeMilliseconds
+        let start = (Timestamp.now - .seconds(10)).wholeMilliseconds
         let key = Digest(ofKey: "key")
         try fixture.store.put(Array("v".utf8).span, for: key, fixture.record("v", created: start))
         func accessed() throws -> Timestamp? { try fixture.store.entries.status(of: key)?.accessed }

@@ -24,52 +24,78 @@ final class WriteBehind: Sendable {
     }
 
     /// Queues a put, waiting while the queue is full; false where it is too large to be queued at all.
+    ///
+    /// While there is room the lock is taken once, and the thread in the background started where none drains
+    /// the queue.
     func put(_ write: PendingWrite) -> Bool {
-        guard pending.withLock({ $0.canHold(write.data.count) }) else { return false }
-        if tryPut(write) { return true }
-        _ = pending.wait { $0.add(write) ? true : nil }
-        didAdd()
+        switch pending.withLock({ admit(write, to: &$0) }) {
+        case .tooLarge: return false
+        case .added(let mustStart): start(if: mustStart)
+        case .full:
+            let mustStart = pending.wait { pending in
+                if case .added(let mustStart) = admit(write, to: &pending) { mustStart } else { nil }
+            }
+            start(if: mustStart ?? false)
+        }
         return true
     }
 
     /// Queues a put if there is room for it now.
     func tryPut(_ write: PendingWrite) -> Bool {
-        guard pending.withLock({ $0.add(write) }) else { return false }
-        didAdd()
+        guard case .added(let mustStart) = pending.withLock({ admit(write, to: &$0) }) else { return false }
+        start(if: mustStart)
         return true
     }
 
-    private func didAdd() {
-        let mustStart = pending.withLock { pending in
-            count.store(pending.count, ordering: .sequentiallyConsistent)
-            defer { pending.isDraining = true }
-            return !pending.isDraining
-        }
-        if mustStart { queue.async { self.drain() } }
+    private enum Admission {
+        case added(mustStart: Bool)
+        case full
+        case tooLarge
+    }
+
+    private func admit(_ write: PendingWrite, to pending: inout PendingWrites) -> Admission {
+        guard pending.canHold(write.data.count) else { return .tooLarge }
+        guard pending.add(write) else { return .full }
+        count.store(pending.count, ordering: .sequentiallyConsistent)
+        defer { pending.isDraining = true }
+        return .added(mustStart: !pending.isDraining)
+    }
+
+    private func start(if isNeeded: Bool) {
+        if isNeeded { queue.async { self.drain() } }
     }
 
     private func drain() {
+        var finished: PendingWrite?
         while true {
+            // One turn of the lock for each: those who put meanwhile want it too.
             let next = pending.withLock { pending in
+                if let finished { finish(finished, in: &pending) }
                 let next = pending.takeNext()
                 pending.isDraining = next != nil
                 return next
             }
+            if finished != nil { pending.wakeAll() }
             guard let next else { return }
             publish(next)
-            finish(next)
+            finished = next
         }
     }
 
+    private func finish(_ write: PendingWrite, in pending: inout PendingWrites) {
+        pending.finish(write)
+        count.store(pending.count, ordering: .sequentiallyConsistent)
+    }
+
+    /// Of a caller, who may have kept the drain from going on.
     private func finish(_ write: PendingWrite) {
         let mustStart = pending.withLock { pending in
-            pending.finish(write)
-            count.store(pending.count, ordering: .sequentiallyConsistent)
+            finish(write, in: &pending)
             defer { pending.isDraining = pending.isDraining || pending.count > 0 }
             return !pending.isDraining && pending.count > 0
         }
         pending.wakeAll()
-        if mustStart { queue.async { self.drain() } }
+        start(if: mustStart)
     }
 
     /// What a get of this process must see although it is not on disk yet.

@@ -11,6 +11,8 @@ extension ProtocolModel {
         case sweepOfSkippedStripe
         /// A put that finds its object leaves its ctime alone.
         case putWithoutTouch
+        /// A put that has seen its object without the stripe goes on under it although the touch misses.
+        case putTrustsLook
         /// A put holds the object stripe only while it touches or links its object.
         case objectUnlockedBeforePublishing
         /// A put takes no entry stripe.
@@ -48,6 +50,8 @@ extension ProtocolModel {
         var second: Program
         /// Whether the two contents, and the two keys, have stripes of their own.
         var separateStripes = false
+        /// Writers (bit mask) that take their object and entry for new, and look for neither before they make it.
+        var guessing: UInt8 = 0
         var change: Change?
         /// Gc may give up a stripe that is held, as it does after a bounded wait behind a stopped process.
         var skipsHeldStripes = true

@@ -63,11 +63,26 @@ struct ProtocolModelTests {
         #expect(outcome.ends >= 75)
     }
 
+    static let guesses: [ProtocolModel.Model] = {
+        let others: [Program] = [.put(.k1, .a), .put(.k1, .b), .put(.k2, .a), .remove(.k1)]
+        return others.flatMap { other in
+            [UInt8(1), 3].map { Model(first: .put(.k1, .a), second: other, guessing: $0) }
+        }
+    }()
+
+    @Test("holds where a put writes its object, and creates its entry, without a look", arguments: guesses)
+    func guessHolds(_ model: ProtocolModel.Model) {
+        let outcome = ProtocolModel.Explorer.explore(model)
+        #expect(outcome.violation == nil, "\(outcome.description)")
+        #expect(outcome.states >= model.leastStates)
+    }
+
     static let mistakes: [Mistake] = [
         Mistake(change: .withoutBarrier, breaks: .returnedPutKeepsObject),
         Mistake(change: .stampAfterBarrier, breaks: .returnedPutKeepsObject),
         Mistake(change: .sweepOfSkippedStripe, breaks: .returnedPutKeepsObject),
         Mistake(change: .putWithoutTouch, breaks: .returnedPutKeepsObject),
+        Mistake(change: .putTrustsLook, breaks: .returnedPutKeepsObject),
         Mistake(change: .objectUnlockedBeforePublishing, breaks: .returnedPutKeepsObject),
         Mistake(change: .deletionWithoutSecondLook, breaks: .returnedPutKeepsObject),
         Mistake(change: .stampIncluded, breaks: .returnedPutKeepsObject),

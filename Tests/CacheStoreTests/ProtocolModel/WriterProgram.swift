@@ -9,7 +9,7 @@ extension ProtocolModel {
 
         var firstStep: WriterStep {
             switch self {
-            case .put: .lockObject
+            case .put: .lookForObject
             case .remove: .lockEntry
             case .setExpiration: .readRecord
             }
@@ -35,9 +35,11 @@ extension ProtocolModel {
     /// The system calls of the writers; the name says what the process does next.
     enum WriterStep: UInt8, CaseIterable {
         // put: its object.
-        /// flock the object stripe, shared, before looking for the object.
+        /// fstatat without a lock; ENOENT says that the object must be written. Who guesses that makes no call.
+        case lookForObject
+        /// flock the object stripe, shared.
         case lockObject
-        /// utimensat, which raises the ctime; ENOENT says that the object must be written.
+        /// utimensat, which raises the ctime; ENOENT says that the object must be written after all.
         case touchObject
         /// Nothing is locked while the bytes are written.
         case unlockToStage
@@ -112,6 +114,8 @@ extension ProtocolModel.Model {
         var me = state[writer: index]
         let stripe = stripe(of: content)
         switch me.step {
+        case .lookForObject:
+            me.step = guesses(index) || state[content] == .absent ? .stage : .lockObject
         case .lockObject, .lockToLink:
             guard state.grants(object: .shared(stripe), to: index) else { return false }
             me.objectLock = .shared(stripe)
@@ -119,7 +123,7 @@ extension ProtocolModel.Model {
         case .touchObject:
             let isPresent = state[content] != .absent
             if isPresent && change != .putWithoutTouch { state[content] = state.clock }
-            me.step = isPresent ? stepAfterObject : .unlockToStage
+            me.step = isPresent || change == .putTrustsLook ? stepAfterObject : .unlockToStage
         case .unlockToStage:
             me.objectLock = .none
             me.step = .stage
@@ -139,6 +143,8 @@ extension ProtocolModel.Model {
         return true
     }
 
+    private func guesses(_ index: UInt8) -> Bool { guessing & (1 &<< index) != 0 }
+
     private var stepAfterObject: WriterStep {
         change == .objectUnlockedBeforePublishing ? .unlockObjectEarly : .lockEntry
     }
@@ -153,7 +159,7 @@ extension ProtocolModel.Model {
         case .lockEntry:
             guard state.grants(entry: .shared(stripe(of: key)), to: index) else { return false }
             me.entryLock = .shared(stripe(of: key))
-            me.step = .setAttribute
+            me.step = guesses(index) ? .createEntry : .setAttribute
         case .setAttribute:
             if !state[key].isAbsent { state[key].record = record }
             me.step = state[key].isAbsent ? .createEntry : .unlockEntry

@@ -14,8 +14,10 @@ import Testing
 private final class Valve: Sendable {
     private let semaphore = DispatchSemaphore(value: 0)
     let published = Locked<[String]>([])
+    let taken = Locked(0)
 
     func publish(_ write: PendingWrite) {
+        taken.withLock { $0 += 1 }
         semaphore.wait()
         published.withLock { $0.append("\(write.key)=\(String(decoding: write.data, as: UTF8.self))") }
     }
@@ -43,6 +45,18 @@ private final class Valve: Sendable {
         #expect(queue.flush())
         #expect(queue.latest { Digest(ofKey: "a") } == nil)
         #expect(gate.published.withLock { $0 } == ["a=1"])
+    }
+
+    @Test func `a put that comes while one of its key is being published follows without a further one`() {
+        let gate = Valve()
+        let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { gate.publish($0) }
+        #expect(queue.put(write("a", "1")))
+        // Only once the first has been taken does the second wait for its own turn.
+        while gate.taken.withLock({ $0 }) == 0 { sleepThread(for: .milliseconds(1)) }
+        #expect(queue.put(write("a", "2")))
+        gate.open(2)
+        #expect(queue.flush(until: .now + .seconds(20)))
+        #expect(gate.published.withLock { $0 } == ["a=1", "a=2"])
     }
 
     @Test func `a full queue makes the next put wait for room`() {

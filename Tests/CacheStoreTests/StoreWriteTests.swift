@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import Testing
+
+@testable import CacheStore
+
+/// What a put leaves on disk, and how it gets on beside others.
+struct StoreWriteTests {
+    @Test(arguments: RecordForm.both)
+    func `a new entry has the file system's time, unless that would count as an access`(
+        form: RecordForm
+    ) throws {
+        let fixture = try StoreFixture(form)
+        func accessed(_ name: String, _ record: Record) throws -> Timestamp? {
+            let key = Digest(ofKey: name)
+            try fixture.store.put(Array("v".utf8).span, for: key, record)
+            return try fixture.store.entries.status(of: key)?.accessed
+        }
+        let now = Timestamp.now
+        var record = fixture.record("v", created: now)
+        let plain = try #require(try accessed("plain", record))
+        #expect(plain > now - .seconds(1) && plain < now + .seconds(60))
+        let early = fixture.record("v", created: now - .seconds(100))
+        #expect(try accessed("early", early) == early.created)
+        let late = fixture.record("v", created: now + .seconds(100))
+        #expect(try accessed("late", late) == late.created)
+        record.expires = record.created + .seconds(5)
+        record.idleLifetime = .seconds(5)
+        #expect(try accessed("sliding", record) == record.created)
+    }
+
+    /// After so many new ones in a row the store looks for none before it writes.
+    private func fixtureThatGuesses() throws -> StoreFixture {
+        let fixture = try StoreFixture()
+        for number in 0..<20 { try fixture.put("value \(number)", "key \(number)") }
+        return fixture
+    }
+
+    @Test func `an object that is there is kept, though it was expected to be new, and counted once`() throws
+    {
+        let fixture = try fixtureThatGuesses()
+        let object = fixture.objectPath("value 3")
+        let before = try FileStatus.of(object)
+        // The file system's clock ticks every few milliseconds.
+        var others = 0
+        repeat {
+            others += 1
+            try fixture.put("other \(others)", "other key \(others)")
+        } while try FileStatus.of(fixture.objectPath("other \(others)")).changed <= before.changed
+        let used = try #require(fixture.store.usage).bytes
+        try fixture.put("value 3", "another key")
+        let after = try FileStatus.of(object)
+        #expect(after.identity == before.identity && after.changed > before.changed)
+        #expect(fixture.store.usage?.bytes == used)
+        #expect(try fixture.get("another key") == "value 3")
+    }
+
+    @Test func `an entry that is there is replaced, though it was expected to be new, and counted once`()
+        throws
+    {
+        let fixture = try fixtureThatGuesses()
+        let entries = try #require(fixture.store.usage).entries
+        try fixture.put("other", "key 3")
+        #expect(try fixture.get("key 3") == "other")
+        #expect(fixture.store.usage?.entries == entries)
+    }
+
+    @Test func `a damaged object is replaced, though it was expected to be new`() throws {
+        let fixture = try fixtureThatGuesses()
+        let object = fixture.objectPath("value 3")
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: object)
+        try #require(FileHandle(forWritingAtPath: object)).truncate(atOffset: 3)
+        try fixture.put("value 3", "key 3")
+        #expect(try fixture.get("key 3") == "value 3")
+    }
+
+    @Test func `novelty is expected after eight new ones in a row, and no more after an old one`() {
+        let novelty = Novelty()
+        var guesses: [Bool] = []
+        for _ in 0..<8 {
+            guesses.append(novelty.isLikely)
+            novelty.note(isNew: true)
+        }
+        guesses.append(novelty.isLikely)
+        novelty.note(isNew: false)
+        guesses.append(novelty.isLikely)
+        #expect(guesses == Array(repeating: false, count: 8) + [true, false])
+    }
+}
