@@ -4,6 +4,7 @@
 # Says how many times a repetition of an operation calls the allocator:
 # allocations.sh PROBE OPERATION [TIMES], where PROBE is the built SystemCallProbe.
 # The number is the difference of a run with TIMES more repetitions (default 1000000) and one without.
+# Values of the `fill` operation are put first, so that all directories are there.
 set -eu
 probe=$1
 operation=$2
@@ -14,6 +15,7 @@ trap 'rm -rf "$place"' EXIT
 "${CC:-clang}" -O2 -shared -fPIC -o "$place/allocations.so" "$here/allocations.c"
 
 count() {
+    "$probe" "$place/cache-$1" fill 3000
     LD_PRELOAD="$place/allocations.so" ALLOCATION_COUNT="$place/count" \
         "$probe" "$place/cache-$1" "$operation" "$1"
     cat "$place/count"
