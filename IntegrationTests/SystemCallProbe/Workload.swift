@@ -12,12 +12,10 @@ struct Workload {
     /// Prepares, which costs the same whatever `times` is, and repeats.
     func run(_ operation: Operation, times: Int) throws {
         try prepare()
-        let release = operation == .behind ? try holdBackPublishing() : nil
+        if operation == .behind { try holdBackPublishing() }
         // Chosen once: comparing names would be counted with each repetition.
         let body = body(of: operation)
         for round in 0..<times { try body(round) }
-        release?()
-        guard cache.flush(within: .seconds(60)) else { fatalError("values are left to be written") }
     }
 
     /// What happens once a process (opening locks, looking at the access time) comes before the count.
@@ -103,17 +101,16 @@ struct Workload {
         }
     }
 
-    /// From now on whatever is queued waits, until what is returned is called: who publishes and when would be
-    /// chance, and count.
+    /// From now on whatever is queued waits until the process ends: who publishes and when would be chance, and
+    /// count.
     ///
-    /// The first in the queue waits for its entry's stripe, all of which this holds.
-    private func holdBackPublishing() throws -> () -> Void {
+    /// The first in the queue waits for its entry's stripe, all of which are never let go.
+    private func holdBackPublishing() throws {
         let locks = cache.path + "/locks/"
-        let files = try FileManager.default.contentsOfDirectory(atPath: locks)
-            .filter { $0.hasPrefix("entry-") }
-            .map { open(locks + $0, O_RDWR | O_CLOEXEC) }
-        guard !files.isEmpty, files.allSatisfy({ flock($0, LOCK_EX) == 0 }) else { fatalError("no locks") }
+        for name in try FileManager.default.contentsOfDirectory(atPath: locks) where name.hasPrefix("entry-")
+        {
+            guard flock(open(locks + name, O_RDWR | O_CLOEXEC), LOCK_EX) == 0 else { fatalError("no lock") }
+        }
         try cache.put(Data(), forKey: "held", writing: .behind)
-        return { for file in files { close(file) } }
     }
 }
