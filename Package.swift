@@ -98,7 +98,9 @@ let package = Package(
                 "CacheWorker", "ComputeProbe", "ShutdownProbe",
             ],
             path: "IntegrationTests",
-            exclude: ["SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "Scripts"],
+            exclude: [
+                "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "Scripts", "Expectations",
+            ],
             swiftSettings: testSettings
         ),
     ],

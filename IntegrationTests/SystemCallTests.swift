@@ -7,13 +7,17 @@ import Testing
 private enum Tracer {
     static let works = (try? trace(["true"])) != nil
 
-    /// All calls that a command makes.
-    static func trace(_ command: [String], environment: [String: String] = [:]) throws -> [String: Int] {
+    /// All calls that a command makes; those of its first thread where `follows` is false.
+    static func trace(
+        _ command: [String],
+        environment: [String: String] = [:],
+        follows: Bool = true
+    ) throws -> [String: Int] {
         let directory = try TemporaryDirectory()
         let log = directory.path + "/calls"
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
-        process.arguments = ["strace", "-f", "-qq", "-o", log] + command
+        process.arguments = ["strace"] + (follows ? ["-f"] : []) + ["-qq", "-o", log] + command
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
         process.standardError = FileHandle.nullDevice
         try process.run()
@@ -36,7 +40,9 @@ struct SystemCallTests {
     private func calls(
         _ operation: String,
         sidecar: Bool = false,
-        durable: Bool = false
+        durable: Bool = false,
+        hasShards: Bool = false,
+        ofFirstThread: Bool = false
     ) throws -> [String: Int] {
         let directory = try TemporaryDirectory()
         let probe =
@@ -46,7 +52,12 @@ struct SystemCallTests {
         if durable { environment["DISKCACHE_DURABLE"] = "1" }
         func run(_ times: Int) throws -> [String: Int] {
             let path = directory.path + "/cache-\(times)"
-            return try Tracer.trace([probe, path, operation, "\(times)"], environment: environment)
+            if hasShards { try makeShards(of: path, probe) }
+            return try Tracer.trace(
+                [probe, path, operation, "\(times)"],
+                environment: environment,
+                follows: !ofFirstThread
+            )
         }
         let few = try run(50)
         let many = try run(250)
@@ -56,6 +67,20 @@ struct SystemCallTests {
             let difference = count.value - (few[count.key] ?? 0)
             let perOperation = Int((Double(difference) / 200).rounded())
             if perOperation > 0, !incidental.contains(count.key) { result[count.key] = perOperation }
+        }
+    }
+
+    /// Makes the cache with all the directories that puts would make when they come first in one.
+    private func makeShards(of path: String, _ probe: String) throws {
+        try #require(try BuiltCommand.run(probe, [path, "key", "0"]).status == 0)
+        for part in ["objects", "entries"] {
+            for shard in 0..<256 {
+                try FileManager.default.createDirectory(
+                    atPath: path + "/" + part + String(format: "/%02x", shard),
+                    withIntermediateDirectories: true,
+                    attributes: [.posixPermissions: 0o700]
+                )
+            }
         }
     }
 
@@ -83,9 +108,21 @@ struct SystemCallTests {
         #expect(total(calls) == 7, "\(calls)")
     }
 
+    @Test func `overwriting with new bytes in a row takes nine`() throws {
+        let calls = try calls("replace", hasShards: true)
+        #expect(total(calls) == 9, "\(calls)")
+    }
+
     @Test func `new bytes under new keys in a row take eleven, and a few more in a new shard`() throws {
-        let calls = try calls("new")
-        #expect((11...14).contains(total(calls)), "\(calls)")
+        let calls = try calls("new", hasShards: true)
+        #expect(total(calls) == 11, "\(calls)")
+        let few = try self.calls("new")
+        #expect((11...14).contains(total(few)), "\(few)")
+    }
+
+    @Test func `a put that is written later takes none in its thread`() throws {
+        let calls = try calls("behind", ofFirstThread: true)
+        #expect(total(calls) == 0, "\(calls)")
     }
 
     @Test func `a touch takes four`() throws {

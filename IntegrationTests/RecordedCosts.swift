@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+
+/// What operations cost when it was last looked at: `Expectations/costs.json`.
+///
+/// Another compiler or another valgrind counts differently, so what did the counting is recorded too.
+struct RecordedCosts: Codable, Equatable {
+    /// "Swift version 6.3.1 (swift-6.3.1-RELEASE)".
+    var compiler: String
+    /// "valgrind-3.19.0".
+    var valgrind: String
+    /// "x86_64".
+    var architecture: String
+    /// Calls of the allocator in one repetition, by operation of the probe.
+    var allocations: [String: Double]
+    /// Instructions in user mode of one repetition, by operation of the probe.
+    var instructions: [String: Double]
+
+    private static let file = PackageFiles.tests.appendingPathComponent("Expectations/costs.json")
+
+    /// What the file says; nil where there is none that can be read.
+    static let recorded = try? JSONDecoder().decode(Self.self, from: Data(contentsOf: file))
+
+    /// Replaces the file.
+    func record() throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys]
+        var data = try encoder.encode(self)
+        data.append(UInt8(ascii: "\n"))
+        try data.write(to: Self.file)
+    }
+}
+
+/// What counts here: the tools as they are installed.
+enum CountingTools {
+    static let compiler = firstLine("swift --version")
+    static let valgrind = firstLine("valgrind --version")
+    static let hasClang = firstLine("clang --version") != nil
+    static let architecture = firstLine("uname -m") ?? "unknown"
+    /// Linux 6.13 has the calls that the cache makes where it can; older ones take others in their place.
+    static let hasAttributeCalls: Bool = {
+        let numbers = (firstLine("uname -r") ?? "").split { !$0.isNumber }.prefix(2).compactMap { Int($0) }
+        return numbers.count == 2 && (numbers[0], numbers[1]) >= (6, 13)
+    }()
+
+    private static func firstLine(_ command: String) -> String? {
+        let run = try? BuiltCommand.run("/bin/sh", ["-c", "\(command) 2>/dev/null"])
+        guard let run, run.status == 0 else { return nil }
+        return run.output.split(separator: "\n").first.map(String.init)
+    }
+}
+
+/// Files of the package, found from this one.
+enum PackageFiles {
+    static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+    static let root = tests.deletingLastPathComponent()
+}
+
+/// The probe as `swift build -c release` leaves it, whatever the tests are built for.
+enum OptimizedProbe {
+    static let file = root.appendingPathComponent("SystemCallProbe")
+    private static let root = PackageFiles.root.appendingPathComponent(".build/release")
+
+    /// Whether it is there and was built after the last change of what it is made of.
+    static let isCurrent: Bool = {
+        guard let built = modification(file) else { return false }
+        let parts = ["Sources/CPlatform", "Sources/Platform", "Sources/CacheStore", "Sources/DiskCache"]
+        return (parts + ["IntegrationTests/SystemCallProbe"]).allSatisfy { part in
+            let directory = PackageFiles.root.appendingPathComponent(part)
+            let files = FileManager.default.enumerator(atPath: directory.path)?.allObjects as? [String] ?? []
+            return files.filter { $0.hasSuffix(".swift") || $0.hasSuffix(".c") || $0.hasSuffix(".h") }
+                .allSatisfy { modification(directory.appendingPathComponent($0)) ?? .distantFuture <= built }
+        }
+    }()
+
+    private static func modification(_ file: URL) -> Date? {
+        try? FileManager.default.attributesOfItem(atPath: file.resolvingSymlinksInPath().path)[
+            .modificationDate
+        ]
+            as? Date
+    }
+
+    /// The number that a script of `Scripts` begins its answer with.
+    static func count(_ script: String, _ operation: String, times: Int) throws -> Double {
+        let path = PackageFiles.tests.appendingPathComponent("Scripts/\(script)").path
+        let run = try BuiltCommand.run("/bin/sh", [path, file.path, operation, "\(times)"])
+        guard run.status == 0, let number = run.output.split(separator: " ").first.flatMap({ Double($0) })
+        else { throw CountingFailure(script: script, operation: operation, output: run.output) }
+        return number
+    }
+}
+
+struct CountingFailure: Error {
+    let script: String
+    let operation: String
+    let output: String
+}

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+import Glibc
+
+/// One cache with what the operations need in it.
+struct Workload {
+    let cache: SharedCache
+    let size: Int
+
+    /// Prepares, which costs the same whatever `times` is, and repeats.
+    func run(_ operation: Operation, times: Int) throws {
+        try prepare()
+        if operation == .behind { try holdBackPublishing() }
+        // Chosen once: comparing names would be counted with each repetition.
+        let body = body(of: operation)
+        for round in 0..<times { try body(round) }
+    }
+
+    /// What happens once a process (opening locks, looking at the access time) comes before the count.
+    private func prepare() throws {
+        let value = value()
+        for key in ["key", "removed"] {
+            try cache.put(value, forKey: key)
+            guard try cache.get(key)?.data == value else { fatalError("the cache does not work") }
+        }
+        guard try cache.remove("removed"), try cache.get("absent") == nil else {
+            fatalError("the cache does not work")
+        }
+    }
+
+    private func value() -> Data { Data(repeating: 7, count: size) }
+
+    /// Short enough to be kept without an allocation.
+    private func key(_ round: Int) -> String { "new \(round)" }
+
+    private func body(of operation: Operation) -> (Int) throws -> Void {
+        let cache = cache
+        return switch operation {
+        case .get: { _ in _ = try cache.get("key") }
+        case .memoryHits:
+            { _ in
+                guard try cache.get("key")?.tier == .memory else { fatalError("a hit from the disk") }
+            }
+        case .miss: { _ in _ = try cache.get("absent") }
+        case .missRemoved: { _ in _ = try cache.get("removed") }
+        case .touch: { _ in _ = try cache.touch("key") }
+        case .contains: { _ in _ = try cache.contains("key") }
+        case .entry: { _ in _ = try cache.entry(forKey: "key") }
+        case .remove: { _ in _ = try cache.remove("absent") }
+        case .new, .overwrite, .replace, .behind, .compute, .fill: writing(operation)
+        case .open, .scan, .trim: maintaining(operation)
+        case .key: { round in if key(round).isEmpty { fatalError("no key") } }
+        }
+    }
+
+    private func writing(_ operation: Operation) -> (Int) throws -> Void {
+        let cache = cache
+        let value = value()
+        var fresh = value
+        // In place: nobody else holds the bytes once a put has returned.
+        func change(_ round: Int) {
+            withUnsafeBytes(of: round) { fresh.replaceSubrange(0..<min(8, size), with: $0.prefix(size)) }
+        }
+        return switch operation {
+        case .overwrite: { _ in try cache.put(value, forKey: "key") }
+        case .replace:
+            { round in
+                change(round)
+                try cache.put(fresh, forKey: "key")
+            }
+        case .behind: { round in try cache.put(value, forKey: key(round), writing: .behind) }
+        case .compute:
+            { round in
+                _ = cache.value(forKey: key(round)) { value }
+            }
+        case .fill: { round in try cache.put(Data("value \(round)".utf8), forKey: "fill \(round)") }
+        default:
+            { round in
+                change(round)
+                try cache.put(fresh, forKey: key(round))
+            }
+        }
+    }
+
+    private func maintaining(_ operation: Operation) -> (Int) throws -> Void {
+        let cache = cache
+        return switch operation {
+        case .open:
+            { _ in
+                _ = try SharedCache(at: cache.path, configuration: cache.configuration)
+            }
+        case .trim:
+            { _ in
+                var options = GarbageCollection()
+                options.maximumEntries = size
+                _ = try cache.collectGarbage(options)
+            }
+        default: { _ in _ = try cache.collectGarbage() }
+        }
+    }
+
+    /// From now on whatever is queued waits until the process ends: who publishes and when would be chance, and
+    /// count.
+    ///
+    /// The first in the queue waits for its entry's stripe, all of which are never let go.
+    private func holdBackPublishing() throws {
+        let locks = cache.path + "/locks/"
+        for name in try FileManager.default.contentsOfDirectory(atPath: locks) where name.hasPrefix("entry-")
+        {
+            guard flock(open(locks + name, O_RDWR | O_CLOEXEC), LOCK_EX) == 0 else { fatalError("no lock") }
+        }
+        try cache.put(Data(), forKey: "held", writing: .behind)
+    }
+}
