@@ -22,6 +22,13 @@ package struct Digest: Sendable {
         self.init(of: key.utf8Span.span)
     }
 
+    /// One of its four words of 8 bytes, the lowest byte first.
+    package func word(_ number: Int) -> UInt64 {
+        var word: UInt64 = 0
+        for index in 0..<8 { word |= UInt64(bytes[8 * number + index]) << UInt64(8 * index) }
+        return word
+    }
+
     /// The leading 6 bits, which choose one of 64 stripes.
     package var stripe: Int { Int(bytes[0] >> 2) }
 

@@ -35,9 +35,11 @@ extension Store {
 
     /// The value of `key`, or nil: missing, expired, dangling or damaged.
     ///
-    /// Takes no lock and never waits. Four system calls for a hit (`getxattrat`, `openat2`, `read`,
-    /// `close`), one or two more when the access time is due, one for a miss. A record in sidecar form
-    /// costs five more (three where the file system has no attributes).
+    /// Takes no lock on disk and never waits. Three system calls for a hit (`openat2`, `read`, `close`) on a key
+    /// that has not changed since this process has read its record, one more (`getxattrat`) where it has; one
+    /// or two more when the access time is due. None for a miss on a key that was never put since the directory
+    /// was made, and for most that were removed before the filter was last made; else one. A record in
+    /// sidecar form costs five more than `getxattrat` (three where the file system has no attributes).
     package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(StoreError) -> StoreHit<Data>?
     {
         try find(key, now, allowingStale) { (record) throws(StoreError) in
@@ -79,12 +81,15 @@ extension Store {
         _ read: (Record) throws(StoreError) -> Outcome<Value>
     ) throws(StoreError) -> StoreHit<Value>? {
         var previous: [UInt8]?
-        for _ in 0..<Self.readAttempts {
+        for attempt in 0..<Self.readAttempts {
             // Before the record is read: whoever changes it afterwards changes the word first.
-            let generation = generations?.current(of: key)
-            guard let entry = try liveEntry(key, now: now, allowingStale: allowingStale) else { break }
+            let generation = generations.map { $0.current(of: key) }.flatMap { $0.hasWriters ? nil : $0 }
+            // Whatever it was that made one attempt fail, the next reads the record from disk.
+            let known = attempt == 0 ? generation.flatMap { records.entry(of: key, at: $0) } : nil
+            guard let entry = try liveEntry(key, known, now, allowingStale) else { break }
             switch try read(entry.record) {
             case .found(let value):
+                if let generation, entry.stored !== known { records.keep(entry.stored, at: generation) }
                 counters.add(entry.isStale ? .staleHit : .hit)
                 counters.add(.bytesRead, entry.record.content.length)
                 return StoreHit(
@@ -92,15 +97,18 @@ extension Store {
                     stored: entry.stored,
                     record: entry.record,
                     isStale: entry.isStale,
-                    generation: generation.flatMap { $0.hasWriters ? nil : $0 },
+                    generation: generation,
                     heldUntil: noteHit(key, entry, now: now)
                 )
             case .corrupt:
                 counters.add(.corruptObject)
+                records.drop(key)
                 discard(key, entry.stored, entry.record.content)
                 counters.add(.miss)
                 return nil
             case .missing:
+                // Evicted, with its entry, which no generation tells.
+                records.drop(key)
                 if previous == entry.stored.bytes {
                     counters.add(.dangling)
                     counters.add(.miss)
@@ -132,14 +140,28 @@ extension Store {
 
     /// The entry of `key`, if it may be given out at `now`.
     ///
-    /// One system call; one more for a sliding expiration whose first date has passed.
+    /// One system call, none for most keys that have no entry; one more for a sliding expiration whose first
+    /// date has passed.
     package func liveEntry(
         _ key: Digest,
         now: Timestamp,
         allowingStale: Bool
     ) throws(StoreError) -> LiveEntry? {
-        for _ in 0..<Self.readAttempts {
-            guard let stored = try entries.read(key) else { return nil }
+        try liveEntry(key, nil, now, allowingStale)
+    }
+
+    /// The same, without reading it where it is `known` what it is at this moment.
+    private func liveEntry(
+        _ key: Digest,
+        _ known: StoredEntry?,
+        _ now: Timestamp,
+        _ allowingStale: Bool
+    ) throws(StoreError) -> LiveEntry? {
+        if known == nil, let filter = control.filter, !filter.mayContain(key) { return nil }
+        for attempt in 0..<Self.readAttempts {
+            var present = attempt == 0 ? known : nil
+            if present == nil { present = try entries.read(key) }
+            guard let stored = present else { return nil }
             guard let record = stored.record else {
                 // An empty file is an entry that is being made, or whose maker was killed.
                 if !stored.bytes.isEmpty { counters.add(.corruptRecord) }

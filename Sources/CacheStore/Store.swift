@@ -46,6 +46,7 @@ package final class Store: Sendable {
     let entryStripes: Stripes
     private let accessGranularity: Duration
     private let accessNotes = Locked(AccessNotes())
+    let records = RecordTable()
 
     /// Opens the cache at `path`, creating it where there is nothing.
     ///
