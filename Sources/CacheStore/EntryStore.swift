@@ -43,10 +43,12 @@ package final class EntryStore: Sendable {
     /// One call for a record in an attribute and for a missing entry, six for a sidecar (four where the
     /// file system has no attributes).
     package func read(_ key: Digest) throws(StoreError) -> StoredEntry? {
-        let bytes = try describing("read an entry", self.path(of: key)) { () throws(Errno) in
-            try ifExists { () throws(Errno) in try self.bytes(at: StoreLayout.path(of: key)) }
+        do throws(Errno) {
+            return StoredEntry(of: key, try bytes(at: StoreLayout.path(of: key)))
+        } catch {
+            if error == .noEntry { return nil }
+            throw StoreError(errno: error, "read an entry", path: path(of: key))
         }
-        return bytes.map { StoredEntry(of: key, $0) }
     }
 
     private func bytes(at path: RelativePath) throws(Errno) -> [UInt8] {

@@ -42,8 +42,8 @@ extension Store {
     /// sidecar form costs five more than `getxattrat` (three where the file system has no attributes).
     package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(StoreError) -> StoreHit<Data>?
     {
-        try find(key, now, allowingStale) { (record) throws(StoreError) in
-            switch try objects.read(record.content) {
+        try find(key, now, allowingStale) { (content) throws(StoreError) in
+            switch try objects.read(content) {
             case .valid(let data): .found(data)
             case .missing: .missing
             case .corrupt: .corrupt
@@ -59,9 +59,9 @@ extension Store {
         now: Timestamp,
         allowingStale: Bool
     ) throws(StoreError) -> StoreHit<FileDescriptor>? {
-        try find(key, now, allowingStale) { (record) throws(StoreError) in
-            guard let file = try objects.open(record.content.digest) else { return .missing }
-            guard try matches(file, record.content) else { return .corrupt }
+        try find(key, now, allowingStale) { (content) throws(StoreError) in
+            guard let file = try objects.open(content.digest) else { return .missing }
+            guard try matches(file, content) else { return .corrupt }
             return .found(file)
         }
     }
@@ -78,61 +78,92 @@ extension Store {
         _ key: Digest,
         _ now: Timestamp,
         _ allowingStale: Bool,
-        _ read: (Record) throws(StoreError) -> Outcome<Value>
+        _ read: (Content) throws(StoreError) -> Outcome<Value>
     ) throws(StoreError) -> StoreHit<Value>? {
+        if isAbsent(key) { return countedMiss() }
         var previous: [UInt8]?
         for attempt in 0..<Self.readAttempts {
             // Before the record is read: whoever changes it afterwards changes the word first.
-            let generation = generations.map { $0.current(of: key) }.flatMap { $0.hasWriters ? nil : $0 }
+            let generation = heldGeneration(of: key)
             // Whatever it was that made one attempt fail, the next reads the record from disk.
             let known = attempt == 0 ? generation.flatMap { records.entry(of: key, at: $0) } : nil
-            guard let entry = try liveEntry(key, known, now, allowingStale) else { break }
-            switch try read(entry.record) {
+            guard let (stored, isStale) = try present(key, known, now, allowingStale),
+                let content = stored.record?.content
+            else { break }
+            switch try read(content) {
             case .found(let value):
-                if let generation, entry.stored !== known { records.keep(entry.stored, at: generation) }
-                counters.add(entry.isStale ? .staleHit : .hit)
-                counters.add(.bytesRead, entry.record.content.length)
-                return StoreHit(
-                    value: value,
-                    stored: entry.stored,
-                    record: entry.record,
-                    isStale: entry.isStale,
-                    generation: generation,
-                    heldUntil: noteHit(key, entry, now: now)
-                )
+                if let generation, stored !== known { records.keep(stored, at: generation) }
+                return hit(value, key, stored, isStale, generation, now)
             case .corrupt:
                 counters.add(.corruptObject)
                 records.drop(key)
-                discard(key, entry.stored, entry.record.content)
-                counters.add(.miss)
-                return nil
+                discard(key, stored, content)
+                return countedMiss()
             case .missing:
-                // Evicted, with its entry, which no generation tells.
+                // Evicted, with its entry: that no generation tells.
                 records.drop(key)
-                if previous == entry.stored.bytes {
+                if previous == stored.bytes {
                     counters.add(.dangling)
-                    counters.add(.miss)
-                    return nil
+                    return countedMiss()
                 }
-                previous = entry.stored.bytes
+                previous = stored.bytes
             }
         }
+        return countedMiss()
+    }
+
+    /// Whether the control file says that there is no entry of `key`.
+    ///
+    /// No system call.
+    private func isAbsent(_ key: Digest) -> Bool {
+        guard let filter = control.filter else { return false }
+        return !filter.mayContain(key)
+    }
+
+    /// The generation under which what is read from now on may be held; nil where nothing may.
+    private func heldGeneration(of key: Digest) -> Generation? {
+        guard let generation = generations?.current(of: key), !generation.hasWriters else { return nil }
+        return generation
+    }
+
+    private func countedMiss<Value: ~Copyable>() -> StoreHit<Value>? {
         counters.add(.miss)
         return nil
+    }
+
+    /// Counts a hit and notes its access.
+    private func hit<Value: ~Copyable>(
+        _ value: consuming Value,
+        _ key: Digest,
+        _ stored: StoredEntry,
+        _ isStale: Bool,
+        _ generation: Generation?,
+        _ now: Timestamp
+    ) -> StoreHit<Value>? {
+        guard let record = stored.record else { return nil }
+        counters.add(isStale ? .staleHit : .hit)
+        counters.add(.bytesRead, record.content.length)
+        return StoreHit(
+            value: value,
+            stored: stored,
+            record: record,
+            isStale: isStale,
+            generation: generation,
+            heldUntil: noteHit(key, record, isStale, now)
+        )
     }
 
     /// Notes the access of a hit, and says until when the value may be given out without another look.
     ///
     /// For a sliding expiration until the next access is due to be noted on disk, and never longer than what
     /// is noted there keeps the value alive for everybody else.
-    private func noteHit(_ key: Digest, _ entry: LiveEntry, now: Timestamp) -> Timestamp? {
-        let record = entry.record
+    private func noteHit(_ key: Digest, _ record: Record, _ isStale: Bool, _ now: Timestamp) -> Timestamp? {
         guard let idleLifetime = record.idleLifetime else {
             noteAccess(key, of: record, now: now)
             return record.expires
         }
         // A stale hit must not prolong a sliding expiration: the value would be fresh again for all.
-        guard !entry.isStale, let accessed = noteAccess(key, of: record, now: now),
+        guard !isStale, let accessed = noteAccess(key, of: record, now: now),
             let expiry = record.expiry(accessed: accessed, now: now)
         else { return record.expires }
         return min(expiry, now + idleLifetime / 16)
@@ -147,29 +178,31 @@ extension Store {
         now: Timestamp,
         allowingStale: Bool
     ) throws(StoreError) -> LiveEntry? {
-        try liveEntry(key, nil, now, allowingStale)
+        guard !isAbsent(key), let (stored, isStale) = try present(key, nil, now, allowingStale),
+            let record = stored.record
+        else { return nil }
+        return LiveEntry(stored: stored, record: record, isStale: isStale)
     }
 
-    /// The same, without reading it where it is `known` what it is at this moment.
-    private func liveEntry(
+    /// The entry of `key`, with a record, if it may be given out; not read where it is `known` what it is now.
+    private func present(
         _ key: Digest,
         _ known: StoredEntry?,
         _ now: Timestamp,
         _ allowingStale: Bool
-    ) throws(StoreError) -> LiveEntry? {
-        if known == nil, let filter = control.filter, !filter.mayContain(key) { return nil }
+    ) throws(StoreError) -> (StoredEntry, isStale: Bool)? {
         for attempt in 0..<Self.readAttempts {
             var present = attempt == 0 ? known : nil
             if present == nil { present = try entries.read(key) }
             guard let stored = present else { return nil }
-            guard let record = stored.record else {
+            guard stored.record != nil else {
                 // An empty file is an entry that is being made, or whose maker was killed.
                 if !stored.bytes.isEmpty { counters.add(.corruptRecord) }
                 return nil
             }
-            switch try freshness(of: stored, record, key, now) {
-            case .fresh: return LiveEntry(stored: stored, record: record, isStale: false)
-            case .stale where allowingStale: return LiveEntry(stored: stored, record: record, isStale: true)
+            switch try freshness(of: stored, key, now) {
+            case .fresh: return (stored, false)
+            case .stale where allowingStale: return (stored, true)
             case .stale, .expired: return nil
             case nil: continue
             }
@@ -178,12 +211,14 @@ extension Store {
     }
 
     /// nil: the entry has changed meanwhile, and must be read again.
-    private func freshness(
+    func freshness(
         of stored: StoredEntry,
-        _ record: Record,
         _ key: Digest,
         _ now: Timestamp
     ) throws(StoreError) -> Freshness? {
+        // The record, hundreds of bytes with a dozen references, is copied only where it has to be.
+        if stored.record?.expires == nil { return .fresh }
+        guard let record = stored.record else { return .expired }
         let freshness = record.freshness(at: now, accessed: .distantPast)
         // Only accesses can have prolonged it now, and those are told by the file's time.
         guard freshness != .fresh, record.idleLifetime != nil else { return freshness }
@@ -223,45 +258,5 @@ extension Store {
             return nil
         }
         return data
-    }
-}
-
-/// What an operation that depends on the present value saw.
-package struct Observation: Sendable {
-    /// The entry's record, also one that has expired or names nothing.
-    package let stored: StoredEntry?
-    /// The value, as a get would give it.
-    package let value: Data?
-}
-
-extension Store {
-    /// The value of `key` together with the record that a later write can be made to depend on.
-    package func observe(_ key: Digest, now: Timestamp) throws(StoreError) -> Observation {
-        guard let stored = try entries.read(key) else { return Observation(stored: nil, value: nil) }
-        // Where the entry changes meanwhile, a write that depends on it fails, and it is observed anew.
-        guard let record = stored.record, try freshness(of: stored, record, key, now) == .fresh else {
-            return Observation(stored: stored, value: nil)
-        }
-        switch try objects.read(record.content) {
-        case .valid(let data): return Observation(stored: stored, value: data)
-        case .missing: break
-        case .corrupt:
-            // Away with it, or the write that follows would take it for the bytes that it is named by.
-            counters.add(.corruptObject)
-            _ = try deleteIfCorrupt(record.content.digest, patience: Stripes.writerPatience)
-        }
-        return Observation(stored: stored, value: nil)
-    }
-
-    /// The entry of `key`, and whether a get would find a value, which is not read.
-    package func observePresence(
-        of key: Digest,
-        now: Timestamp
-    ) throws(StoreError) -> (stored: StoredEntry?, isPresent: Bool) {
-        guard let stored = try entries.read(key) else { return (nil, false) }
-        guard let record = stored.record, try freshness(of: stored, record, key, now) == .fresh,
-            let object = try objects.status(of: record.content.digest)
-        else { return (stored, false) }
-        return (stored, object.kind == .regular && object.size == Int64(record.content.length))
     }
 }

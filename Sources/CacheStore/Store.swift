@@ -45,6 +45,7 @@ package final class Store: Sendable {
     let objectStripes: Stripes
     let entryStripes: Stripes
     private let accessGranularity: Duration
+    private let accessGranularityNanoseconds: Int64
     private let accessNotes = Locked(AccessNotes())
     let records = RecordTable()
 
@@ -67,6 +68,7 @@ package final class Store: Sendable {
         objectStripes = Stripes(.object, in: control)
         entryStripes = Stripes(.entry, in: control)
         accessGranularity = options.accessGranularity
+        accessGranularityNanoseconds = options.accessGranularity.saturatingNanoseconds
         renewControl()
     }
 
@@ -79,6 +81,12 @@ package final class Store: Sendable {
     /// access could not be noted.
     @discardableResult
     package func noteAccess(_ key: Digest, of record: Record, now: Timestamp) -> Timestamp? {
+        if record.idleLifetime == nil {
+            let recent = accessNotes.withLock {
+                $0.recent(key, now: now, nanoseconds: accessGranularityNanoseconds, after: .distantPast)
+            }
+            if let recent { return recent }
+        }
         let granularity = min(accessGranularity, record.idleLifetime.map { $0 / 16 } ?? accessGranularity)
         // Only what lies after the writing prolongs a sliding expiration; an older access does not make
         // this one superfluous, however recent it is.
