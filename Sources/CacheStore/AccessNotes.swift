@@ -44,10 +44,8 @@ package struct AccessNotes: Sendable {
     func recent(_ key: Digest, now: Timestamp, nanoseconds: Int64, after start: Timestamp) -> Timestamp? {
         guard !notes.isEmpty else { return nil }
         let note = notes[Self.place(of: key)]
-        // The span from an access far in the past does not fit 64 bits, and that access is not recent.
-        let (age, isOverflow) = now.nanoseconds.subtractingReportingOverflow(note.accessed.nanoseconds)
         guard note.fingerprint == key.word(0), note.accessed.nanoseconds > start.nanoseconds,
-            !isOverflow, age >= 0, age < nanoseconds
+            Self.isRecent(note.accessed, now: now, nanoseconds: nanoseconds)
         else { return nil }
         return note.accessed
     }
@@ -62,7 +60,14 @@ package struct AccessNotes: Sendable {
     ///
     /// One in the future is not: a clock was put back.
     package static func isRecent(_ accessed: Timestamp, now: Timestamp, granularity: Duration) -> Bool {
-        accessed <= now && now - accessed < granularity
+        isRecent(accessed, now: now, nanoseconds: granularity.saturatingNanoseconds)
+    }
+
+    /// The same with the granularity in nanoseconds.
+    static func isRecent(_ accessed: Timestamp, now: Timestamp, nanoseconds: Int64) -> Bool {
+        // The span from an access far in the past does not fit 64 bits, and that access is not recent.
+        let (age, isOverflow) = now.nanoseconds.subtractingReportingOverflow(accessed.nanoseconds)
+        return !isOverflow && age >= 0 && age < nanoseconds
     }
 
     private static func place(of key: Digest) -> Int {

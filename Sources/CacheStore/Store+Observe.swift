@@ -19,7 +19,7 @@ extension Store {
         guard let record = stored.record, try freshness(of: stored, key, now) == .fresh else {
             return Observation(stored: stored, value: nil)
         }
-        switch try objects.read(record.content) {
+        switch try objects.read(record.content, isChecked: true) {
         case .valid(let data): return Observation(stored: stored, value: data)
         case .missing: break
         case .corrupt:

@@ -6,7 +6,9 @@ package import Platform
 /// A value that was found.
 package struct StoreHit<Value: ~Copyable>: ~Copyable {
     package let value: Value
-    package let stored: StoredEntry
+    /// The entry as it was read; nil where it was known without, by the generation.
+    package let stored: StoredEntry?
+    /// Without the text of the key where the entry was not read.
     package let record: Record
     package let isStale: Bool
     /// The word of the generation table before the record was read, by which the value may be held in memory;
@@ -43,7 +45,7 @@ extension Store {
     package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(StoreError) -> StoreHit<Data>?
     {
         try find(key, now, allowingStale) { (content) throws(StoreError) in
-            switch try objects.read(content) {
+            switch try objects.read(content, isChecked: checksContent) {
             case .valid(let data): .found(data)
             case .missing: .missing
             case .corrupt: .corrupt
@@ -85,23 +87,23 @@ extension Store {
         for attempt in 0..<Self.readAttempts {
             // Before the record is read: whoever changes it afterwards changes the word first.
             let generation = heldGeneration(of: key)
-            // Whatever it was that made one attempt fail, the next reads the record from disk.
-            let known = attempt == 0 ? generation.flatMap { records.entry(of: key, at: $0) } : nil
-            guard let (stored, isStale) = try present(key, known, now, allowingStale),
+            if attempt == 0, let generation, let known = freshRecord(of: key, at: generation, now) {
+                if case .found(let value) = try read(known.content) { return hit(value, key, known, now) }
+                // Evicted with its entry, which no generation tells, or damaged: what to do the entry says.
+                records.drop(key)
+                continue
+            }
+            guard let (stored, isStale) = try present(key, now, allowingStale),
                 let content = stored.record?.content
             else { break }
             switch try read(content) {
             case .found(let value):
-                if let generation, stored !== known { records.keep(stored, at: generation) }
                 return hit(value, key, stored, isStale, generation, now)
             case .corrupt:
                 counters.add(.corruptObject)
-                records.drop(key)
                 discard(key, stored, content)
                 return countedMiss()
             case .missing:
-                // Evicted, with its entry: that no generation tells.
-                records.drop(key)
                 if previous == stored.bytes {
                     counters.add(.dangling)
                     return countedMiss()
@@ -131,7 +133,36 @@ extension Store {
         return nil
     }
 
-    /// Counts a hit and notes its access.
+    /// What is known of `key` without a look at its entry, if it is that of this moment and has not expired.
+    private func freshRecord(of key: Digest, at generation: Generation, _ now: Timestamp) -> KnownRecord? {
+        guard let known = records.record(of: key, at: generation), known.isFresh(at: now) else { return nil }
+        return known
+    }
+
+    /// Counts a hit by a record that was known, and notes its access.
+    private func hit<Value: ~Copyable>(
+        _ value: consuming Value,
+        _ key: Digest,
+        _ known: KnownRecord,
+        _ now: Timestamp
+    ) -> StoreHit<Value>? {
+        let record = known.record
+        counters.add(.hit)
+        counters.add(.bytesRead, record.content.length)
+        if !isRecent(known.accessed, now: now), let accessed = noteAccess(key, of: record, now: now) {
+            records.note(key, accessed: accessed)
+        }
+        return StoreHit(
+            value: value,
+            stored: nil,
+            record: record,
+            isStale: false,
+            generation: known.generation,
+            heldUntil: record.expires
+        )
+    }
+
+    /// Counts a hit, notes its access and keeps the record for the next get.
     private func hit<Value: ~Copyable>(
         _ value: consuming Value,
         _ key: Digest,
@@ -143,25 +174,38 @@ extension Store {
         guard let record = stored.record else { return nil }
         counters.add(isStale ? .staleHit : .hit)
         counters.add(.bytesRead, record.content.length)
+        let heldUntil: Timestamp?
+        if let idleLifetime = record.idleLifetime {
+            heldUntil = noteSlidingHit(key, record, idleLifetime, isStale, now)
+        } else {
+            let accessed = noteAccess(key, of: record, now: now) ?? .distantPast
+            heldUntil = record.expires
+            if let generation, let known = KnownRecord(record, of: key, at: generation, accessed: accessed) {
+                records.keep(known)
+            }
+        }
         return StoreHit(
             value: value,
             stored: stored,
             record: record,
             isStale: isStale,
             generation: generation,
-            heldUntil: noteHit(key, record, isStale, now)
+            heldUntil: heldUntil
         )
     }
 
-    /// Notes the access of a hit, and says until when the value may be given out without another look.
+    /// Notes the access of a hit of a value that accesses prolong, and says until when it may be given out
+    /// without another look.
     ///
-    /// For a sliding expiration until the next access is due to be noted on disk, and never longer than what
-    /// is noted there keeps the value alive for everybody else.
-    private func noteHit(_ key: Digest, _ record: Record, _ isStale: Bool, _ now: Timestamp) -> Timestamp? {
-        guard let idleLifetime = record.idleLifetime else {
-            noteAccess(key, of: record, now: now)
-            return record.expires
-        }
+    /// Until the next access is due to be noted on disk, and never longer than what is noted there keeps the
+    /// value alive for everybody else.
+    private func noteSlidingHit(
+        _ key: Digest,
+        _ record: Record,
+        _ idleLifetime: Duration,
+        _ isStale: Bool,
+        _ now: Timestamp
+    ) -> Timestamp? {
         // A stale hit must not prolong a sliding expiration: the value would be fresh again for all.
         guard !isStale, let accessed = noteAccess(key, of: record, now: now),
             let expiry = record.expiry(accessed: accessed, now: now)
@@ -178,23 +222,20 @@ extension Store {
         now: Timestamp,
         allowingStale: Bool
     ) throws(StoreError) -> LiveEntry? {
-        guard !isAbsent(key), let (stored, isStale) = try present(key, nil, now, allowingStale),
+        guard !isAbsent(key), let (stored, isStale) = try present(key, now, allowingStale),
             let record = stored.record
         else { return nil }
         return LiveEntry(stored: stored, record: record, isStale: isStale)
     }
 
-    /// The entry of `key`, with a record, if it may be given out; not read where it is `known` what it is now.
+    /// The entry of `key`, with a record, if it may be given out.
     private func present(
         _ key: Digest,
-        _ known: StoredEntry?,
         _ now: Timestamp,
         _ allowingStale: Bool
     ) throws(StoreError) -> (StoredEntry, isStale: Bool)? {
-        for attempt in 0..<Self.readAttempts {
-            var present = attempt == 0 ? known : nil
-            if present == nil { present = try entries.read(key) }
-            guard let stored = present else { return nil }
+        for _ in 0..<Self.readAttempts {
+            guard let stored = try entries.read(key) else { return nil }
             guard stored.record != nil else {
                 // An empty file is an entry that is being made, or whose maker was killed.
                 if !stored.bytes.isEmpty { counters.add(.corruptRecord) }
@@ -229,7 +270,8 @@ extension Store {
         return prolonged
     }
 
-    /// Whether the file's bytes are those that the record promises; leaves it at its start.
+    /// Whether the file's bytes are those that the record promises, as far as they are to be checked; leaves it
+    /// at its start.
     private func matches(
         _ file: borrowing FileDescriptor,
         _ content: Content
@@ -237,6 +279,7 @@ extension Store {
         try describing("read an object", objects.path(of: content.digest)) { () throws(Errno) in
             let status = try file.status()
             guard status.kind == .regular, status.size == Int64(content.length) else { return false }
+            if !checksContent { return true }
             var checksum = CRC32C()
             try file.forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in checksum.update(chunk) }
             try file.rewind()

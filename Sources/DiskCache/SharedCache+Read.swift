@@ -86,7 +86,7 @@ extension SharedCache {
                 keyDigest: digest,
                 record: hit.record,
                 cost: cost,
-                storedRecord: store.generations == nil ? hit.stored.bytes : nil
+                storedRecord: store.generations == nil ? hit.stored?.bytes : nil
             )
             if !hit.isStale { core.hold(held, form, hit.generation, until: hit.heldUntil) }
             return (held, hit.isStale)
