@@ -23,10 +23,11 @@ package struct Digest: Sendable {
     }
 
     /// One of its four words of 8 bytes, the lowest byte first.
+    @inline(__always)
     package func word(_ number: Int) -> UInt64 {
-        var word: UInt64 = 0
-        for index in 0..<8 { word |= UInt64(bytes[8 * number + index]) << UInt64(8 * index) }
-        return word
+        precondition(number >= 0 && number < 4, "a digest has four words")
+        let word = unsafe bytes.span.bytes.unsafeLoadUnaligned(fromByteOffset: 8 * number, as: UInt64.self)
+        return UInt64(littleEndian: word)
     }
 
     /// The leading 6 bits, which choose one of 64 stripes.

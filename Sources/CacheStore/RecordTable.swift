@@ -17,8 +17,6 @@ import Platform
 final class RecordTable: Sendable {
     private typealias Shard = [KnownRecord]
 
-    /// Threads that read other keys seldom meet: a lock is held for some 30 ns of a get's microseconds.
-    private static let shardCount = 16
     /// 32,768 records in all, of 208 bytes: 6.5 MiB in a process that reads that many keys from disk. Beyond that
     /// a get looks at the entry, which costs 1 µs.
     private static let shardCapacity = 2048
@@ -28,12 +26,14 @@ final class RecordTable: Sendable {
     /// cent, linear probing needs 4 on average for a key that is not there.
     private static let reach = 16
 
-    private let shards: [Locked<Shard>.Box] = (0..<shardCount).map { _ in Locked<Shard>.Box([]) }
+    /// Threads that read other keys seldom meet: a lock is held for some 30 ns of a get's microseconds.
+    private let shards = InlineArray<16, Locked<Shard>> { _ in Locked([]) }
 
     /// What is known of `key`, if that was read under this generation.
     func record(of key: Digest, at generation: Generation) -> KnownRecord? {
-        shards[Self.shard(of: key)].value.withLock { known in
-            guard let place = Self.place(of: key, in: known), known[place].generation == generation else {
+        shards[Self.shard(of: key)].withLock { known in
+            guard let place = Self.place(of: key, in: known.span), known[place].generation == generation
+            else {
                 return nil
             }
             return known[place]
@@ -42,26 +42,26 @@ final class RecordTable: Sendable {
 
     /// Keeps what was read after its generation was looked at, which had no writers.
     func keep(_ record: KnownRecord) {
-        shards[Self.shard(of: record.key)].value.withLock { Self.put(record, in: &$0) }
+        shards[Self.shard(of: record.key)].withLock { Self.put(record, in: &$0) }
     }
 
     /// Drops what is kept for `key`.
     func drop(_ key: Digest) {
-        shards[Self.shard(of: key)].value.withLock { known in
+        shards[Self.shard(of: key)].withLock { known in
             // It keeps its place, so that those behind it are found.
-            if let place = Self.place(of: key, in: known) { known[place].generation = .never }
+            if let place = Self.place(of: key, in: known.span) { known[place].generation = .never }
         }
     }
 
     /// Notes the access time that the entry of `key` has on disk.
     func note(_ key: Digest, accessed: Timestamp) {
-        shards[Self.shard(of: key)].value.withLock { known in
-            if let place = Self.place(of: key, in: known) { known[place].accessed = accessed }
+        shards[Self.shard(of: key)].withLock { known in
+            if let place = Self.place(of: key, in: known.span) { known[place].accessed = accessed }
         }
     }
 
     private static func shard(of key: Digest) -> Int {
-        Int(truncatingIfNeeded: key.word(2) >> 32) & (shardCount - 1)
+        Int(truncatingIfNeeded: key.word(2) >> 32) & 15
     }
 
     /// The first of the places where `key` may be; the others follow.
@@ -69,13 +69,12 @@ final class RecordTable: Sendable {
         Int(truncatingIfNeeded: key.word(2))
     }
 
-    private static func place(of key: Digest, in known: Shard) -> Int? {
-        guard !known.isEmpty else { return nil }
+    private static func place(of key: Digest, in known: Span<KnownRecord>) -> Int? {
         let first = firstPlace(of: key)
-        for step in 0..<reach {
+        for step in 0..<min(reach, known.count) {
             let place = (first &+ step) & (known.count - 1)
-            if known[place].isVacant { return nil }
             if known[place].key == key { return place }
+            if known[place].isVacant { return nil }
         }
         return nil
     }
