@@ -17,7 +17,7 @@ package enum BootIdentity {
     }()
 
     /// `f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n` as two halves; nil for anything else.
-    static func parse(_ bytes: [UInt8]) -> (UInt64, UInt64)? {
+    package static func parse(_ bytes: [UInt8]) -> (UInt64, UInt64)? {
         let digits = String(decoding: bytes, as: UTF8.self).filter { !$0.isWhitespace && $0 != "-" }
         guard digits.utf8.count == 32, let high = UInt64(digits.prefix(16), radix: 16),
             let low = UInt64(digits.suffix(16), radix: 16)
