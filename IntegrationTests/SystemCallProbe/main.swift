@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Repeats one operation on a cache, for a tracer to count its system calls:
-// SystemCallProbe DIRECTORY get|memory-hits|miss|overwrite|touch|contains|entry|remove|new TIMES
+// SystemCallProbe DIRECTORY get|memory-hits|miss|removed|overwrite|touch|contains|entry|remove|new TIMES
 
 import DiskCache
 import FoundationEssentials
@@ -25,12 +25,15 @@ try cache.put(value, forKey: "key")
 guard try cache.get("key")?.data == value, try cache.get("absent") == nil else {
     fatalError("the cache does not work")
 }
+try cache.put(value, forKey: "removed")
+guard try cache.remove("removed") else { fatalError("the cache does not work") }
 for round in 0..<times {
     switch words[2] {
     case "get": _ = try cache.get("key")
     case "memory-hits":
         guard try cache.get("key")?.tier.rawValue == "memory" else { fatalError("a hit from the disk") }
     case "miss": _ = try cache.get("absent")
+    case "removed": _ = try cache.get("removed")
     case "overwrite": try cache.put(value, forKey: "key")
     case "touch": _ = try cache.touch("key")
     case "contains": _ = try cache.contains("key")
