@@ -2,45 +2,37 @@
 
 extension FilterModel.Model {
     /// The next step of a put.
-    func advance(writer index: Int, in state: inout State) -> Bool {
-        var me = state.writers[index]
-        guard Int(me.taken) < writerSteps.count else { return false }
+    func advanceWriter(in state: inout State) -> Bool {
+        var me = state.writer
         switch writerSteps[Int(me.taken)] {
         case .lock: me.holdsStripe = true
         case .look:
             me.file = state.isUsable(.first) ? .first : state.isUsable(state.path) ? state.path : .none
         case .mark: state[me.file].hasBits = true
         case .publish: state.isOnDisk = true
-        case .end:
-            state.isSeen = true
-            me = FilterModel.Writer(taken: me.taken)
+        case .end: state.isSeen = true
         }
         me.taken += 1
-        state.writers[index] = me
+        state.writer = Int(me.taken) == writerSteps.count ? FilterModel.Writer() : me
         return true
     }
 
-    /// The next look of a get: at the state of the file, the seal, the bits; or at the disk.
-    func advance(reader index: Int, in state: inout State) -> Bool {
-        var me = state.readers[index]
+    /// The next look of a get: at the state of the file, the seal, the bits; what asks the disk ends here.
+    func advanceReader(in state: inout State) -> Bool {
+        var me = state.reader
         switch me.step {
         case .start:
             me.mustFind = state.isSeen
             me.file = me.mapped
             let counts = state[me.file].phase == .ready || mistake == .phaseUnchecked
-            me.step = counts && me.file != .none ? .seal : .disk
+            me.step = counts && me.file != .none ? .seal : .start
         case .seal:
-            me.step = state[me.file].isComplete || mistake == .sealUnchecked ? .bits : .disk
-        case .bits where state[me.file].hasBits:
-            me.step = .disk
+            me.step = state[me.file].isComplete || mistake == .sealUnchecked ? .bits : .start
         case .bits:
-            if me.mustFind { state.isBroken = true }
-            me = FilterModel.Reader(mapped: me.mapped)
-        case .disk:
-            if state.isOnDisk { state.isSeen = true }
-            me = FilterModel.Reader(mapped: me.mapped)
+            if !state[me.file].hasBits && me.mustFind { state.isBroken = true }
+            me.step = .start
         }
-        state.readers[index] = me
+        state.reader = me.step == .start ? FilterModel.Reader(mapped: me.mapped) : me
         return true
     }
 
@@ -84,7 +76,7 @@ extension FilterModel.Model {
             state.second = FilterModel.Control(phase: .forming, isComplete: isComplete)
             state.rebuild = mistake == .readyWithoutBarrier ? .passedBarrier : .renamed
         case .renamed:
-            guard !state.isStripeShared else { return false }
+            guard !state.writer.holdsStripe else { return false }
             state.rebuild = .passedBarrier
         case .passedBarrier:
             state.second.phase = .ready

@@ -2,15 +2,15 @@
 
 /// An explicit-state model of the filter of keys in the control file (``KeyFilter``).
 ///
-/// Two writers put one key, once each; two readers ask for it again and again, by the filter where that counts,
-/// else on disk; a sweep completes the filter; somebody rebuilds the control file. One step is one system call or
-/// one atomic operation, sequentially consistent; a writer, the sweep and the rebuilder may die before each. Every
-/// reader, and the sweep, has a process of its own, which maps the file anew when it finds its own superseded.
+/// A writer puts one key, again and again; a reader asks for it by the filter where that counts; others look on
+/// disk at any moment; a sweep completes the filter; somebody rebuilds the control file. One step is one system call
+/// or one atomic operation, sequentially consistent; the writer, the sweep and the rebuilder may die before each.
+/// The reader and the sweep have a process each, which maps the file anew when it finds its own superseded.
 ///
-/// Nobody removes the key, so a read that begins after a put has returned, or after another read has found it,
-/// must find it: that is what is checked. A read that takes the disk's word is right, so only the other is told.
+/// Nobody removes the key, so a read that begins after a put has returned, or after another read has found it on
+/// disk, must not be told that it is absent: that is what is checked.
 /// That a new file takes the place of the first is modelled once; the first may be complete, or not (then the
-/// entry may be there already without its bits), or missing.
+/// entry is there already, without its bits), or missing.
 enum FilterModel {
     /// A deviation from the protocol that must be found.
     enum Mistake: UInt8, CaseIterable {
@@ -42,7 +42,7 @@ enum FilterModel {
     enum Phase: UInt8 { case missing, forming, ready, superseded }
     /// What a writer does; to lock, or to unlock and return, is one step with its neighbour.
     enum WriterStep: UInt8 { case lock, look, mark, publish, end }
-    enum Step: UInt8 { case start, seal, bits, disk }
+    enum Step: UInt8 { case start, seal, bits }
     enum Sweep: UInt8 { case idle, begun, listed }
     enum Rebuild: UInt8 { case none, superseded, renamed, passedBarrier }
 
@@ -75,8 +75,8 @@ enum FilterModel {
         var isOnDisk = false
         /// A put has returned, or a read has found the key.
         var isSeen = false
-        var writers = [Writer(), Writer()]
-        var readers = [Reader(), Reader()]
+        var writer = Writer()
+        var reader = Reader()
         var sweep = Sweep.idle
         var sweptFile = File.none
         var sweeperMapped = File.first
@@ -88,16 +88,13 @@ enum FilterModel {
             set { if file == .first { first = newValue } else if file == .second { second = newValue } }
         }
 
-        /// Whether a writer that lives holds the stripe, shared.
-        var isStripeShared: Bool { writers.contains(where: \.holdsStripe) }
-
         /// Whether a process that has `file` mapped goes on with it.
         func isUsable(_ file: File) -> Bool { [.forming, .ready].contains(self[file].phase) }
     }
 
-    enum Move: Hashable {
-        case writer(Int), reader(Int), remap(Int), sweep, remapSweeper, rebuild
-        case crash(Int), crashOfSweep, crashOfRebuild
+    enum Move: UInt8 {
+        case writer, reader, readerOfDisk, remap, sweep, remapSweeper, rebuild
+        case crash, crashOfSweep, crashOfRebuild
     }
 
     struct Model {
@@ -128,7 +125,7 @@ extension FilterModel.Model: ExploredModel {
         missing.path = .none
         missing.first = FilterModel.Control()
         missing.sweeperMapped = .none
-        for index in 0...1 { missing.readers[index].mapped = .none }
+        missing.reader.mapped = .none
         return [complete, incomplete, missing]
     }
 
@@ -140,12 +137,17 @@ extension FilterModel.Model: ExploredModel {
             next.append(copy)
             moves.append(move)
         }
-        for index in 0...1 {
-            add(.writer(index)) { advance(writer: index, in: &$0) }
-            add(.crash(index)) { crash(index, in: &$0) }
-            add(.reader(index)) { advance(reader: index, in: &$0) }
-            add(.remap(index)) { remap(&$0.readers[index].mapped, in: state) }
+        add(.writer) { advanceWriter(in: &$0) }
+        add(.crash) { state in
+            defer { state.writer = FilterModel.Writer() }
+            return state.writer.taken > 0
         }
+        add(.reader) { advanceReader(in: &$0) }
+        add(.readerOfDisk) { state in
+            defer { state.isSeen = state.isOnDisk }
+            return state.isOnDisk && !state.isSeen
+        }
+        add(.remap) { remap(&$0.reader.mapped, in: state) }
         add(.sweep) { sweep(in: &$0) }
         add(.remapSweeper) { remap(&$0.sweeperMapped, in: state) }
         add(.rebuild) { rebuild(in: &$0) }
@@ -168,13 +170,6 @@ extension FilterModel.Model: ExploredModel {
     private func end(_ sweep: inout FilterModel.Sweep) -> Bool {
         defer { sweep = .idle }
         return sweep != .idle
-    }
-
-    private func crash(_ index: Int, in state: inout State) -> Bool {
-        let count = UInt8(writerSteps.count)
-        guard 1..<count ~= state.writers[index].taken else { return false }
-        state.writers[index] = FilterModel.Writer(taken: count)
-        return true
     }
 
     private func remap(_ file: inout FilterModel.File, in state: State) -> Bool {

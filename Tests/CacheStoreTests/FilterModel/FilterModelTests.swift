@@ -14,7 +14,7 @@ struct FilterModelTests {
     func isSound() {
         let outcome = explore(nil)
         #expect(outcome.trace == nil, "\(outcome.trace?.joined(separator: "\n") ?? "")")
-        #expect(outcome.states > 50_000)
+        #expect(outcome.states > 1_000)
     }
 
     @Test("needs each part of its protocol", arguments: FilterModel.Mistake.allCases)
