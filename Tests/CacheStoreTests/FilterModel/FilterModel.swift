@@ -5,7 +5,7 @@
 /// A writer puts one key, again and again; a reader asks for it by the filter where that counts; others look on
 /// disk at any moment; a sweep completes the filter; somebody rebuilds the control file. One step is one system call
 /// or one atomic operation, sequentially consistent; the writer, the sweep and the rebuilder may die before each.
-/// The reader and the sweep have a process each, which maps the file anew when it finds its own superseded.
+/// Reader, writer and sweep have a process each, which maps the file anew when it finds its own superseded.
 ///
 /// Nobody removes the key, so a read that begins after a put has returned, or after another read has found it on
 /// disk, must not be told that it is absent: that is what is checked.
@@ -76,6 +76,7 @@ enum FilterModel {
         /// A put has returned, or a read has found the key.
         var isSeen = false
         var writer = Writer()
+        var writerMapped = File.first
         var reader = Reader()
         var sweep = Sweep.idle
         var sweptFile = File.none
@@ -126,7 +127,14 @@ extension FilterModel.Model: ExploredModel {
         missing.first = FilterModel.Control()
         missing.sweeperMapped = .none
         missing.reader.mapped = .none
-        return [complete, incomplete, missing]
+        missing.writerMapped = .none
+        // A process that has mapped nothing yet maps what it finds.
+        let early = [complete, incomplete].map { state in
+            var state = state
+            state.writerMapped = .none
+            return state
+        }
+        return [complete, incomplete, missing] + early
     }
 
     func addSuccessors(of state: State, to next: inout [State], by moves: inout [Move]) {
