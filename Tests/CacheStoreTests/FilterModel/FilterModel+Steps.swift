@@ -7,7 +7,10 @@ extension FilterModel.Model {
         switch writerSteps[Int(me.taken)] {
         case .lock: me.holdsStripe = true
         case .look:
-            me.file = state.isUsable(.first) ? .first : state.isUsable(state.path) ? state.path : .none
+            if !state.isUsable(state.writerMapped) {
+                state.writerMapped = state.isUsable(state.path) ? state.path : .none
+            }
+            me.file = state.writerMapped
         case .mark: state[me.file].hasBits = true
         case .publish: state.isOnDisk = true
         case .end: state.isSeen = true
