@@ -17,12 +17,15 @@ import Platform
 final class RecordTable: Sendable {
     private typealias Shard = [KnownRecord]
 
-    /// 32,768 records in all, of 208 bytes: 6.5 MiB in a process that reads that many keys from disk. Beyond that
-    /// a get looks at the entry, which costs 1 µs.
+    /// 32,768 records in all, of 208 bytes: 6.5 MiB in a process that reads that many keys from disk.
+    ///
+    /// Beyond that a get looks at the entry, which costs 1 µs.
     private static let shardCapacity = 2048
     /// What a process pays that reads a handful of keys: 6.5 KiB for each shard that one of them belongs to.
     private static let firstCapacity = 32
-    /// Places that are looked at for one key, from its own on. At the highest load that 20,000 keys make, 61 per
+    /// Places that are looked at for one key, from its own on.
+    ///
+    /// At the highest load that 20,000 keys make, 61 per
     /// cent, linear probing needs 4 on average for a key that is not there.
     private static let reach = 16
 
