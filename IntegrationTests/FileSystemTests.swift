@@ -35,7 +35,7 @@ struct FileSystemTests {
     func `on a full file system a put says so, and what was stored stays readable`(
         form: CacheConfiguration.MetadataForm
     ) throws {
-        let mount = try Mount("tmpfs", options: "size=1m")
+        let mount = try Mount("tmpfs", options: "size=4m")
         var configuration = CacheConfiguration()
         configuration.metadataForm = form
         let cache = try SharedCache(at: mount.path + "/cache", configuration: configuration)

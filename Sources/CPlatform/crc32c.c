@@ -121,12 +121,70 @@ static uint32_t update_sse42(uint32_t crc, const uint8_t *p, size_t count) {
     return crc;
 }
 
+// The factors that move 128 bits ahead: x^(8 * bytes + 31) mod P for their first half, x^(8 * bytes - 33) mod P for
+// the second, reflected; the product of two reflected values is theirs times x^33 here, as 64 bits hold the factor's
+// 32.
+static const uint64_t ahead_by_256[2] = {0xdcb17aa4, 0xb9e02b86};
+static const uint64_t ahead_by_64[2] = {0x740eef02, 0x9e4addf8};
+static const uint64_t ahead_by_16[2] = {0xf20c0dfe, 0x493c7d27};
+
+__attribute__((target("avx512f,vpclmulqdq")))
+static inline __m512i fold_512(__m512i ahead, const uint64_t factors[2], __m512i next) {
+    __m512i pair = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)factors));
+    __m512i first = _mm512_clmulepi64_epi128(ahead, pair, 0x00);
+    __m512i second = _mm512_clmulepi64_epi128(ahead, pair, 0x11);
+    return _mm512_ternarylogic_epi64(first, second, next, 0x96);
+}
+
+__attribute__((target("avx512f,vpclmulqdq,pclmul")))
+static inline __m128i fold_128(__m128i ahead, __m128i next) {
+    __m128i pair = _mm_loadu_si128((const __m128i *)ahead_by_16);
+    __m128i first = _mm_clmulepi64_si128(ahead, pair, 0x00);
+    __m128i second = _mm_clmulepi64_si128(ahead, pair, 0x11);
+    return _mm_xor_si128(_mm_xor_si128(first, second), next);
+}
+
+// Sixteen streams of 128 bits, each folded over what follows 256 bytes further on: "Fast CRC Computation for Generic
+// Polynomials Using PCLMULQDQ Instruction", Gopal et al., Intel, 2009. Some 60 GB/s from the second-level cache,
+// against 24 of three streams of the crc32 instruction.
+__attribute__((target("avx512f,vpclmulqdq,pclmul,sse4.2")))
+static uint32_t update_avx512(uint32_t crc, const uint8_t *p, size_t count) {
+    // Below that the joining at the end takes longer than is saved.
+    if (count < 1024) return update_sse42(crc, p, count);
+    __m512i x0 = _mm512_loadu_si512(p), x1 = _mm512_loadu_si512(p + 64);
+    __m512i x2 = _mm512_loadu_si512(p + 128), x3 = _mm512_loadu_si512(p + 192);
+    x0 = _mm512_xor_si512(x0, _mm512_zextsi128_si512(_mm_cvtsi32_si128((int)crc)));
+    for (p += 256, count -= 256; count >= 256; p += 256, count -= 256) {
+        x0 = fold_512(x0, ahead_by_256, _mm512_loadu_si512(p));
+        x1 = fold_512(x1, ahead_by_256, _mm512_loadu_si512(p + 64));
+        x2 = fold_512(x2, ahead_by_256, _mm512_loadu_si512(p + 128));
+        x3 = fold_512(x3, ahead_by_256, _mm512_loadu_si512(p + 192));
+    }
+    x3 = fold_512(fold_512(fold_512(x0, ahead_by_64, x1), ahead_by_64, x2), ahead_by_64, x3);
+    __m128i joined = fold_128(_mm512_extracti32x4_epi32(x3, 0), _mm512_extracti32x4_epi32(x3, 1));
+    joined = fold_128(joined, _mm512_extracti32x4_epi32(x3, 2));
+    joined = fold_128(joined, _mm512_extracti32x4_epi32(x3, 3));
+    uint64_t rest = _mm_crc32_u64(0, (uint64_t)_mm_cvtsi128_si64(joined));
+    rest = _mm_crc32_u64(rest, (uint64_t)_mm_cvtsi128_si64(_mm_srli_si128(joined, 8)));
+    return update_sse42((uint32_t)rest, p, count);
+}
+
+// Whether the processor has them and the system saves their registers: bits 1, 2 and 5 to 7 of XCR0.
+static bool has_avx512_folding(void) {
+    unsigned a, b, c, d;
+    if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_OSXSAVE)) return false;
+    uint32_t low, high;
+    __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+    if ((low & 0xe6) != 0xe6) return false;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (b & bit_AVX512F) && (c & bit_VPCLMULQDQ);
+}
+
 static update_function *best_function(void) {
     unsigned a, b, c, d;
     if (!__get_cpuid(1, &a, &b, &c, &d) || !(c & bit_SSE4_2) || !(c & bit_PCLMUL)) {
         return update_portable;
     }
-    return update_sse42;
+    return has_avx512_folding() ? update_avx512 : update_sse42;
 }
 
 #elif defined(__aarch64__) && defined(__linux__)

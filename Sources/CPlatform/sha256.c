@@ -6,6 +6,7 @@
 #include "CPlatformHash.h"
 
 #include <stdatomic.h>
+#include <string.h>
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -190,6 +191,33 @@ void cplatform_sha256_compress(
     compress_function *function =
         kernel == cplatform_hash_kernel_portable ? compress_portable : automatic_function();
     function(state, blocks, count);
+}
+
+void cplatform_sha256_hash(
+    uint8_t *digest, const void *bytes, size_t count, cplatform_hash_kernel kernel) {
+    // Section 5.3.3.
+    uint32_t state[8] = {
+        0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
+    };
+    size_t whole = count / BLOCK_SIZE;
+    size_t rest = count % BLOCK_SIZE;
+    if (whole > 0) cplatform_sha256_compress(state, bytes, whole, kernel);
+    // Section 5.1.1: a 1 bit, zeros, and the length in bits at the end of a block.
+    uint8_t last[2 * BLOCK_SIZE] = {0};
+    if (rest > 0) memcpy(last, (const uint8_t *)bytes + whole * BLOCK_SIZE, rest);
+    last[rest] = 0x80;
+    size_t blocks = rest < BLOCK_SIZE - 8 ? 1 : 2;
+    uint64_t bits = (uint64_t)count << 3;
+    for (size_t i = 0; i < 8; i++) {
+        last[blocks * BLOCK_SIZE - 1 - i] = (uint8_t)(bits >> (8 * i));
+    }
+    cplatform_sha256_compress(state, last, blocks, kernel);
+    for (size_t i = 0; i < 8; i++) {
+        digest[4 * i] = (uint8_t)(state[i] >> 24);
+        digest[4 * i + 1] = (uint8_t)(state[i] >> 16);
+        digest[4 * i + 2] = (uint8_t)(state[i] >> 8);
+        digest[4 * i + 3] = (uint8_t)state[i];
+    }
 }
 
 bool cplatform_sha256_is_accelerated(void) {

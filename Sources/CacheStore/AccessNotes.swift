@@ -37,10 +37,15 @@ package struct AccessNotes: Sendable {
         granularity: Duration,
         after start: Timestamp = .distantPast
     ) -> Timestamp? {
+        recent(key, now: now, nanoseconds: granularity.saturatingNanoseconds, after: start)
+    }
+
+    /// The same with the granularity in nanoseconds: arithmetic on `Duration` takes longer than all the rest.
+    func recent(_ key: Digest, now: Timestamp, nanoseconds: Int64, after start: Timestamp) -> Timestamp? {
         guard !notes.isEmpty else { return nil }
         let note = notes[Self.place(of: key)]
-        guard note.fingerprint == Self.fingerprint(of: key), note.accessed > start,
-            Self.isRecent(note.accessed, now: now, granularity: granularity)
+        guard note.fingerprint == key.word(0), note.accessed.nanoseconds > start.nanoseconds,
+            Self.isRecent(note.accessed, now: now, nanoseconds: nanoseconds)
         else { return nil }
         return note.accessed
     }
@@ -48,23 +53,24 @@ package struct AccessNotes: Sendable {
     /// Remembers the access time that an entry has on disk.
     package mutating func note(_ key: Digest, accessed: Timestamp) {
         if notes.isEmpty { notes = Array(repeating: Note(), count: Self.capacity) }
-        notes[Self.place(of: key)] = Note(fingerprint: Self.fingerprint(of: key), accessed: accessed)
+        notes[Self.place(of: key)] = Note(fingerprint: key.word(0), accessed: accessed)
     }
 
     /// Whether an access time is good enough.
     ///
     /// One in the future is not: a clock was put back.
     package static func isRecent(_ accessed: Timestamp, now: Timestamp, granularity: Duration) -> Bool {
-        accessed <= now && now - accessed < granularity
+        isRecent(accessed, now: now, nanoseconds: granularity.saturatingNanoseconds)
+    }
+
+    /// The same with the granularity in nanoseconds.
+    static func isRecent(_ accessed: Timestamp, now: Timestamp, nanoseconds: Int64) -> Bool {
+        // The span from an access far in the past does not fit 64 bits, and that access is not recent.
+        let (age, isOverflow) = now.nanoseconds.subtractingReportingOverflow(accessed.nanoseconds)
+        return !isOverflow && age >= 0 && age < nanoseconds
     }
 
     private static func place(of key: Digest) -> Int {
-        Int(key.bytes[8]) << 4 | Int(key.bytes[9] >> 4)
-    }
-
-    private static func fingerprint(of key: Digest) -> UInt64 {
-        var value: UInt64 = 0
-        for index in 0..<8 { value = value << 8 | UInt64(key.bytes[index]) }
-        return value
+        Int(truncatingIfNeeded: key.word(1)) & (capacity - 1)
     }
 }

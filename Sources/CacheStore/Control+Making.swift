@@ -43,7 +43,7 @@ extension Control {
     private func make() throws(StoreError) {
         try describing("make the control file", path) { () throws(Errno) in
             let draft = try TemporaryFile(in: directory, mode: FileMode.file)
-            try ControlFile.initialize(draft.file, state: .forming, now: .now)
+            try ControlFile.initialize(draft.file, state: .forming, isEmpty: false, now: .now)
             // Before the new one has its place: killed in between, nobody goes on with the old one.
             try ControlFile.supersede(in: directory.root)
             try draft.rename(to: directory.root, StoreLayout.control)

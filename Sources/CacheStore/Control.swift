@@ -19,6 +19,8 @@ package final class Control: Sendable {
     /// ``MappedWords/address`` of the file, 0 for none; the second only where it may be written.
     private let readable = Atomic<UInt>(0)
     private let writable = Atomic<UInt>(0)
+    /// ``ControlFile/filterSeal`` of the file, 0 for none.
+    private let filterSeal = Atomic<UInt64>(0)
     private let state = Locked(State())
 
     /// With nothing mapped yet.
@@ -44,6 +46,28 @@ package final class Control: Sendable {
             words.load(ControlLayout.stateIndex) != ControlFile.State.superseded.rawValue
         else { return nil }
         return words
+    }
+
+    /// The filter of keys, if it counts at this moment; see ``KeyFilter``.
+    ///
+    /// Four loads. Where another file is being mapped just now, the seal is of one and the words are of the
+    /// other: then they differ, and nothing is answered.
+    var filter: KeyFilter? {
+        guard let words, words.load(ControlLayout.stateIndex) == ControlFile.State.ready.rawValue else {
+            return nil
+        }
+        let seal = filterSeal.load(ordering: .acquiring)
+        guard seal != 0, words.load(ControlLayout.filterSeal) == seal else { return nil }
+        return KeyFilter(in: words)
+    }
+
+    /// Begins to complete the filter, to be followed by noting all entries; nil where there is none to
+    /// complete.
+    ///
+    /// Only of a file that is ready already: then whatever was published without it is there to be listed.
+    var beginningOfFilter: FilterCompletion? {
+        guard let file, file.isWritable, file.state == .ready, file.filterSeal != 0 else { return nil }
+        return FilterCompletion(of: file)
     }
 
     /// Whether the directory can have no control file: then writers do without, and readers look at the
@@ -93,6 +117,7 @@ package final class Control: Sendable {
             }
             state.file = file
             if let present { state.retired.append(present) }
+            filterSeal.store(file.filterSeal, ordering: .releasing)
             readable.store(file.words.address, ordering: .releasing)
             writable.store(file.isWritable ? file.words.address : 0, ordering: .releasing)
             return present
@@ -111,7 +136,8 @@ package final class Control: Sendable {
         let before: UInt64
     }
 
-    /// Adds a writer to the word of `key`; the caller holds the entry's stripe.
+    /// Adds a writer to the word of `key`, and the key to the filter where the writer `publishes` an entry; the
+    /// caller holds the entry's stripe.
     ///
     /// nil where there is no control file that anybody could hold values by: then nothing need be raised. A
     /// file that appears meanwhile counts only after its maker has had the stripe.
@@ -120,15 +146,16 @@ package final class Control: Sendable {
     ///
     /// - Throws: why it can't be mapped although it is there: to publish unnoticed would leave old values
     ///   in others' memory.
-    func beginWriting(_ key: Digest) throws(StoreError) -> Writing? {
+    func beginWriting(_ key: Digest, publishes: Bool = true) throws(StoreError) -> Writing? {
         if isImpossible { return nil }
-        if let writing = add(key) { return writing }
+        if let writing = add(key, publishes) { return writing }
         guard try mapPresent(isWritable: true) else { return nil }
-        return add(key)
+        return add(key, publishes)
     }
 
-    private func add(_ key: Digest) -> Writing? {
+    private func add(_ key: Digest, _ publishes: Bool) -> Writing? {
         guard let words = countingWords else { return nil }
+        if publishes { KeyFilter(in: words).insert(key) }
         let index = Generations.index(of: key)
         let before = words.add(GenerationWord.begin, at: ControlLayout.generations + index)
         return Writing(words: words, index: index, before: before)

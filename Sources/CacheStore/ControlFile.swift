@@ -21,10 +21,24 @@ final class ControlFile: Sendable {
     private let mapping: MappedFile
     /// Which file this is.
     let identity: FileStatus.Identity
+    /// What says in the file that its filter of keys is complete: of this boot and this inode, so that neither
+    /// what a power cut left nor a copy is taken for it; 0 where the boot can't be told.
+    let filterSeal: UInt64
 
     private init(_ mapping: MappedFile, _ identity: FileStatus.Identity) {
         self.mapping = mapping
         self.identity = identity
+        filterSeal = Self.filterSeal(of: identity)
+    }
+
+    private static func filterSeal(of identity: FileStatus.Identity) -> UInt64 {
+        guard let boot = BootIdentity.current else { return 0 }
+        var hash = SHA256()
+        for number in [boot.0, boot.1, identity.device, identity.inode] {
+            let bytes = InlineArray<8, UInt8> { UInt8(truncatingIfNeeded: number >> (8 * UInt64($0))) }
+            hash.update(bytes.span)
+        }
+        return Digest(bytes: hash.finalize()).word(0) | 1
     }
 
     /// What there is at the control file's path.
@@ -94,15 +108,17 @@ final class ControlFile: Sendable {
         }
     }
 
-    /// Makes an empty file a control file.
+    /// Makes an empty file a control file; where it is that of a cache that `isEmpty`, its filter is complete.
     ///
     /// The version of each generation starts with the milliseconds since 1970, so that a file that takes
     /// another's place does not repeat its words.
     static func initialize(
         _ file: borrowing FileDescriptor,
         state: State,
+        isEmpty: Bool,
         now: Timestamp
     ) throws(Errno) {
+        let seal = isEmpty ? filterSeal(of: try file.status().identity) : 0
         try file.allocate(ControlLayout.byteCount)
         let mapping = try MappedFile(mapping: file, wordCount: ControlLayout.wordCount, isWritable: true)
         let words = mapping.words
@@ -119,6 +135,7 @@ final class ControlFile: Sendable {
         words.store(UInt64(bitPattern: now.nanoseconds), at: ControlLayout.countedSince)
         // Made ready at once, it is that of an empty cache, whose usage is known.
         words.store(state == .ready ? 1 : 0, at: ControlLayout.isUsageCounted)
+        words.store(seal, at: ControlLayout.filterSeal)
         words.store(ControlLayout.magic, at: ControlLayout.magicIndex)
         withExtendedLifetime(mapping) {}
     }

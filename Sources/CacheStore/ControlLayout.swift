@@ -6,9 +6,11 @@
 ///      0  magic "diskctrl"   1  version   2  bytes of the file   3  state
 ///      8  usage: bytes       9  usage: entries      10  1: has been counted
 ///     11  since when the counters count, ns since 1970
+///     12  the seal of a complete filter (ControlFile.filterSeal)
 ///    128  for each object stripe, then each entry stripe: until when it is wanted exclusively
 ///    512  16 shards of 64 counters (StoreCounters.Event)
-///   1536  65,536 generations
+///   1536  262,144 generations
+/// 263680  the filter of keys: 16,384 blocks of 8 words
 /// ```
 ///
 /// Words are in the processor's own order: a control file does not travel, and is made anew where it does
@@ -17,7 +19,7 @@ enum ControlLayout {
     /// "diskctrl".
     static let magic: UInt64 = 0x6469_736b_6374_726c
     /// Of this layout; a file with another one is replaced.
-    static let version: UInt64 = 1
+    static let version: UInt64 = 2
 
     static let magicIndex = 0
     static let versionIndex = 1
@@ -27,18 +29,23 @@ enum ControlLayout {
     static let usedEntries = 9
     static let isUsageCounted = 10
     static let countedSince = 11
+    static let filterSeal = 12
     static let wanted = 128
     static let counters = 512
     static let generations = counters + counterShards * counterSlots
+    static let filter = generations + generationCount
 
     /// So many threads count without getting into each other's way; each shard has cache lines of its own.
     static let counterShards = 16
     /// Room for later events.
     static let counterSlots = 64
     /// With so many words an innocent key shares its own with a key that is being written once in a while
-    /// only; 512 KiB.
-    static let generationCount = 1 << 16
+    /// only: among 100,000 keys with 0.4 others; 2 MiB.
+    static let generationCount = 1 << generationBits
+    static let generationBits = 18
+    /// 1 MiB: see ``KeyFilter``.
+    static let filterWords = 1 << 17
 
-    static let wordCount = generations + generationCount
+    static let wordCount = filter + filterWords
     static let byteCount = wordCount * 8
 }

@@ -3,11 +3,21 @@
 package import Platform
 
 /// An entry as it was found on disk.
-package struct StoredEntry: Sendable {
+///
+/// An object, so that handing it on costs one count of references.
+package final class StoredEntry: Sendable {
+    /// The entry's name.
+    let key: Digest
     /// The record's bytes, by which a later look can tell whether it is still the same.
     package let bytes: [UInt8]
     /// nil where the bytes are no record.
     package let record: Record?
+
+    init(of key: Digest, _ bytes: [UInt8]) {
+        self.key = key
+        self.bytes = bytes
+        record = RecordCodec.decode(bytes, for: key)
+    }
 }
 
 /// The entries: one small file a key, named by the digest of the key, whose record says where the value is.
@@ -34,10 +44,12 @@ package final class EntryStore: Sendable {
     /// One call for a record in an attribute and for a missing entry, six for a sidecar (four where the
     /// file system has no attributes).
     package func read(_ key: Digest) throws(StoreError) -> StoredEntry? {
-        let bytes = try describing("read an entry", self.path(of: key)) { () throws(Errno) in
-            try ifExists { () throws(Errno) in try self.bytes(at: StoreLayout.path(of: key)) }
+        do throws(Errno) {
+            return StoredEntry(of: key, try bytes(at: StoreLayout.path(of: key)))
+        } catch {
+            if error == .noEntry { return nil }
+            throw StoreError(errno: error, "read an entry", path: path(of: key))
         }
-        return bytes.map { StoredEntry(bytes: $0, record: RecordCodec.decode($0, for: key)) }
     }
 
     private func bytes(at path: RelativePath) throws(Errno) -> [UInt8] {

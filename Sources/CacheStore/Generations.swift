@@ -60,7 +60,7 @@ package struct GenerationWord: Sendable, Equatable {
 
 /// The generation table: whether values of these keys have changed since they were read from disk.
 ///
-/// A word belongs to the keys that share the leading 16 bits of their digests. A writer raises it around
+/// A word belongs to the keys that share the leading 18 bits of their digests. A writer raises it around
 /// publishing; a reader who keeps a value in memory remembers the word as it was before it read the record,
 /// with no writer in it, and may give the value out as long as the word is the same.
 package struct Generations: Sendable {
@@ -92,9 +92,9 @@ package struct Generations: Sendable {
         return words.load(ControlLayout.generations + generation.index) == generation.word
     }
 
-    /// The word's place: the leading 16 bits, so that it belongs to one stripe, which are the leading 6.
+    /// The word's place: the leading 18 bits, so that it belongs to one stripe, which are the leading 6.
     package static func index(of key: Digest) -> Int {
-        Int(key.bytes[0]) << 8 | Int(key.bytes[1])
+        Int(key.bytes[0]) << 10 | Int(key.bytes[1]) << 2 | Int(key.bytes[2] >> 6)
     }
 
     /// The places that belong to an entry stripe.

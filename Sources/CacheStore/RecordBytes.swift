@@ -105,43 +105,51 @@ extension [UInt8] {
 
 /// Takes the bytes of a record apart; each step gives nil where they end or make no sense.
 struct RecordReader {
-    private let bytes: ArraySlice<UInt8>
+    private let bytes: [UInt8]
     private var position: Int
+    private let end: Int
 
     init(_ bytes: [UInt8]) {
-        self.init(bytes[...])
+        self.init(bytes, bytes.startIndex..<bytes.endIndex)
     }
 
-    private init(_ bytes: ArraySlice<UInt8>) {
+    private init(_ bytes: [UInt8], _ range: Range<Int>) {
         self.bytes = bytes
-        position = bytes.startIndex
+        position = range.lowerBound
+        end = range.upperBound
     }
 
-    var remaining: Int { bytes.endIndex - position }
+    var remaining: Int { end - position }
 
     mutating func byte() -> UInt8? {
-        guard remaining > 0 else { return nil }
+        guard position < end else { return nil }
         defer { position += 1 }
         return bytes[position]
     }
 
-    mutating func take(_ count: Int) -> ArraySlice<UInt8>? {
+    private mutating func take(_ count: Int) -> Range<Int>? {
         guard count >= 0, count <= remaining else { return nil }
         defer { position += count }
-        return bytes[position..<position + count]
+        return position..<position + count
     }
 
     mutating func digest() -> Digest? {
-        guard let slice = take(32) else { return nil }
-        return Digest(bytes: InlineArray { slice[slice.startIndex + $0] })
+        guard let range = take(32) else { return nil }
+        return Digest(bytes: InlineArray { bytes[range.lowerBound + $0] })
     }
 
     mutating func check() -> UInt32? {
-        take(4)?.reversed().reduce(0) { $0 << 8 | UInt32($1) }
+        guard let range = take(4) else { return nil }
+        var value: UInt32 = 0
+        for index in 0..<4 { value |= UInt32(bytes[range.lowerBound + index]) << UInt32(8 * index) }
+        return value
     }
 
     mutating func milliseconds() -> Int64? {
-        take(6)?.reversed().reduce(0) { $0 << 8 | Int64($1) }
+        guard let range = take(6) else { return nil }
+        var value: Int64 = 0
+        for index in 0..<6 { value |= Int64(bytes[range.lowerBound + index]) << Int64(8 * index) }
+        return value
     }
 
     mutating func varint() -> UInt64? {
@@ -164,12 +172,17 @@ struct RecordReader {
     }
 
     mutating func text(_ count: Int) -> String? {
-        take(count).flatMap { String(validating: $0, as: UTF8.self) }
+        guard let range = take(count) else { return nil }
+        do throws(UTF8.ValidationError) {
+            return String(copying: try UTF8Span(validating: bytes.span.extracting(range)))
+        } catch {
+            return nil
+        }
     }
 
     mutating func details() -> RecordDetails? {
-        guard let count = varint().flatMap(Int.init(exactly:)), let slice = take(count) else { return nil }
-        var items = RecordReader(slice)
+        guard let count = varint().flatMap(Int.init(exactly:)), let range = take(count) else { return nil }
+        var items = RecordReader(bytes, range)
         var details = RecordDetails()
         while items.remaining > 0 {
             guard items.item(into: &details) else { return nil }
@@ -180,7 +193,7 @@ struct RecordReader {
     private mutating func item(into details: inout RecordDetails) -> Bool {
         guard let kind = byte(), let count = varint().flatMap(Int.init(exactly:)), let payload = take(count)
         else { return false }
-        var reader = RecordReader(payload)
+        var reader = RecordReader(bytes, payload)
         if kind == DetailKind.metadata {
             guard let count = reader.varint().flatMap(Int.init(exactly:)), let name = reader.text(count),
                 let value = reader.text(reader.remaining)

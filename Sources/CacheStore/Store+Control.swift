@@ -84,12 +84,16 @@ extension Store {
 
     /// Runs `publish`, which changes the entry of `key`, as a writer in its word of the generation table.
     ///
+    /// `isRemoval`: no entry is there afterwards.
     /// The caller holds the entry's stripe. No system call where the control file is mapped.
     func writing<Result>(
         _ key: Digest,
+        isRemoval: Bool = false,
         _ publish: () throws(StoreError) -> Result
     ) throws(StoreError) -> (result: Result, generation: Generation?) {
-        guard let writing = try control.beginWriting(key) else { return (try publish(), nil) }
+        guard let writing = try control.beginWriting(key, publishes: !isRemoval) else {
+            return (try publish(), nil)
+        }
         do throws(StoreError) {
             let result = try publish()
             return (result, control.endWriting(writing))

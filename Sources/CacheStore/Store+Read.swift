@@ -6,7 +6,9 @@ package import Platform
 /// A value that was found.
 package struct StoreHit<Value: ~Copyable>: ~Copyable {
     package let value: Value
-    package let stored: StoredEntry
+    /// The entry as it was read; nil where it was known without, by the generation.
+    package let stored: StoredEntry?
+    /// Without the text of the key where the entry was not read.
     package let record: Record
     package let isStale: Bool
     /// The word of the generation table before the record was read, by which the value may be held in memory;
@@ -35,13 +37,15 @@ extension Store {
 
     /// The value of `key`, or nil: missing, expired, dangling or damaged.
     ///
-    /// Takes no lock and never waits. Four system calls for a hit (`getxattrat`, `openat2`, `read`,
-    /// `close`), one or two more when the access time is due, one for a miss. A record in sidecar form
-    /// costs five more (three where the file system has no attributes).
+    /// Takes no lock on disk and never waits. Three system calls for a hit (`openat2`, `read`, `close`) on a key
+    /// that has not changed since this process has read its record, one more (`getxattrat`) where it has; one
+    /// or two more when the access time is due. None for a miss on a key that was never put since the directory
+    /// was made, and for most that were removed before the filter was last made; else one. A record in
+    /// sidecar form costs five more than `getxattrat` (three where the file system has no attributes).
     package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(StoreError) -> StoreHit<Data>?
     {
-        try find(key, now, allowingStale) { (record) throws(StoreError) in
-            switch try objects.read(record.content) {
+        try find(key, now, allowingStale) { (content) throws(StoreError) in
+            switch try objects.read(content, isChecked: checksContent) {
             case .valid(let data): .found(data)
             case .missing: .missing
             case .corrupt: .corrupt
@@ -57,9 +61,9 @@ extension Store {
         now: Timestamp,
         allowingStale: Bool
     ) throws(StoreError) -> StoreHit<FileDescriptor>? {
-        try find(key, now, allowingStale) { (record) throws(StoreError) in
-            guard let file = try objects.open(record.content.digest) else { return .missing }
-            guard try matches(file, record.content) else { return .corrupt }
+        try find(key, now, allowingStale) { (content) throws(StoreError) in
+            guard let file = try objects.open(content.digest) else { return .missing }
+            guard try matches(file, content) else { return .corrupt }
             return .found(file)
         }
     }
@@ -76,55 +80,134 @@ extension Store {
         _ key: Digest,
         _ now: Timestamp,
         _ allowingStale: Bool,
-        _ read: (Record) throws(StoreError) -> Outcome<Value>
+        _ read: (Content) throws(StoreError) -> Outcome<Value>
     ) throws(StoreError) -> StoreHit<Value>? {
+        if isAbsent(key) { return countedMiss() }
         var previous: [UInt8]?
-        for _ in 0..<Self.readAttempts {
+        for attempt in 0..<Self.readAttempts {
             // Before the record is read: whoever changes it afterwards changes the word first.
-            let generation = generations?.current(of: key)
-            guard let entry = try liveEntry(key, now: now, allowingStale: allowingStale) else { break }
-            switch try read(entry.record) {
+            let generation = heldGeneration(of: key)
+            if attempt == 0, let generation, let known = freshRecord(of: key, at: generation, now) {
+                if case .found(let value) = try read(known.content) { return hit(value, key, known, now) }
+                // Evicted with its entry, which no generation tells, or damaged: what to do the entry says.
+                records.drop(key)
+                continue
+            }
+            guard let (stored, isStale) = try present(key, now, allowingStale),
+                let content = stored.record?.content
+            else { break }
+            switch try read(content) {
             case .found(let value):
-                counters.add(entry.isStale ? .staleHit : .hit)
-                counters.add(.bytesRead, entry.record.content.length)
-                return StoreHit(
-                    value: value,
-                    stored: entry.stored,
-                    record: entry.record,
-                    isStale: entry.isStale,
-                    generation: generation.flatMap { $0.hasWriters ? nil : $0 },
-                    heldUntil: noteHit(key, entry, now: now)
-                )
+                return hit(value, key, stored, isStale, generation, now)
             case .corrupt:
                 counters.add(.corruptObject)
-                discard(key, entry.stored, entry.record.content)
-                counters.add(.miss)
-                return nil
+                discard(key, stored, content)
+                return countedMiss()
             case .missing:
-                if previous == entry.stored.bytes {
+                if previous == stored.bytes {
                     counters.add(.dangling)
-                    counters.add(.miss)
-                    return nil
+                    return countedMiss()
                 }
-                previous = entry.stored.bytes
+                previous = stored.bytes
             }
         }
+        return countedMiss()
+    }
+
+    /// Whether the control file says that there is no entry of `key`.
+    ///
+    /// No system call.
+    private func isAbsent(_ key: Digest) -> Bool {
+        guard let filter = control.filter else { return false }
+        return !filter.mayContain(key)
+    }
+
+    /// The generation under which what is read from now on may be held; nil where nothing may.
+    private func heldGeneration(of key: Digest) -> Generation? {
+        guard let generation = generations?.current(of: key), !generation.hasWriters else { return nil }
+        return generation
+    }
+
+    private func countedMiss<Value: ~Copyable>() -> StoreHit<Value>? {
         counters.add(.miss)
         return nil
     }
 
-    /// Notes the access of a hit, and says until when the value may be given out without another look.
-    ///
-    /// For a sliding expiration until the next access is due to be noted on disk, and never longer than what
-    /// is noted there keeps the value alive for everybody else.
-    private func noteHit(_ key: Digest, _ entry: LiveEntry, now: Timestamp) -> Timestamp? {
-        let record = entry.record
-        guard let idleLifetime = record.idleLifetime else {
-            noteAccess(key, of: record, now: now)
-            return record.expires
+    /// What is known of `key` without a look at its entry, if it is that of this moment and has not expired.
+    private func freshRecord(of key: Digest, at generation: Generation, _ now: Timestamp) -> KnownRecord? {
+        guard let known = records.record(of: key, at: generation), known.isFresh(at: now) else { return nil }
+        return known
+    }
+
+    /// Counts a hit by a record that was known, and notes its access.
+    private func hit<Value: ~Copyable>(
+        _ value: consuming Value,
+        _ key: Digest,
+        _ known: KnownRecord,
+        _ now: Timestamp
+    ) -> StoreHit<Value>? {
+        let record = known.record
+        counters.add(.hit)
+        counters.add(.bytesRead, record.content.length)
+        if !isRecent(known.accessed, now: now), let accessed = noteAccess(key, of: record, now: now) {
+            records.note(key, accessed: accessed)
         }
+        return StoreHit(
+            value: value,
+            stored: nil,
+            record: record,
+            isStale: false,
+            generation: known.generation,
+            heldUntil: record.expires
+        )
+    }
+
+    /// Counts a hit, notes its access and keeps the record for the next get.
+    private func hit<Value: ~Copyable>(
+        _ value: consuming Value,
+        _ key: Digest,
+        _ stored: StoredEntry,
+        _ isStale: Bool,
+        _ generation: Generation?,
+        _ now: Timestamp
+    ) -> StoreHit<Value>? {
+        guard let record = stored.record else { return nil }
+        counters.add(isStale ? .staleHit : .hit)
+        counters.add(.bytesRead, record.content.length)
+        let heldUntil: Timestamp?
+        if let idleLifetime = record.idleLifetime {
+            heldUntil = noteSlidingHit(key, record, idleLifetime, isStale, now)
+        } else {
+            let accessed = noteAccess(key, of: record, now: now) ?? .distantPast
+            heldUntil = record.expires
+            if let generation, let known = KnownRecord(record, of: key, at: generation, accessed: accessed) {
+                records.keep(known)
+            }
+        }
+        return StoreHit(
+            value: value,
+            stored: stored,
+            record: record,
+            isStale: isStale,
+            generation: generation,
+            heldUntil: heldUntil
+        )
+    }
+
+    /// Notes the access of a hit of a value that accesses prolong, and says until when it may be given out
+    /// without another look.
+    ///
+    /// Until the next access is due to be noted on disk, and never longer than what is noted there keeps the
+    /// value alive for everybody else.
+    private func noteSlidingHit(
+        _ key: Digest,
+        _ record: Record,
+        _ idleLifetime: Duration,
+        _ isStale: Bool,
+        _ now: Timestamp
+    ) -> Timestamp? {
         // A stale hit must not prolong a sliding expiration: the value would be fresh again for all.
-        guard !entry.isStale, let accessed = noteAccess(key, of: record, now: now),
+        guard !isStale, let accessed = noteAccess(key, of: record, now: now),
             let expiry = record.expiry(accessed: accessed, now: now)
         else { return record.expires }
         return min(expiry, now + idleLifetime / 16)
@@ -132,22 +215,35 @@ extension Store {
 
     /// The entry of `key`, if it may be given out at `now`.
     ///
-    /// One system call; one more for a sliding expiration whose first date has passed.
+    /// One system call, none for most keys that have no entry; one more for a sliding expiration whose first
+    /// date has passed.
     package func liveEntry(
         _ key: Digest,
         now: Timestamp,
         allowingStale: Bool
     ) throws(StoreError) -> LiveEntry? {
+        guard !isAbsent(key), let (stored, isStale) = try present(key, now, allowingStale),
+            let record = stored.record
+        else { return nil }
+        return LiveEntry(stored: stored, record: record, isStale: isStale)
+    }
+
+    /// The entry of `key`, with a record, if it may be given out.
+    private func present(
+        _ key: Digest,
+        _ now: Timestamp,
+        _ allowingStale: Bool
+    ) throws(StoreError) -> (StoredEntry, isStale: Bool)? {
         for _ in 0..<Self.readAttempts {
             guard let stored = try entries.read(key) else { return nil }
-            guard let record = stored.record else {
+            guard stored.record != nil else {
                 // An empty file is an entry that is being made, or whose maker was killed.
                 if !stored.bytes.isEmpty { counters.add(.corruptRecord) }
                 return nil
             }
-            switch try freshness(of: stored, record, key, now) {
-            case .fresh: return LiveEntry(stored: stored, record: record, isStale: false)
-            case .stale where allowingStale: return LiveEntry(stored: stored, record: record, isStale: true)
+            switch try freshness(of: stored, key, now) {
+            case .fresh: return (stored, false)
+            case .stale where allowingStale: return (stored, true)
             case .stale, .expired: return nil
             case nil: continue
             }
@@ -156,12 +252,14 @@ extension Store {
     }
 
     /// nil: the entry has changed meanwhile, and must be read again.
-    private func freshness(
+    func freshness(
         of stored: StoredEntry,
-        _ record: Record,
         _ key: Digest,
         _ now: Timestamp
     ) throws(StoreError) -> Freshness? {
+        // The record, hundreds of bytes with a dozen references, is copied only where it has to be.
+        if stored.record?.expires == nil { return .fresh }
+        guard let record = stored.record else { return .expired }
         let freshness = record.freshness(at: now, accessed: .distantPast)
         // Only accesses can have prolonged it now, and those are told by the file's time.
         guard freshness != .fresh, record.idleLifetime != nil else { return freshness }
@@ -172,7 +270,8 @@ extension Store {
         return prolonged
     }
 
-    /// Whether the file's bytes are those that the record promises; leaves it at its start.
+    /// Whether the file's bytes are those that the record promises, as far as they are to be checked; leaves it
+    /// at its start.
     private func matches(
         _ file: borrowing FileDescriptor,
         _ content: Content
@@ -180,6 +279,7 @@ extension Store {
         try describing("read an object", objects.path(of: content.digest)) { () throws(Errno) in
             let status = try file.status()
             guard status.kind == .regular, status.size == Int64(content.length) else { return false }
+            if !checksContent { return true }
             var checksum = CRC32C()
             try file.forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in checksum.update(chunk) }
             try file.rewind()
@@ -201,45 +301,5 @@ extension Store {
             return nil
         }
         return data
-    }
-}
-
-/// What an operation that depends on the present value saw.
-package struct Observation: Sendable {
-    /// The entry's record, also one that has expired or names nothing.
-    package let stored: StoredEntry?
-    /// The value, as a get would give it.
-    package let value: Data?
-}
-
-extension Store {
-    /// The value of `key` together with the record that a later write can be made to depend on.
-    package func observe(_ key: Digest, now: Timestamp) throws(StoreError) -> Observation {
-        guard let stored = try entries.read(key) else { return Observation(stored: nil, value: nil) }
-        // Where the entry changes meanwhile, a write that depends on it fails, and it is observed anew.
-        guard let record = stored.record, try freshness(of: stored, record, key, now) == .fresh else {
-            return Observation(stored: stored, value: nil)
-        }
-        switch try objects.read(record.content) {
-        case .valid(let data): return Observation(stored: stored, value: data)
-        case .missing: break
-        case .corrupt:
-            // Away with it, or the write that follows would take it for the bytes that it is named by.
-            counters.add(.corruptObject)
-            _ = try deleteIfCorrupt(record.content.digest, patience: Stripes.writerPatience)
-        }
-        return Observation(stored: stored, value: nil)
-    }
-
-    /// The entry of `key`, and whether a get would find a value, which is not read.
-    package func observePresence(
-        of key: Digest,
-        now: Timestamp
-    ) throws(StoreError) -> (stored: StoredEntry?, isPresent: Bool) {
-        guard let stored = try entries.read(key) else { return (nil, false) }
-        guard let record = stored.record, try freshness(of: stored, record, key, now) == .fresh,
-            let object = try objects.status(of: record.content.digest)
-        else { return (stored, false) }
-        return (stored, object.kind == .regular && object.size == Int64(record.content.length))
     }
 }

@@ -225,7 +225,7 @@ extension Store {
     package func remove(_ key: Digest) throws(StoreError) -> Bool {
         // Raised also where there is no entry: a sweep may have evicted one whose value others still hold.
         let (isRemoved, _) = try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
-            try writing(key) { () throws(StoreError) in try entries.delete(key) }
+            try writing(key, isRemoval: true) { () throws(StoreError) in try entries.delete(key) }
         }
         if isRemoved { noteRemoval() }
         return isRemoved
@@ -236,7 +236,10 @@ extension Store {
         try entryStripes.withLock(.exclusive, of: key) { () throws(StoreError) in
             guard try entries.read(key)?.bytes == observed?.bytes else { return false }
             // Raised also where there is no entry, as by any other remove.
-            if try writing(key, { () throws(StoreError) in try entries.delete(key) }).result { noteRemoval() }
+            let (isRemoved, _) = try writing(key, isRemoval: true) { () throws(StoreError) in
+                try entries.delete(key)
+            }
+            if isRemoved { noteRemoval() }
             return true
         }
     }
@@ -245,7 +248,7 @@ extension Store {
     /// evicts others may still hold.
     package func invalidate(_ key: Digest) throws(StoreError) {
         try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
-            _ = try writing(key) {}
+            _ = try writing(key, isRemoval: true) {}
         }
     }
 

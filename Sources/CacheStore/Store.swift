@@ -12,6 +12,9 @@ package struct StoreOptions: Sendable {
     /// How old an access time on disk may be before a hit renews it.
     package var accessGranularity: Duration = Store.defaultAccessGranularity
 
+    /// Whether a get compares a value's bytes with their checksum, and not their length alone.
+    package var checksContent = true
+
     /// What to take for what the file system can do, instead of finding out: for tests of what falls back.
     package var assumedCapabilities: Capabilities?
 
@@ -44,8 +47,11 @@ package final class Store: Sendable {
     let control: Control
     let objectStripes: Stripes
     let entryStripes: Stripes
+    let checksContent: Bool
     private let accessGranularity: Duration
+    private let accessGranularityNanoseconds: Int64
     private let accessNotes = Locked(AccessNotes())
+    let records = RecordTable()
 
     /// Opens the cache at `path`, creating it where there is nothing.
     ///
@@ -65,8 +71,15 @@ package final class Store: Sendable {
         counters = StoreCounters(in: control, continuing: previous?.counters)
         objectStripes = Stripes(.object, in: control)
         entryStripes = Stripes(.entry, in: control)
+        checksContent = options.checksContent
         accessGranularity = options.accessGranularity
+        accessGranularityNanoseconds = options.accessGranularity.saturatingNanoseconds
         renewControl()
+    }
+
+    /// Whether an access time is recent enough for a value that accesses do not prolong.
+    func isRecent(_ accessed: Timestamp, now: Timestamp) -> Bool {
+        AccessNotes.isRecent(accessed, now: now, nanoseconds: accessGranularityNanoseconds)
     }
 
     /// Sees to the access time of an entry that was just hit.
@@ -78,6 +91,12 @@ package final class Store: Sendable {
     /// access could not be noted.
     @discardableResult
     package func noteAccess(_ key: Digest, of record: Record, now: Timestamp) -> Timestamp? {
+        if record.idleLifetime == nil {
+            let recent = accessNotes.withLock {
+                $0.recent(key, now: now, nanoseconds: accessGranularityNanoseconds, after: .distantPast)
+            }
+            if let recent { return recent }
+        }
         let granularity = min(accessGranularity, record.idleLifetime.map { $0 / 16 } ?? accessGranularity)
         // Only what lies after the writing prolongs a sliding expiration; an older access does not make
         // this one superfluous, however recent it is.

@@ -144,8 +144,10 @@ struct StoreSetup {
                 [.readWrite, .create, .truncate],
                 mode: FileMode.file
             )
+            // Somebody may have deleted the format file of a cache that is full.
+            let isEmpty = try root.openDirectory(StoreLayout.entries).names().isEmpty
             do throws(Errno) {
-                try ControlFile.initialize(file, state: .ready, now: .now)
+                try ControlFile.initialize(file, state: .ready, isEmpty: isEmpty, now: .now)
             } catch {
                 try temporaries.unlink(draft)
                 throw error

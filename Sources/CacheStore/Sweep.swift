@@ -204,11 +204,13 @@ package struct Sweep {
     ///
     /// False: time ran out.
     private mutating func scanEntries() throws(StoreError) -> Bool {
+        let filter = request.isDryRun ? nil : store.control.beginningOfFilter
         for shard in 0..<256 {
             progress(SweepProgress(phase: .scanning, done: shard, total: 512))
             let listing = try scan.digests(.entries, shard: shard)
             report.unrecognised += listing.unrecognised
             for key in listing.digests {
+                filter?.insert(key)
                 guard mayGoOn() else { return false }
                 guard let entry = try scan.scannedEntry(key, now: now) else { continue }
                 entries.append(entry)
@@ -217,6 +219,7 @@ package struct Sweep {
                 if entry.isExpired { try remove(entry, .expired) }
             }
         }
+        filter?.complete()
         return true
     }
 

@@ -8,9 +8,10 @@ extension SharedCache {
     /// The value of `key`, or nil: it is not there, has expired, or was damaged on disk.
     ///
     /// Takes no lock on disk and waits for no other process. From this process's memory without a system
-    /// call, where a copy is there that no process has changed since. Else four system calls for a hit; one
-    /// or two more when its access time is due to be noted; one for a miss. (On kernels before 6.13, two
-    /// more each.)
+    /// call, where a copy is there that no process has changed since. Else three system calls for a hit, four
+    /// where the key was not read before or has changed since; one or two more when its access time is due to
+    /// be noted. None for a miss of a key that was never put, one where it may have been. (On kernels before
+    /// 6.13, two more where there are four, and for a miss that asks the disk.)
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
@@ -86,7 +87,7 @@ extension SharedCache {
                 keyDigest: digest,
                 record: hit.record,
                 cost: cost,
-                storedRecord: store.generations == nil ? hit.stored.bytes : nil
+                storedRecord: store.generations == nil ? hit.stored?.bytes : nil
             )
             if !hit.isStale { core.hold(held, form, hit.generation, until: hit.heldUntil) }
             return (held, hit.isStale)
@@ -115,7 +116,8 @@ extension SharedCache {
 
     /// Whether there is an entry for `key` that has not expired.
     ///
-    /// One system call. The value itself is not looked at, so a get may still miss.
+    /// One system call; none for most keys that were never put. The value itself is not looked at, so a get may
+    /// still miss.
     public func contains(_ key: String) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
         return try withStore { (store, now) throws(StoreError) in

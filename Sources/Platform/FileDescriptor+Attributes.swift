@@ -36,25 +36,38 @@ extension StaticString {
 }
 
 /// Reads an attribute with a buffer of usual size first, and the largest that there can be after ERANGE.
+///
+/// Allocates what is returned, and for a value of more than 256 bytes the buffer.
 func readAttribute(
     _ call: (UnsafeMutableRawBufferPointer) throws(Errno) -> Int
 ) throws(Errno) -> [UInt8]? {
-    // 256 bytes hold a record with a key of usual length; 64 KiB is the kernel's limit, xattr(7).
-    for capacity in [256, 65536] {
-        var failure: Errno?
-        let value = unsafe [UInt8](unsafeUninitializedCapacity: capacity) { buffer, count in
-            do throws(Errno) {
-                count = try unsafe call(UnsafeMutableRawBufferPointer(buffer))
-            } catch {
-                failure = error
-            }
-        }
-        switch failure {
-        case nil: return value
-        case .noData: return nil
-        case .outOfRange?: continue
-        case let error?: throw error
+    do throws(Errno) {
+        // Holds a record with a key of usual length.
+        return try unsafe readAttribute(upTo: 256, call)
+    } catch {
+        guard error == .outOfRange else { throw error }
+        // The kernel's limit, xattr(7).
+        return try unsafe readAttribute(upTo: 65536, call)
+    }
+}
+
+private func readAttribute(
+    upTo capacity: Int,
+    _ call: (UnsafeMutableRawBufferPointer) throws(Errno) -> Int
+) throws(Errno) -> [UInt8]? {
+    var failure: Errno?
+    let value = unsafe withUnsafeTemporaryAllocation(byteCount: capacity, alignment: 1) { buffer in
+        do throws(Errno) {
+            let count = try unsafe call(buffer)
+            return unsafe [UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+        } catch {
+            failure = error
+            return []
         }
     }
-    throw .outOfRange
+    switch failure {
+    case nil: return value
+    case .noData: return nil
+    case let error?: throw error
+    }
 }

@@ -97,6 +97,12 @@ package struct MappedWords: Sendable {
         unsafe words[index].wrappingAdd(amount, ordering: .relaxed)
     }
 
+    /// Sets the bits of `mask` too, in one step with everything before and after in its place.
+    package func setBits(_ mask: UInt64, at index: Int) {
+        precondition(index >= 0 && index < count, "outside of the mapping")
+        unsafe words[index].bitwiseOr(mask, ordering: .sequentiallyConsistent)
+    }
+
     /// Replaces the word if it is `expected`; false where it is not.
     package func replace(_ expected: UInt64, by value: UInt64, at index: Int) -> Bool {
         precondition(index >= 0 && index < count, "outside of the mapping")

@@ -297,7 +297,7 @@ import Testing
 @Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"))
 struct ControlFileSystemTests {
     @Test func `on a full file system every word of it can be written`() throws {
-        let mount = try Mount("tmpfs", options: "size=2m")
+        let mount = try Mount("tmpfs", options: "size=8m")
         let store = try Store(at: mount.path + "/cache")
         let filler = try #require(fopen(mount.path + "/filler", "w"))
         let chunk = [UInt8](repeating: 1, count: 4096)

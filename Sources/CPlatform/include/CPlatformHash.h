@@ -25,6 +25,10 @@ typedef enum __attribute__((enum_extensibility(closed))) cplatform_hash_kernel {
 void cplatform_sha256_compress(
     uint32_t *_Nonnull state, const void *_Nonnull blocks, size_t count, cplatform_hash_kernel kernel);
 
+/// Writes the SHA-256 digest of `count` bytes that are all there to the 32 bytes at `digest`: O(count).
+void cplatform_sha256_hash(
+    uint8_t *_Nonnull digest, const void *_Nullable bytes, size_t count, cplatform_hash_kernel kernel);
+
 /// Whether `cplatform_hash_kernel_automatic` means SHA-256 instructions on this CPU.
 bool cplatform_sha256_is_accelerated(void);
 

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Testing
+
+@Suite("The filter of keys, in every interleaving, with every crash")
+struct FilterModelTests {
+    private func explore(_ mistake: FilterModel.Mistake?) -> (states: Int, trace: [String]?) {
+        var space = StateSpace(of: FilterModel.Model(mistake: mistake))
+        let found = space.visit { state, _ in state.isBroken ? true : nil }
+        return (space.states.count, found?.trace)
+    }
+
+    @Test("never tells of a key that is there that it is absent")
+    func isSound() {
+        let outcome = explore(nil)
+        #expect(outcome.trace == nil, "\(outcome.trace?.joined(separator: "\n") ?? "")")
+        #expect(outcome.states > 1_000)
+    }
+
+    @Test("needs each part of its protocol", arguments: FilterModel.Mistake.allCases)
+    func mistakeIsFound(_ mistake: FilterModel.Mistake) {
+        let outcome = explore(mistake)
+        #expect(outcome.trace != nil, "\(mistake) in \(outcome.states) states")
+    }
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// The filter by which most misses need no system call.
+@Suite struct KeyFilterTests {
+    let fixture: StoreFixture
+    let key = Digest(ofKey: "key")
+
+    init() throws {
+        fixture = try StoreFixture()
+    }
+
+    private func isAbsent(_ store: Store, _ key: Digest) -> Bool {
+        store.control.filter.map { !$0.mayContain(key) } ?? false
+    }
+
+    private func controlFile(_ store: Store) throws -> ControlFile { try #require(store.control.file) }
+
+    @Test func `in a new directory all keys are absent, and what is put is not, for anybody`() throws {
+        let other = try StoreFixture.open(fixture.path)
+        for store in [fixture.store, other] { #expect(isAbsent(store, key)) }
+        #expect(try fixture.get("key") == nil)
+        #expect(fixture.store.counters[.miss] == 1)
+        try fixture.put("value", "key")
+        for store in [fixture.store, other] { #expect(!isAbsent(store, key)) }
+        #expect(isAbsent(other, Digest(ofKey: "another")))
+        let isRemoved = try other.remove(Digest(ofKey: "another"))
+        #expect(!isRemoved)
+        #expect(isAbsent(other, Digest(ofKey: "another")), "a remove leaves no entry")
+    }
+
+    @Test func `a key that is absent is not looked for on disk`() throws {
+        try fixture.put("value", "key")
+        #expect(try fixture.get("key") == "value")
+        // By hand, which no writer tells the filter of.
+        let words = try controlFile(fixture.store).words
+        for index in ControlLayout.filter..<ControlLayout.wordCount { words.store(0, at: index) }
+        #expect(try fixture.get("key") == nil)
+        #expect(try fixture.store.liveEntry(key, now: .now, allowingStale: false) == nil)
+        #expect(try fixture.store.observe(key, now: .now).value != nil, "who will write looks")
+        try fixture.sweep()
+        #expect(try fixture.get("key") == "value")
+    }
+
+    @Test func `the bits of a key are set before its entry is published`() throws {
+        let shard = fixture.path + "/entries/" + StoreLayout.shard(of: key).description
+        makeFile(shard)
+        #expect(throws: StoreError.self) { try fixture.put("value", "key") }
+        #expect(!isAbsent(fixture.store, key))
+    }
+
+    @Test func `of absent keys hardly any is taken for present`() throws {
+        let filter = KeyFilter(in: try controlFile(fixture.store).words)
+        for number in 0..<100_000 { filter.insert(Digest(ofKey: "\(number)")) }
+        for number in 0..<1000 { #expect(filter.mayContain(Digest(ofKey: "\(number)"))) }
+        let mistaken = (100_000..<200_000).count { filter.mayContain(Digest(ofKey: "\($0)")) }
+        #expect(mistaken < 20)
+    }
+
+    // MARK: Whether it counts
+
+    @Test func `in a file that was made anew it counts after a sweep, from which on it knows all`() throws {
+        try fixture.put("value", "key")
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        let other = try StoreFixture.open(fixture.path)
+        #expect(try controlFile(other).state == .ready)
+        #expect(other.control.filter == nil)
+        #expect(try other.get(key, now: .now, allowingStale: false) != nil)
+        fixture.store.followControl()
+        try fixture.sweep { $0.isDryRun = true }
+        #expect(other.control.filter == nil)
+        var pace = SweepPace()
+        pace.deadline = .now
+        try fixture.sweep { $0.pace = pace }
+        #expect(other.control.filter == nil, "the sweep had no time")
+        try fixture.sweep()
+        #expect(other.control.filter != nil)
+        #expect(!isAbsent(other, key))
+        #expect(isAbsent(other, Digest(ofKey: "another")))
+    }
+
+    @Test func `a file that is not ready tells nothing, nor is its filter completed`() throws {
+        let file = try controlFile(fixture.store)
+        for state in [ControlFile.State.forming, .superseded] {
+            file.setState(state)
+            #expect(fixture.store.control.filter == nil)
+            #expect(fixture.store.control.beginningOfFilter == nil)
+        }
+        file.setState(.ready)
+        #expect(fixture.store.control.filter != nil)
+        #expect(fixture.store.control.beginningOfFilter != nil)
+    }
+
+    @Test func `that of another boot or of a copy does not count until a sweep`() throws {
+        try fixture.put("value", "key")
+        let words = try controlFile(fixture.store).words
+        let seal = words.load(ControlLayout.filterSeal)
+        words.store(seal ^ 2, at: ControlLayout.filterSeal)
+        #expect(fixture.store.control.filter == nil)
+        try fixture.sweep()
+        #expect(words.load(ControlLayout.filterSeal) == seal)
+        let control = fixture.path + "/control"
+        try FileManager.default.copyItem(atPath: control, toPath: control + "-copy")
+        _ = rename(control + "-copy", control)
+        let other = try StoreFixture.open(fixture.path)
+        #expect(try controlFile(other).state == .ready)
+        #expect(other.control.filter == nil)
+    }
+
+    @Test func `a directory set up again around its entries has none that counts`() throws {
+        try fixture.put("value", "key")
+        try FileManager.default.removeItem(atPath: fixture.path + "/format")
+        let other = try StoreFixture.open(fixture.path)
+        #expect(other.control.filter == nil)
+        #expect(try other.get(key, now: .now, allowingStale: false) != nil)
+    }
+
+    @Test func `the boot is read from what Linux says of it`() throws {
+        let parsed = BootIdentity.parse(Array("f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n".utf8))
+        #expect(parsed?.0 == 0xf81d_4fae_7dec_11d0)
+        #expect(parsed?.1 == 0xa765_00a0_c91e_6bf6)
+        #expect(BootIdentity.parse(Array("f81d4fae-7dec\n".utf8)) == nil)
+        #expect(BootIdentity.parse([]) == nil)
+        #expect(BootIdentity.current != nil)
+    }
+}

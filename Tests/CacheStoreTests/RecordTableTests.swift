@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// What a store knows of records that it has read; two stores on one directory are as two processes.
+@Suite struct RecordTableTests {
+    let fixture: StoreFixture
+    let other: Store
+    let key = Digest(ofKey: "key")
+
+    init() throws {
+        fixture = try StoreFixture(granularity: .seconds(100))
+        other = try StoreFixture.open(fixture.path)
+    }
+
+    private func putByOther(_ value: String) throws {
+        try other.put(Array(value.utf8).span, for: key, fixture.record(value))
+    }
+
+    private func known() throws -> KnownRecord? {
+        let generation = try #require(fixture.store.generations?.current(of: key))
+        return fixture.store.records.record(of: key, at: generation)
+    }
+
+    @Test func `a record that was read is known until somebody writes the key`() throws {
+        try fixture.put("one", "key")
+        #expect(try known() == nil)
+        #expect(try fixture.get("key") == "one")
+        #expect(try known()?.content.length == 3)
+        // What is done to the entry by hand shows that it is not looked at.
+        try FileManager.default.removeItem(atPath: fixture.entryPath("key"))
+        #expect(try fixture.get("key") == "one")
+        try putByOther("another")
+        #expect(try known() == nil)
+        #expect(try fixture.get("key") == "another")
+        let isRemoved = try other.remove(key)
+        #expect(isRemoved)
+        #expect(try fixture.get("key") == nil)
+    }
+
+    @Test func `while somebody writes nothing is known and nothing becomes known`() throws {
+        try fixture.put("one", "key")
+        #expect(try fixture.get("key") == "one")
+        let writing = try #require(try other.control.beginWriting(key))
+        #expect(try fixture.get("key") == "one")
+        try FileManager.default.removeItem(atPath: fixture.entryPath("key"))
+        #expect(try fixture.get("key") == nil)
+        other.control.endWriting(writing)
+        #expect(try fixture.get("key") == nil)
+    }
+
+    @Test func `without a control file nothing is known`() throws {
+        let remote = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: false)
+        let fixture = try StoreFixture(assuming: remote)
+        try fixture.put("one", "key")
+        #expect(try fixture.get("key") == "one")
+        try FileManager.default.removeItem(atPath: fixture.entryPath("key"))
+        #expect(try fixture.get("key") == nil)
+    }
+
+    @Test func `an evicted value is a miss although its record is known`() throws {
+        try fixture.put("one", "key")
+        #expect(try fixture.get("key") == "one")
+        try fixture.sweep { $0.limits.maximumEntries = 0 }
+        #expect(try known() != nil)
+        #expect(try fixture.get("key") == nil)
+        #expect(try known() == nil)
+        #expect(fixture.store.counters[.dangling] == 0)
+    }
+
+    @Test func `a record whose object went is read again, and the new one followed`() throws {
+        try fixture.put("one", "key")
+        #expect(try fixture.get("key") == "one")
+        // A sweep evicts both, which no generation tells, and a process killed after it has published "two"
+        // is not counted yet in this one.
+        try FileManager.default.removeItem(atPath: fixture.objectPath("one"))
+        let record = RecordCodec.encode(fixture.record("two"), for: key)
+        try fixture.put("two", "else")
+        let path = StoreLayout.path(of: key)
+        try fixture.store.directory.entries.setAttribute("user.dc", of: path, to: record.span)
+        #expect(try fixture.get("key") == "two")
+    }
+
+    @Test func `expiry is judged at each use`() throws {
+        let expires = Timestamp.now.wholeMilliseconds + .seconds(50)
+        try fixture.put("one", "key", expires: expires)
+        #expect(try fixture.get("key") == "one")
+        #expect(try known() != nil)
+        #expect(try fixture.get("key", now: expires + .nanoseconds(-1)) == "one")
+        #expect(try fixture.get("key", now: expires) == nil)
+    }
+
+    @Test func `a known record is given with all that matters`() throws {
+        var record = fixture.record("one")
+        record.expires = (Timestamp.now + .seconds(50)).wholeMilliseconds
+        record.staleUntil = record.expires.map { $0 + .seconds(7) }
+        record.cost = .milliseconds(64)
+        try fixture.store.put(Array("one".utf8).span, for: key, record)
+        let first = try #require(try fixture.store.get(key, now: .now, allowingStale: false))
+        let second = try #require(try fixture.store.get(key, now: .now, allowingStale: false))
+        #expect(first.stored != nil)
+        #expect(second.stored == nil, "its entry was not read")
+        #expect(second.record == first.record)
+        #expect(second.generation == first.generation)
+        #expect(second.heldUntil == record.expires)
+    }
+
+    @Test func `what accesses prolong and what has details is read each time`() throws {
+        var sliding = fixture.record("one")
+        sliding.expires = .now + .seconds(50)
+        sliding.idleLifetime = .seconds(50)
+        try fixture.store.put(Array("one".utf8).span, for: key, sliding)
+        #expect(try fixture.get("key") == "one")
+        #expect(try known() == nil)
+        var detailed = fixture.record("one")
+        detailed.details.tags = ["tag"]
+        try fixture.store.put(Array("one".utf8).span, for: key, detailed)
+        #expect(try fixture.get("key") == "one")
+        #expect(try known() == nil)
+    }
+
+    @Test func `damage is found out, and what is damaged removed`() throws {
+        try fixture.put("one", "key")
+        #expect(try fixture.get("key") == "one")
+        try fixture.damage(fixture.objectPath("one"), Array("two".utf8))
+        #expect(try fixture.get("key") == nil)
+        #expect(fixture.store.counters[.corruptObject] == 1)
+        #expect(fixture.objects.isEmpty && fixture.entries.isEmpty)
+        #expect(try known() == nil)
+    }
+
+    @Test func `an access that is due is noted, once`() throws {
+        try fixture.put("one", "key")
+        #expect(try fixture.get("key") == "one")
+        let due = Timestamp.now + .seconds(200)
+        #expect(try fixture.get("key", now: due) == "one")
+        #expect(try fixture.store.entries.status(of: key)?.accessed == due)
+        #expect(try fixture.get("key", now: due + .seconds(50)) == "one")
+        #expect(try fixture.store.entries.status(of: key)?.accessed == due)
+    }
+
+    @Test func `more keys than there is room for are kept in part, each as it is`() throws {
+        let table = RecordTable()
+        let generation = Generation(index: 1, word: 1 << 16)
+        var keys: [Digest] = []
+        for number in 0..<40_000 {
+            let key = Digest(ofKey: "key \(number)")
+            keys.append(key)
+            let content = Content(digest: key, length: number, checksum: UInt32(number))
+            let record = Record(content: content, created: .now)
+            table.keep(try #require(KnownRecord(record, of: key, at: generation, accessed: .now)))
+        }
+        var count = 0
+        for (number, key) in keys.enumerated() {
+            guard let known = table.record(of: key, at: generation) else { continue }
+            count += 1
+            try #require(known.content.length == number && known.content.digest == key)
+            try #require(table.record(of: key, at: Generation(index: 1, word: 2 << 16)) == nil)
+        }
+        #expect(count > 25_000 && count <= 32_768)
+        table.drop(keys[39_999])
+        #expect(table.record(of: keys[39_999], at: generation) == nil)
+    }
+}
