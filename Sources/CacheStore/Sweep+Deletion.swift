@@ -2,120 +2,71 @@
 
 import Platform
 
-/// How a sweep deletes: everything is looked at again under its stripe, as others have been at work since the
-/// scan.
+/// How a sweep shares out what is to be deleted among its threads.
 extension Sweep {
+    /// How many entries or objects are shared out at a time: of each shard about 16, which go under one hold of
+    /// its stripe.
+    ///
+    /// Entries go least recently used first, and of a sweep whose time runs out the most recently used stay: within
+    /// so many the order is that of the shards.
+    private static let deletionsAtATime = 4096
+
+    /// Deletes entries as planned.
     mutating func deleteEntries(_ removals: [SweepPlan.Removal]) throws(StoreError) {
-        for (done, removal) in removals.enumerated() {
-            if done % 256 == 0 {
-                progress(SweepProgress(phase: .deleting, done: done, total: removals.count))
-            }
-            guard mayGoOn() else { return }
-            try remove(entries[removal.index], removal.reason)
+        try delete(removals, in: .entries) { (removal, state) in
+            SweepState.Removal(entry: state.entries[Int(removal.index)], reason: removal.reason)
+        } by: { (worker, removals, shard) throws(StoreError) in
+            try worker.deleteEntries(removals, in: shard)
         }
     }
 
-    /// Deletes an entry that was counted as one that stays, and counts it as gone.
-    mutating func remove(_ entry: ScannedEntry, _ reason: SweepReason) throws(StoreError) {
-        if skippedEntries.contains(entry.key.stripe) { return }
-        guard try delete(entry, reason) else {
-            if !skippedEntries.contains(entry.key.stripe) { report.spared += 1 }
-            return
-        }
-        report.removed[reason, default: SweepTally()].add(entry.allocatedSize)
-        noteRemoval(reason, bytes: entry.allocatedSize, entries: 1)
-        report.entries.subtract(entry.allocatedSize)
-        guard let content = entry.content, let count = references[content] else { return }
-        references[content] = count - 1
-        if count == 1 { freed[content] = reason }
-    }
-
-    /// Decides again under the lock that keeps writers away; false: the entry stays as it is.
-    private mutating func delete(_ entry: ScannedEntry, _ reason: SweepReason) throws(StoreError) -> Bool {
-        do throws(StoreError) {
-            return try store.entryStripes.withLock(
-                .exclusive,
-                of: entry.key,
-                patience: min(Self.stripePatience, pacer.rest)
-            ) { () throws(StoreError) in
-                guard let present = try scan.scannedEntry(entry.key, now: now),
-                    present.witness == entry.witness
-                else { return false }
-                if reason == .dangling, let content = entry.content, try scan.object(content) != nil {
-                    return false
-                }
-                return request.isDryRun ? true : try store.entries.delete(entry.key)
-            }
-        } catch {
-            guard error.code == .busy else { throw error }
-            skippedEntries.insert(entry.key.stripe)
-            return false
+    /// Deletes the objects that no entry names by now; nothing where the clock is not to be trusted.
+    mutating func deleteObjects(changedBefore stamp: Timestamp) throws(StoreError) {
+        guard worker.clock.isSteady else { return }
+        let places = worker.state.value.withLock { [request] in $0.takeUnreferenced(request) }
+        try delete(places, in: .objects) { (place, state) in
+            SweepState.Unreferenced(content: state.contents[place], place: place)
+        } by: { (worker, objects, shard) throws(StoreError) in
+            try worker.deleteObjects(objects, in: shard, changedBefore: stamp)
         }
     }
 
-    /// Deletes the objects that no entry names by now; nothing where there is no stamp to be trusted.
-    mutating func deleteObjects(changedBefore stamp: Timestamp?) throws(StoreError) {
-        guard let stamp else { return }
-        let unreferenced = takeUnreferencedObjects()
-        for (done, object) in unreferenced.enumerated() {
-            if done % 256 == 0 {
-                progress(SweepProgress(phase: .deleting, done: done, total: unreferenced.count))
+    /// Runs `delete` for what there is to delete in one shard, piece by piece, until time runs out.
+    private mutating func delete<Place: Sendable, Item: SweepDeletion>(
+        _ places: [Place],
+        in tree: StoreScan.Tree,
+        item: @Sendable (Place, borrowing SweepState) -> Item,
+        by delete:
+            @escaping @Sendable (inout SweepWorker, ArraySlice<Item>, borrowing Directory) throws(StoreError)
+            -> Bool
+    ) throws(StoreError) {
+        var position = 0
+        while position < places.count {
+            progress(SweepProgress(phase: .deleting, done: position, total: places.count))
+            let piece = places[position..<min(position + Self.deletionsAtATime, places.count)]
+            let items = worker.state.value.withLock { state in piece.map { item($0, state) } }
+                .sorted { $0.digest.bytes[0] < $1.digest.bytes[0] }
+            let shards = Self.shards(of: items)
+            try share(shards.count) { (worker, number) throws(StoreError) in
+                guard worker.mayGoOn() else { return false }
+                let shard = Int(items[shards[number].lowerBound].digest.bytes[0])
+                guard let directory = try worker.open(tree, shard: shard) else { return true }
+                return try delete(&worker, items[shards[number]], directory)
             }
-            guard mayGoOn() else { return }
-            if skippedObjects.contains(object.digest.stripe) { continue }
-            guard try delete(object, changedBefore: stamp) else {
-                if !skippedObjects.contains(object.digest.stripe) { report.spared += 1 }
-                continue
-            }
-            report.objects.subtract(object.allocatedSize)
-            if let reason = freed[object.digest] {
-                report.removed[reason]?.bytes += object.allocatedSize
-                noteFreedObject(bytes: object.allocatedSize)
-            } else {
-                report.removed[.orphan, default: SweepTally()].add(object.allocatedSize)
-                noteRemoval(.orphan, bytes: object.allocatedSize, entries: 0)
-            }
+            guard worker.mayGoOn() else { return }
+            position += piece.count
         }
     }
 
-    private mutating func takeUnreferencedObjects() -> [ScannedObject] {
-        let isUnreferenced = { [references, freed, request] (object: ScannedObject) in
-            references[object.digest, default: 0] == 0
-                && (!request.expiredOnly || freed[object.digest] != nil)
+    /// The ranges of what lies in the same shard.
+    private static func shards(of items: [some SweepDeletion]) -> [Range<Int>] {
+        var ranges: [Range<Int>] = []
+        var begin = 0
+        for index in items.indices.dropFirst() where items[index].digest.bytes[0] != items[begin].digest.bytes[0] {
+            ranges.append(begin..<index)
+            begin = index
         }
-        let unreferenced = objects.filter(isUnreferenced)
-        objects.removeAll(where: isUnreferenced)
-        return unreferenced
-    }
-
-    /// Looks again under the lock that keeps writers away: who wanted the object since the stamp has
-    /// touched it, and his entry may not have been seen.
-    private mutating func delete(
-        _ object: ScannedObject,
-        changedBefore stamp: Timestamp
-    ) throws(StoreError) -> Bool {
-        do throws(StoreError) {
-            return try store.objectStripes.withLock(
-                .exclusive,
-                of: object.digest,
-                patience: min(Self.stripePatience, pacer.rest)
-            ) { () throws(StoreError) in
-                guard let present = try scan.object(object.digest), present.changed == object.changed,
-                    present.changed < stamp
-                else { return false }
-                return request.isDryRun ? true : try store.objects.delete(object.digest)
-            }
-        } catch {
-            guard error.code == .busy else { throw error }
-            skippedObjects.insert(object.digest.stripe)
-            return false
-        }
-    }
-}
-
-extension SweepTally {
-    fileprivate mutating func subtract(_ size: Int64) {
-        count -= 1
-        bytes -= size
+        if begin < items.count { ranges.append(begin..<items.count) }
+        return ranges
     }
 }

@@ -25,6 +25,32 @@ package struct RelativePath: Sendable {
         count += 1
     }
 
+    /// Adds the lowercase hexadecimal digits of the first `length` of `digest`'s bytes.
+    ///
+    /// Every call on a file of the cache builds such a name, so it is done in one pass, without a check for each
+    /// digit.
+    ///
+    /// - Precondition: there is room for them, and `length` is at most 32.
+    package mutating func append(hexadecimal digest: InlineArray<32, UInt8>, first length: Int = 32) {
+        precondition(length <= 32 && count + 2 * length <= Self.capacity, "a path outgrew its room")
+        var span = bytes.mutableSpan
+        unsafe span.withUnsafeMutableBytes { path in
+            unsafe digest.span.withUnsafeBytes { digest in
+                for index in 0..<length {
+                    let byte = unsafe digest[index]
+                    unsafe path[count &+ 2 &* index] = Self.digit(byte &>> 4)
+                    unsafe path[count &+ 2 &* index &+ 1] = Self.digit(byte & 15)
+                }
+            }
+        }
+        count += 2 * length
+    }
+
+    /// Without a branch: what lies between "9" and "a" is added to 10 and more.
+    private static func digit(_ value: UInt8) -> UInt8 {
+        UInt8(ascii: "0") &+ value &+ ((9 &- value) &>> 7) &* (UInt8(ascii: "a") &- UInt8(ascii: "9") &- 1)
+    }
+
     /// Hands over the path as a C string, which lives as long as `body` runs.
     @unsafe
     func withCString<Result: ~Copyable>(
