@@ -34,6 +34,31 @@ package struct StoreScan: Sendable {
         package var unrecognised: [UnrecognisedFile] = []
     }
 
+    /// The shards that there are, in the order of their directories' inodes.
+    ///
+    /// ext4 gives a file an inode near its directory's, and names and inodes of neighbours share blocks: in this order
+    /// each block is read, and written to the journal after deletions, once and not again and again. Of 100,000
+    /// removals on ext4 with a journal of 64 MiB FIGURES.
+    ///
+    /// 256 system calls.
+    func shards(_ tree: Tree) -> [Int] {
+        var found: [(shard: Int, inode: UInt64)] = []
+        for shard in 0..<256 {
+            do throws(Errno) {
+                let status =
+                    switch tree {
+                    case .entries: try store.directory.entries.status(of: StoreLayout.shards[shard])
+                    case .objects: try store.directory.objects.status(of: StoreLayout.shards[shard])
+                    }
+                found.append((shard, status.identity.inode))
+            } catch {
+                // Whoever opens it is told why.
+                if error != .noEntry { found.append((shard, 0)) }
+            }
+        }
+        return found.sorted { $0.inode < $1.inode }.map(\.shard)
+    }
+
     /// What is in one of 256 shards.
     ///
     /// Four system calls, and one for about 90 names; one where there is no such shard.

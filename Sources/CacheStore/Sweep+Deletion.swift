@@ -4,11 +4,12 @@ import Platform
 
 /// How a sweep shares out what is to be deleted among its threads.
 extension Sweep {
-    /// How many entries or objects are shared out at a time: of each shard about 16, which go under one hold of
-    /// its stripe.
+    /// How many entries or objects are shared out at a time where the sweep may have to end before it is done, or
+    /// goes slowly.
     ///
-    /// Entries go least recently used first, and of a sweep whose time runs out the most recently used stay: within
-    /// so many the order is that of the shards.
+    /// Within so many the order is that of the shards, which costs least; beyond, entries go least recently used
+    /// first, and of a sweep whose time runs out the most recently used stay. Of each shard about 16 go under one hold
+    /// of its stripe.
     private static let deletionsAtATime = 4096
 
     /// Deletes entries as planned.
@@ -35,38 +36,40 @@ extension Sweep {
     private mutating func delete<Place: Sendable, Item: SweepDeletion>(
         _ places: [Place],
         in tree: StoreScan.Tree,
-        item: @Sendable (Place, borrowing SweepState) -> Item,
+        item: @escaping @Sendable (Place, borrowing SweepState) -> Item,
         by delete:
             @escaping @Sendable (inout SweepWorker, ArraySlice<Item>, borrowing Directory) throws(StoreError)
             -> Bool
     ) throws(StoreError) {
+        let shards = worker.scan.shards(tree)
+        let size = worker.pacer.isUnlimited ? places.count : Self.deletionsAtATime
         var position = 0
         while position < places.count {
-            progress(SweepProgress(phase: .deleting, done: position, total: places.count))
-            let piece = places[position..<min(position + Self.deletionsAtATime, places.count)]
-            let items = worker.state.value.withLock { state in piece.map { item($0, state) } }
-                .sorted { $0.digest.bytes[0] < $1.digest.bytes[0] }
-            let shards = Self.shards(of: items)
-            try share(shards.count) { (worker, number) throws(StoreError) in
+            let end = min(position + size, places.count)
+            let piece = worker.state.value.withLock { state in
+                Self.byShard(places[position..<end]) { item($0, state).digest }
+            }
+            let busy = shards.filter { !piece[$0].isEmpty }
+            let (done, progress, total) = (position, progress, places.count)
+            let began = { (number: Int) in
+                let share = (end - done) * number / busy.count
+                progress(SweepProgress(phase: .deleting, done: done + share, total: total))
+            }
+            try share(busy, began: began) { (worker, number) throws(StoreError) in
                 guard worker.mayGoOn() else { return false }
-                let shard = Int(items[shards[number].lowerBound].digest.bytes[0])
+                let shard = busy[number]
                 guard let directory = try worker.open(tree, shard: shard) else { return true }
-                return try delete(&worker, items[shards[number]], directory)
+                let items = worker.state.value.withLock { state in piece[shard].map { item($0, state) } }
+                return try delete(&worker, items[...], directory)
             }
             guard worker.mayGoOn() else { return }
-            position += piece.count
+            position = end
         }
     }
 
-    /// The ranges of what lies in the same shard.
-    private static func shards(of items: [some SweepDeletion]) -> [Range<Int>] {
-        var ranges: [Range<Int>] = []
-        var begin = 0
-        for index in items.indices.dropFirst() where items[index].digest.bytes[0] != items[begin].digest.bytes[0] {
-            ranges.append(begin..<index)
-            begin = index
-        }
-        if begin < items.count { ranges.append(begin..<items.count) }
-        return ranges
+    private static func byShard<Place>(_ places: ArraySlice<Place>, digest: (Place) -> Digest) -> [[Place]] {
+        var shards = [[Place]](repeating: [], count: 256)
+        for place in places { shards[Int(digest(place).bytes[0])].append(place) }
+        return shards
     }
 }

@@ -176,20 +176,25 @@ package struct Sweep {
             let done = tree == .entries ? number : 256 + number
             progress(SweepProgress(phase: .scanning, done: done, total: 512))
         }
-        try share(256, began: began, task)
+        let shards = worker.scan.shards(tree)
+        try share(shards, began: began) { (worker, number) throws(StoreError) in
+            try task(&worker, shards[number])
+        }
         return worker.state.value.withLock { $0.report.isComplete }
     }
 
-    /// Shares out `count` tasks: among several threads at full pace, else to this one alone, which rests where it
-    /// is due.
+    /// Shares out tasks, each about one of `shards`: among several threads at full pace, else to this one alone,
+    /// which rests where it is due.
     ///
-    /// `began` is called on this thread, with a number of tasks that were begun.
+    /// `began` is called on this thread, with the number of tasks that were begun.
     mutating func share(
-        _ count: Int,
+        _ shards: [Int],
         began: (Int) -> Void = { _ in },
         _ task: @escaping @Sendable (inout SweepWorker, Int) throws(StoreError) -> Bool
     ) throws(StoreError) {
         let threads = worker.pacer.isSparing ? 1 : SweepCrew.usualSize
-        try SweepCrew.run(count, threads: threads, worker: &worker, progress: began, task: task)
+        // The stripe: four shards share one.
+        let lanes = shards.map { $0 / 4 }
+        try SweepCrew.run(lanes, threads: threads, worker: &worker, progress: began, task: task)
     }
 }

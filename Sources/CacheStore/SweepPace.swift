@@ -35,8 +35,8 @@ package struct SweepPace: Sendable {
 /// Keeps the time of a sweep.
 struct SweepPacer {
     private let pace: SweepPace
-    /// Whether there is nothing to keep: asked between any two files, so it costs one load.
-    private let isUnlimited: Bool
+    /// Whether it works to its end without a rest: asked between any two files, so it costs one load.
+    let isUnlimited: Bool
     private var sliceBegin = ContinuousClock.now
     /// Whether the time is over, or the pause has called the sweep off.
     private var hasEnded = false
