@@ -2,7 +2,7 @@
 
 import Platform
 
-/// Something that entries name, or an object that was found: 44 bytes.
+/// Something that entries name, or an object that was found: 48 bytes.
 struct SeenContent: Sendable {
     /// What is known of its object.
     enum Presence: UInt8, Sendable {
@@ -16,6 +16,8 @@ struct SeenContent: Sendable {
     let digest: Digest
     /// Bytes on disk of its object.
     var allocatedSize = AllocatedSize(bytes: 0)
+    /// The lower half of its inode number.
+    var inode: UInt32 = 0
     /// Entries that name it, as far as they are not deleted.
     var references: UInt32 = 0
     var presence = Presence.absent
@@ -31,7 +33,7 @@ struct SeenContent: Sendable {
 
 /// All contents that a sweep has come across, each once, found by their digest.
 ///
-/// A hash table with open addressing, of places in a list: 44 bytes and 5 to 11 for one content.
+/// A hash table with open addressing, of places in a list: 48 bytes and 5 to 11 for one content.
 struct SweepContents {
     private var contents = Segments<SeenContent>()
     /// Places in `contents`, ``vacant`` where there is none; a power of two of them, at most three quarters in

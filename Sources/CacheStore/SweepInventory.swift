@@ -3,7 +3,7 @@
 import Platform
 
 // What a sweep keeps of all that it has seen: at a million entries each byte here is a megabyte. So nothing
-// holds a string or an object of its own, and an entry with a value of its own takes about 110 bytes.
+// holds a string or an object of its own, and an entry with a value of its own takes about 120 bytes.
 
 /// Bytes on disk in 32 bits: in blocks of 512 bytes up to 1 TiB, above that in whole MiB, rounded up.
 struct AllocatedSize: Sendable, Equatable {
@@ -30,7 +30,7 @@ struct AllocatedSize: Sendable, Equatable {
     }
 }
 
-/// An entry that stays unless the plan says otherwise, as a sweep saw it: 56 bytes.
+/// An entry that stays unless the plan says otherwise, as a sweep saw it: 64 bytes.
 struct SeenEntry: Sendable {
     /// What is to be done with it whatever the limits for all entries together say.
     enum Verdict: UInt8, Sendable {
@@ -50,11 +50,21 @@ struct SeenEntry: Sendable {
     private let witnessAndVerdict: UInt64
     /// Bytes on disk of the entry's own file.
     let allocatedSize: AllocatedSize
+    /// The lower half of its inode number.
+    let inode: UInt32
     /// The place of what it names in ``SweepContents``; nothing where it is corrupt.
     var content: UInt32 = .max
 
-    init(key: Digest, lastUse: Timestamp, verdict: Verdict, witness: UInt64, allocatedSize: AllocatedSize) {
+    init(
+        key: Digest,
+        lastUse: Timestamp,
+        verdict: Verdict,
+        witness: UInt64,
+        allocatedSize: AllocatedSize,
+        inode: UInt32
+    ) {
         self.key = key
+        self.inode = inode
         self.lastUse = lastUse
         witnessAndVerdict = witness << 8 | UInt64(verdict.rawValue)
         self.allocatedSize = allocatedSize
@@ -98,7 +108,8 @@ extension SeenEntry {
             lastUse: lastUse,
             verdict: Self.verdict(record, status.accessed, lastUse, limits, now),
             witness: Self.witness(of: bytes, status),
-            allocatedSize: AllocatedSize(bytes: status.allocatedSize)
+            allocatedSize: AllocatedSize(bytes: status.allocatedSize),
+            inode: UInt32(truncatingIfNeeded: status.identity.inode)
         )
     }
 

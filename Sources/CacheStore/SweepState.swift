@@ -6,6 +6,8 @@ import Platform
 protocol SweepDeletion: Sendable {
     /// What its file is named by.
     var digest: Digest { get }
+    /// The lower half of its inode number.
+    var inode: UInt32 { get }
 }
 
 /// What a sweep has seen and done so far, which its threads share.
@@ -26,6 +28,7 @@ struct SweepState {
         let reason: SweepReason
 
         var digest: Digest { entry.key }
+        var inode: UInt32 { entry.inode }
     }
 
     /// An object to be deleted, as it was seen, and its place among the contents.
@@ -34,6 +37,7 @@ struct SweepState {
         let place: UInt32
 
         var digest: Digest { content.digest }
+        var inode: UInt32 { content.inode }
     }
 
     /// How a deletion ended.
@@ -73,10 +77,11 @@ struct SweepState {
     }
 
     /// Takes down an object that was found.
-    mutating func noteObject(_ digest: Digest, allocatedSize: Int64) {
+    mutating func noteObject(_ digest: Digest, _ status: FileStatus) {
         let place = contents.place(of: digest)
+        contents[place].inode = UInt32(truncatingIfNeeded: status.identity.inode)
         contents[place].presence = .present
-        contents[place].allocatedSize = AllocatedSize(bytes: allocatedSize)
+        contents[place].allocatedSize = AllocatedSize(bytes: status.allocatedSize)
         report.objects.add(contents[place].allocatedSize.bytes)
     }
 

@@ -94,14 +94,14 @@ struct SweepWorker: Sendable {
     mutating func scanObjects(inShard shard: Int) throws(StoreError) -> Bool {
         var digests: [Digest] = []
         guard let directory = try open(.objects, shard: shard, &digests) else { return true }
-        var found: [(digest: Digest, allocatedSize: Int64)] = []
+        var found: [(digest: Digest, status: FileStatus)] = []
         found.reserveCapacity(digests.count)
         for digest in digests {
             guard mayGoOn() else { return false }
             do throws(StoreError) {
                 let status = try scan.status(of: digest, .objects, in: directory)
                 guard let status, status.kind == .regular else { continue }
-                found.append((digest, status.allocatedSize))
+                found.append((digest, status))
             } catch {
                 try noteUnreadable(.objects, error)
                 state.value.withLock { state in
@@ -112,7 +112,7 @@ struct SweepWorker: Sendable {
         }
         let objects = found
         state.value.withLock { state in
-            for object in objects { state.noteObject(object.digest, allocatedSize: object.allocatedSize) }
+            for object in objects { state.noteObject(object.digest, object.status) }
         }
         return true
     }
