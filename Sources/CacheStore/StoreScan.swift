@@ -36,9 +36,7 @@ package struct StoreScan: Sendable {
 
     /// The shards that there are, in the order of their directories' inodes.
     ///
-    /// ext4 gives a file an inode near its directory's, and names and inodes of neighbours share blocks: in this order
-    /// each block is read, and written to the journal after deletions, once and not again and again. Of 100,000
-    /// removals on ext4 with a journal of 64 MiB FIGURES.
+    /// What is not there costs no more than that, and on a cold disk inodes that are neighbours are read together.
     ///
     /// 256 system calls.
     func shards(_ tree: Tree) -> [Int] {
@@ -141,7 +139,9 @@ package struct StoreScan: Sendable {
         in shard: borrowing Directory
     ) throws(StoreError) -> (bytes: [UInt8], status: FileStatus)? {
         // The status first, as in the other.
-        guard let status = try status(of: key, .entries, in: shard), status.kind == .regular else { return nil }
+        guard let status = try status(of: key, .entries, in: shard), status.kind == .regular else {
+            return nil
+        }
         if store.directory.capabilities.attributes != .absent {
             do throws(Errno) {
                 let name = StoreLayout.fileName(of: key)

@@ -60,7 +60,10 @@ extension Sweep {
             }
             let busy = shards.filter { !piece[$0].isEmpty }
             let (done, progress, total) = (position, progress, places.count)
+            // Before anybody begins: whoever is told can still do something before the first deletion.
+            progress(SweepProgress(phase: .deleting, done: done, total: total))
             let began = { (number: Int) in
+                if number == 0 { return }
                 let share = (end - done) * number / busy.count
                 progress(SweepProgress(phase: .deleting, done: done + share, total: total))
             }

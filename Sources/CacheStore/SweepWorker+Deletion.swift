@@ -123,7 +123,8 @@ extension SweepWorker {
             }
             do throws(StoreError) {
                 let patience = min(Self.stripePatience, pacer.rest)
-                try stripes.withLock(.exclusive, stripe: stripe, patience: patience) { () throws(StoreError) in
+                try stripes.withLock(.exclusive, stripe: stripe, patience: patience) {
+                    () throws(StoreError) in
                     let end = ContinuousClock.now + (pacer.isSparing ? .zero : Self.longestHold)
                     repeat {
                         outcomes.append(try outcome(outcomes.count, delete))

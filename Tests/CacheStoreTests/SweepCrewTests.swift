@@ -65,7 +65,8 @@ import Testing
     @Test func `progress is told on the caller's thread alone`() throws {
         var told: [Int] = []
         var worker = 0
-        try SweepCrew.run([Int](0..<500), threads: 3, worker: &worker, progress: { told.append($0) }) { (_, _) in
+        try SweepCrew.run([Int](0..<500), threads: 3, worker: &worker, progress: { told.append($0) }) {
+            (_, _) in
             true
         }
         #expect(told == told.sorted() && told.allSatisfy { (0..<500).contains($0) })
