@@ -92,6 +92,13 @@ package enum StoreLayout {
         return path
     }
 
+    /// The name of a digest's file in its shard: `ab12…`.
+    static func fileName(of digest: Digest) -> RelativePath {
+        var name = RelativePath()
+        name.append(hexadecimal: digest.bytes)
+        return name
+    }
+
     /// The directory of a digest's file: its first two digits, so that no directory grows too long.
     static func shard(of digest: Digest) -> RelativePath {
         var path = RelativePath()

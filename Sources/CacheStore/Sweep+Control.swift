@@ -13,12 +13,13 @@ extension Sweep {
         let store = store
         for stripe in 0..<StoreLayout.stripeCount where store.control.hasWriters(inStripe: stripe) {
             do throws(StoreError) {
-                try store.entryStripes.withLock(.exclusive, stripe: stripe, patience: Self.stripePatience) {
+                let patience = SweepWorker.stripePatience
+                try store.entryStripes.withLock(.exclusive, stripe: stripe, patience: patience) {
                     store.control.clearWriters(ofStripe: stripe)
                 }
             } catch {
                 guard error.code == .busy else { throw error }
-                skippedEntries.insert(stripe)
+                worker.state.value.withLock { _ = $0.skipped[.entries, default: []].insert(stripe) }
             }
         }
     }
@@ -28,9 +29,10 @@ extension Sweep {
     ///
     /// Of what was written during a scan about half was seen, the shards being visited one after the other:
     /// so what was found is what the usage should have been in the middle. What the scan itself has removed
-    /// is in neither.
-    mutating func recount(_ before: StoreUsage?, _ between: StoreUsage?, _ after: StoreUsage?) {
-        guard !request.isDryRun, let before, let between, let after else { return }
+    /// is in neither. Where not everything could be read, nothing is known to be better.
+    func recount(_ before: StoreUsage?, _ between: StoreUsage?, _ after: StoreUsage?) {
+        let report = worker.state.value.withLock { $0.report }
+        guard !request.isDryRun, report.unreadable.isEmpty, let before, let between, let after else { return }
         let removed = report.removed[.expired]?.count ?? 0
         // Wrapping: the words may hold anything, written by whom ever, and are right again after this.
         let bytes = between.bytes.middle(after.bytes) &- report.entries.bytes &- report.objects.bytes
@@ -40,19 +42,7 @@ extension Sweep {
         var drift = SweepTally()
         drift.count = entries
         drift.bytes = bytes
-        report.drift = drift
-    }
-
-    /// Counts what was removed, other than for show.
-    func noteRemoval(_ reason: SweepReason, bytes: Int64, entries: Int) {
-        if request.isDryRun { return }
-        store.control.addUsage(bytes: -bytes, entries: -entries)
-        store.counters.add(StoreCounters.Event(reason))
-    }
-
-    /// Counts an object that went after the last entry that named it.
-    func noteFreedObject(bytes: Int64) {
-        if !request.isDryRun { store.control.addUsage(bytes: -bytes, entries: 0) }
+        worker.state.value.withLock { [drift] in $0.report.drift = drift }
     }
 }
 

@@ -7,10 +7,10 @@ extension Sweep {
     /// ran out.
     mutating func deleteLeftovers() throws(StoreError) -> Bool {
         try deleteStaleTemporaries()
-        guard mayGoOn() else { return false }
+        guard worker.mayGoOn() else { return false }
         try deleteStaleFlights()
         if !request.isDryRun { freshenPermanentFiles() }
-        return mayGoOn()
+        return worker.mayGoOn()
     }
 
     /// A temporary file is locked as long as its process lives.
@@ -41,7 +41,7 @@ extension Sweep {
             return (tally, unrecognised)
         }
         add(tallies.0)
-        report.unrecognised += tallies.1
+        worker.state.value.withLock { $0.report.unrecognised += tallies.1 }
     }
 
     /// The lock of a computation is held as long as its process computes.
@@ -77,8 +77,10 @@ extension Sweep {
     private mutating func add(_ leftovers: SweepTally) {
         if leftovers.count == 0 { return }
         if !request.isDryRun { store.counters.add(.sweptTemporary, leftovers.count) }
-        report.removed[.staleTemporary, default: SweepTally()].count += leftovers.count
-        report.removed[.staleTemporary, default: SweepTally()].bytes += leftovers.bytes
+        worker.state.value.withLock { state in
+            state.report.removed[.staleTemporary, default: SweepTally()].count += leftovers.count
+            state.report.removed[.staleTemporary, default: SweepTally()].bytes += leftovers.bytes
+        }
     }
 
     /// Dates the files anew that stay, once they are a day old: systemd-tmpfiles, tmpreaper and their like

@@ -5,32 +5,19 @@ package import Platform
 /// One sweep: mark by reading all entries, plan, delete.
 ///
 /// Safe beside any number of readers, writers and other sweeps; a kill at any instant leaves the rest to
-/// the next. Holds each stripe only while it deletes one thing.
+/// the next.
+///
+/// At full pace several threads read the shards and delete. They meet between the phases, of which each begins
+/// after all of the one before: so every entry has been read before an object is looked at, and whatever was read
+/// or deleted counts before anything is decided by it. Within a phase threads are at different files, each under
+/// no stripe or one, held for a millisecond at most; to the others a sweep on several threads is one that takes
+/// its steps in another order, and one hold for several deletions is several holds between which nobody asked.
 package struct Sweep {
-    /// How long to wait for one stripe.
-    ///
-    /// Writers hold them for microseconds: whoever is not gone after a second is stopped, and everything else
-    /// must not wait for him.
-    static let stripePatience: Duration = .seconds(1)
-
     let store: Store
     let request: SweepRequest
-    /// The time when the sweep was asked for, by the caller's clock, and by one that runs steadily.
-    private let begin: (time: Timestamp, instant: ContinuousClock.Instant)
     let progress: (SweepProgress) -> Void
-    let scan: StoreScan
-    var report = SweepReport()
-    var pacer: SweepPacer
-    var entries: [ScannedEntry] = []
-    var objects: [ScannedObject] = []
-    /// Entries that name an object, as far as they are not deleted.
-    var references: [Digest: Int] = [:]
-    /// Why the last entry that named an object was deleted.
-    var freed: [Digest: SweepReason] = [:]
-    /// Stripes that were not to be had once: what they guard is left alone, so that the wait for somebody
-    /// who is stopped is paid once and not for each thing that he keeps.
-    var skippedObjects: Set<Int> = []
-    var skippedEntries: Set<Int> = []
+    /// What the calling thread works with, and the others with copies of.
+    var worker: SweepWorker
 
     /// Sweeps `store` as it is at `now`.
     ///
@@ -38,8 +25,8 @@ package struct Sweep {
     ///
     /// - Throws: ``StoreError/Code/busy`` where another sweep did not end within the request's patience.
     /// - Complexity: O(*n*) in entries and objects: two system calls for each of the former and one for
-    ///   each of the latter, five for each that is deleted. About 570 bytes of memory for an
-    ///   entry with a value of its own (measured with 55,000 of them).
+    ///   each of the latter, and three and two more for each that is deleted. About 140 bytes of memory for an entry with a value of its own
+    ///   (measured with 100,000 of them, nearly all to be removed).
     package static func run(
         _ request: SweepRequest,
         on store: Store,
@@ -89,52 +76,38 @@ package struct Sweep {
         var sweep = Sweep(
             store: store,
             request: request,
-            begin: (now, ContinuousClock.now),
             progress: progress,
-            scan: StoreScan(of: store),
-            pacer: SweepPacer(request.pace)
+            worker: SweepWorker(request, on: store, now: now)
         )
         var record = SweepRecord(beginning: request, after: SweepRecord.read(from: lock.descriptor))
         if !request.isDryRun { record.write(to: lock.descriptor) }
         do throws(StoreError) {
             try sweep.run(under: lock)
         } catch {
-            sweep.report.isComplete = false
+            sweep.worker.state.value.withLock { $0.report.isComplete = false }
             record.end(sweep.finishedReport)
             if !request.isDryRun { record.write(to: lock.descriptor) }
             throw error
         }
-        record.end(sweep.finishedReport)
+        let report = sweep.finishedReport
+        record.end(report)
         if !request.isDryRun {
             record.write(to: lock.descriptor)
-            if sweep.report.isComplete { store.counters.add(.sweep) }
+            if report.isComplete { store.counters.add(.sweep) }
         }
-        return sweep.finishedReport
-    }
-
-    private var finishedReport: SweepReport {
-        var report = report
-        report.busy = pacer.busy
         return report
     }
 
-    /// Whether to go on: takes a rest where one is due, and ends the sweep where its time is over.
-    ///
-    /// Called between single things, while no stripe is held.
-    mutating func mayGoOn() -> Bool {
-        if pacer.mayGoOn() { return true }
-        report.isComplete = false
-        return false
+    private var finishedReport: SweepReport {
+        var report = worker.state.value.withLock { $0.finishedReport }
+        report.busy = worker.pacer.busy
+        return report
     }
 
     /// How long to wait for a stripe now; nil once the sweep's time is over.
     private mutating func stripePatience() -> Duration? {
-        mayGoOn() ? min(Self.stripePatience, pacer.rest) : nil
+        worker.mayGoOn() ? min(SweepWorker.stripePatience, worker.pacer.rest) : nil
     }
-
-    /// The present by the caller's clock: a sweep may wait and scan for minutes, and what is used meanwhile
-    /// must not look as if it were used in the future.
-    var now: Timestamp { begin.time + (ContinuousClock.now - begin.instant) }
 
     /// The order matters: the stamp before the barrier, the barrier before the entries are read, and the
     /// entries before the objects are listed.
@@ -143,36 +116,34 @@ package struct Sweep {
     private mutating func run(under lock: borrowing LockFile) throws(StoreError) {
         guard try deleteLeftovers() else { return }
         progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
-        let clock = ClockWitness()
         let stamp = try fileSystemTime(by: lock)
         let objectStripes = store.objectStripes
-        let skipped = try objectStripes.barrier { stripePatience() }
-        guard let skipped else { return }
-        skippedObjects = skipped
-        defer {
-            report.skippedStripes =
-                skippedObjects.sorted().map { "\(StoreLayout.lockName(.object, $0))" }
-                + skippedEntries.sorted().map { "\(StoreLayout.lockName(.entry, $0))" }
-        }
+        guard let skipped = try objectStripes.barrier(patience: { stripePatience() }) else { return }
+        worker.state.value.withLock { $0.skipped[.objects] = skipped }
         try clearDeadWriters()
         let before = store.usage
-        guard try scanEntries() else { return }
-        let between = store.usage
-        guard try scanObjects() else { return }
-        recount(before, between, store.usage)
-        // A clock that was put back meanwhile has dated later touches before the stamp.
-        let safeStamp = clock.isSteady ? stamp : nil
-        if request.expiredOnly {
-            try deleteObjects(changedBefore: safeStamp)
-            return
+        let filter = request.isDryRun ? nil : store.control.beginningOfFilter
+        let hasReadEntries = try scan(.entries) { (worker, shard) throws(StoreError) in
+            try worker.scanEntries(inShard: shard, noting: filter)
         }
-        let plan = SweepPlan(entries: entries, objects: objects, limits: request.limits, now: now)
-        // Those that have expired were seen to by the scan.
-        let worthless: Set<SweepReason> = [.dangling, .corrupt]
-        try deleteEntries(plan.removals.filter { worthless.contains($0.reason) })
-        try deleteObjects(changedBefore: safeStamp)
-        try deleteEntries(plan.removals.filter { !worthless.contains($0.reason) && $0.reason != .expired })
-        try deleteObjects(changedBefore: safeStamp)
+        guard hasReadEntries else { return }
+        // What could not be listed may be missing in it.
+        if !worker.state.value.withLock({ $0.hasUnreadableEntries }) { filter?.complete() }
+        let between = store.usage
+        let hasSeenObjects = try scan(.objects) { (worker, shard) throws(StoreError) in
+            try worker.scanObjects(inShard: shard)
+        }
+        guard hasSeenObjects else { return }
+        recount(before, between, store.usage)
+        if request.expiredOnly { return try deleteObjects(changedBefore: stamp) }
+        let limits = request.limits
+        let plan = worker.state.value.withLock { state in
+            SweepPlan(entries: state.entries, contents: state.contents, limits: limits)
+        }
+        try deleteEntries(plan.worthless)
+        try deleteObjects(changedBefore: stamp)
+        try deleteEntries(plan.excess)
+        try deleteObjects(changedBefore: stamp)
     }
 
     /// The present as the file system dates changes, taken from a file of ours: kernel times lag the
@@ -197,45 +168,37 @@ package struct Sweep {
     /// A tick of the kernel is 1 to 10 ms (CONFIG_HZ), but FAT's file times are two seconds apart.
     private static let longestTick: Duration = .seconds(3)
 
-    // MARK: Mark
+    // MARK: Threads
 
-    /// Reads all entries, and deletes those that have expired as it finds them: of a sweep whose time runs
-    /// out, that much is done.
-    ///
-    /// False: time ran out.
-    private mutating func scanEntries() throws(StoreError) -> Bool {
-        let filter = request.isDryRun ? nil : store.control.beginningOfFilter
-        for shard in 0..<256 {
-            progress(SweepProgress(phase: .scanning, done: shard, total: 512))
-            let listing = try scan.digests(.entries, shard: shard)
-            report.unrecognised += listing.unrecognised
-            for key in listing.digests {
-                filter?.insert(key)
-                guard mayGoOn() else { return false }
-                guard let entry = try scan.scannedEntry(key, now: now) else { continue }
-                entries.append(entry)
-                report.entries.add(entry.allocatedSize)
-                if let content = entry.content { references[content, default: 0] += 1 }
-                if entry.isExpired { try remove(entry, .expired) }
-            }
+    /// Runs `task` for each shard of one tree; false: time ran out.
+    private mutating func scan(
+        _ tree: StoreScan.Tree,
+        _ task: @escaping @Sendable (inout SweepWorker, Int) throws(StoreError) -> Bool
+    ) throws(StoreError) -> Bool {
+        let progress = progress
+        let began = { (number: Int) in
+            let done = tree == .entries ? number : 256 + number
+            progress(SweepProgress(phase: .scanning, done: done, total: 512))
         }
-        filter?.complete()
-        return true
+        let shards = worker.scan.shards(tree)
+        try share(shards, began: began) { (worker, number) throws(StoreError) in
+            try task(&worker, shards[number])
+        }
+        return worker.state.value.withLock { $0.report.isComplete }
     }
 
-    /// False: time ran out.
-    private mutating func scanObjects() throws(StoreError) -> Bool {
-        for shard in 0..<256 {
-            progress(SweepProgress(phase: .scanning, done: 256 + shard, total: 512))
-            let listing = try scan.digests(.objects, shard: shard)
-            report.unrecognised += listing.unrecognised
-            for digest in listing.digests {
-                guard mayGoOn() else { return false }
-                guard let object = try scan.object(digest) else { continue }
-                objects.append(object)
-                report.objects.add(object.allocatedSize)
-            }
-        }
-        return true
+    /// Shares out tasks, each about one of `shards`: among several threads at full pace, else to this one alone,
+    /// which rests where it is due.
+    ///
+    /// `began` is called on this thread, with the number of tasks that were begun.
+    mutating func share(
+        _ shards: [Int],
+        began: (Int) -> Void = { _ in },
+        _ task: @escaping @Sendable (inout SweepWorker, Int) throws(StoreError) -> Bool
+    ) throws(StoreError) {
+        let threads = worker.pacer.isSparing ? 1 : SweepCrew.usualSize
+        // The stripe: four shards share one.
+        let lanes = shards.map { $0 / 4 }
+        try SweepCrew.run(lanes, threads: threads, worker: &worker, progress: began, task: task)
     }
 }

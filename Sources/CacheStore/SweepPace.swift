@@ -35,17 +35,27 @@ package struct SweepPace: Sendable {
 /// Keeps the time of a sweep.
 struct SweepPacer {
     private let pace: SweepPace
+    /// Whether it works to its end without a rest: asked between any two files, so it costs one load.
+    let isUnlimited: Bool
     private var sliceBegin = ContinuousClock.now
-    private var isOver = false
+    /// Whether the time is over, or the pause has called the sweep off.
+    private var hasEnded = false
     /// The time worked in slices that have ended.
     private var worked: Duration = .zero
 
     init(_ pace: SweepPace) {
         self.pace = pace
+        isUnlimited = pace.deadline == nil && pace.slice == nil
     }
 
     /// The time worked so far.
     var busy: Duration { worked + (ContinuousClock.now - sliceBegin) }
+
+    /// Whether it works in slices, so that others hardly notice it.
+    var isSparing: Bool { pace.slice != nil }
+
+    /// Whether the time is over; a rest may be due besides.
+    var isOver: Bool { hasEnded || pace.deadline.map { ContinuousClock.now >= $0 } ?? false }
 
     /// The time that is left; never negative.
     var rest: Duration {
@@ -58,16 +68,16 @@ struct SweepPacer {
     ///
     /// No system call but in a rest.
     mutating func mayGoOn() -> Bool {
-        if isOver { return false }
-        if pace.deadline == nil && pace.slice == nil { return true }
+        if isUnlimited { return true }
+        if hasEnded { return false }
         let now = ContinuousClock.now
         if let deadline = pace.deadline, now >= deadline {
-            isOver = true
+            hasEnded = true
         } else if let slice = pace.slice, now - sliceBegin >= slice {
             worked += now - sliceBegin
-            isOver = !pace.pause(pace.rest)
+            hasEnded = !pace.pause(pace.rest)
             sliceBegin = .now
         }
-        return !isOver
+        return !hasEnded
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Platform
+import Platform
 
 /// Why something is deleted.
 ///
@@ -39,134 +39,135 @@ package struct SweepLimits: Sendable, Equatable {
     package init() {}
 }
 
-/// An entry as a sweep saw it.
-package struct ScannedEntry: Sendable {
-    package let key: Digest
-    /// nil where the record does not parse.
-    package let content: Digest?
-    package let created: Timestamp
-    package let lastUse: Timestamp
-    package let isExpired: Bool
-    /// Bytes on disk of the entry's own file.
-    package let allocatedSize: Int64
-    /// What must still be so when it is deleted.
-    let witness: Witness
-
-    /// The state of an entry, to be compared with a later one.
-    struct Witness: Sendable, Equatable {
-        let identity: FileStatus.Identity
-        let accessed: Timestamp
-        /// A hash of the record's bytes with the process's random seed.
-        let record: Int
-    }
-}
-
-/// An object as a sweep saw it.
-package struct ScannedObject: Sendable {
-    package let digest: Digest
-    /// Bytes on disk.
-    package let allocatedSize: Int64
-    package let changed: Timestamp
-}
-
-/// What to delete: a pure function of what was seen, the limits and the time.
-package struct SweepPlan: Sendable {
-    /// An entry to delete.
-    package struct Removal: Sendable, Equatable {
-        /// Its place among the scanned entries.
-        package let index: Int
-        package let reason: SweepReason
+/// What to delete: a pure function of what was seen and the limits.
+struct SweepPlan: Sendable {
+    /// An entry to delete: 8 bytes.
+    struct Removal: Sendable, Equatable {
+        /// Its place among the entries that were seen.
+        let index: UInt32
+        let reason: SweepReason
     }
 
-    /// In the order in which to delete them.
-    package private(set) var removals: [Removal] = []
+    /// Entries that are of no use to anybody.
+    private(set) var worthless: [Removal] = []
+    /// Entries that are too old, and, least recently used first, those that are over the limits.
+    private(set) var excess: [Removal] = []
 
-    private let entries: [ScannedEntry]
     private var isRemoved: [Bool]
-    private var references: [Digest: Int] = [:]
-    private var objectSizes: [Digest: Int64] = [:]
+    /// Of each content the entries that name it and stay.
+    private var references: [UInt32]
     private var remainingEntries: Int
     private var remainingSize: Int64 = 0
 
     /// Plans: first what is worthless, then what is too old, then, least recently used first, what is
     /// over the limits.
     ///
+    /// Memory: 5 bytes an entry, 8 more while entries are put in order, and 8 for each that is to go.
+    ///
     /// - Complexity: O(*n* log *n*) in the entries, and only O(*n*) where the limits already hold.
-    package init(
-        entries: [ScannedEntry],
-        objects: [ScannedObject],
-        limits: SweepLimits,
-        now: Timestamp
-    ) {
-        self.entries = entries
+    init(entries: Segments<SeenEntry>, contents: SweepContents, limits: SweepLimits) {
         isRemoved = Array(repeating: false, count: entries.count)
+        references = Array(repeating: 0, count: contents.count)
         remainingEntries = entries.count
-        count(objects)
-        removeWorthless()
-        removeOld(limits, now: now)
-        removeLeastRecentlyUsed(limits)
+        count(entries, contents)
+        removeWorthless(entries, contents)
+        removeOld(entries, contents)
+        removeLeastRecentlyUsed(entries, contents, limits)
     }
 
-    private mutating func count(_ objects: [ScannedObject]) {
-        for object in objects { objectSizes[object.digest] = object.allocatedSize }
-        for entry in entries {
-            remainingSize += entry.allocatedSize
-            guard let content = entry.content, let size = objectSizes[content] else { continue }
+    private mutating func count(_ entries: Segments<SeenEntry>, _ contents: SweepContents) {
+        for index in 0..<entries.count {
+            let entry = entries[index]
+            remainingSize += entry.allocatedSize.bytes
+            guard entry.verdict != .corrupt else { continue }
             // Content that several keys share takes its space once.
-            if references[content, default: 0] == 0 { remainingSize += size }
-            references[content, default: 0] += 1
+            if references[Int(entry.content)] == 0 {
+                remainingSize += contents[entry.content].allocatedSize.bytes
+            }
+            references[Int(entry.content)] += 1
         }
     }
 
-    private mutating func remove(_ index: Int, _ reason: SweepReason) {
-        guard !isRemoved[index] else { return }
+    /// False where it was to go already.
+    private mutating func remove(_ entry: SeenEntry, at index: Int, _ contents: SweepContents) -> Bool {
+        if isRemoved[index] { return false }
         isRemoved[index] = true
-        removals.append(Removal(index: index, reason: reason))
         remainingEntries -= 1
-        remainingSize -= entries[index].allocatedSize
-        guard let content = entries[index].content, let count = references[content] else { return }
-        references[content] = count - 1
-        if count == 1 { remainingSize -= objectSizes[content] ?? 0 }
+        remainingSize -= entry.allocatedSize.bytes
+        guard entry.verdict != .corrupt else { return true }
+        references[Int(entry.content)] -= 1
+        if references[Int(entry.content)] == 0 {
+            remainingSize -= contents[entry.content].allocatedSize.bytes
+        }
+        return true
     }
 
-    private mutating func removeWorthless() {
-        for (index, entry) in entries.enumerated() {
-            guard let content = entry.content else {
-                remove(index, .corrupt)
+    private mutating func removeWorthless(_ entries: Segments<SeenEntry>, _ contents: SweepContents) {
+        for index in 0..<entries.count {
+            let entry = entries[index]
+            let isCorrupt = entry.verdict == .corrupt
+            guard isCorrupt || contents.isMissing(entry.content), remove(entry, at: index, contents) else {
                 continue
             }
-            if entry.isExpired {
-                remove(index, .expired)
-            } else if objectSizes[content] == nil {
-                remove(index, .dangling)
-            }
+            worthless.append(Removal(index: UInt32(index), reason: isCorrupt ? .corrupt : .dangling))
         }
     }
 
-    private mutating func removeOld(_ limits: SweepLimits, now: Timestamp) {
-        for (index, entry) in entries.enumerated() {
-            if let age = limits.maximumAge, now - entry.created > age {
-                remove(index, .age)
-            } else if let idle = limits.maximumIdleTime, now - entry.lastUse > idle {
-                remove(index, .idle)
+    private mutating func removeOld(_ entries: Segments<SeenEntry>, _ contents: SweepContents) {
+        for index in 0..<entries.count {
+            let entry = entries[index]
+            guard entry.verdict == .age || entry.verdict == .idle, remove(entry, at: index, contents) else {
+                continue
             }
+            excess.append(Removal(index: UInt32(index), reason: entry.verdict == .age ? .age : .idle))
         }
     }
 
-    private mutating func removeLeastRecentlyUsed(_ limits: SweepLimits) {
+    private mutating func removeLeastRecentlyUsed(
+        _ entries: Segments<SeenEntry>,
+        _ contents: SweepContents,
+        _ limits: SweepLimits
+    ) {
         let maximumEntries = limits.maximumEntries ?? .max
         let maximumSize = limits.maximumSize ?? .max
         guard remainingEntries > maximumEntries || remainingSize > maximumSize else { return }
-        let candidates = entries.indices.filter { !isRemoved[$0] }
-            .sorted { entries[$0].lastUse < entries[$1].lastUse }
-        for index in candidates {
+        for index in leastRecentlyUsedFirst(entries) {
+            let reason: SweepReason
             if remainingEntries > maximumEntries {
-                remove(index, .entries)
+                reason = .entries
             } else if remainingSize > maximumSize {
-                remove(index, .size)
+                reason = .size
             } else {
                 return
             }
+            if remove(entries[index], at: index, contents) {
+                excess.append(Removal(index: UInt32(index), reason: reason))
+            }
         }
+    }
+
+    /// The entries that stay so far, in the order of their last use, those used at the same time in the order of
+    /// their places.
+    ///
+    /// Numbers are sorted, of the last use in the upper half and the place in the lower: several times as fast as
+    /// to look up the entries. In 32 bits the time is as exact as a 4 billionth of what lies between the first
+    /// use and the last, for instance 0.6 ms in a month, which is finer than accesses are noted.
+    private func leastRecentlyUsedFirst(_ entries: Segments<SeenEntry>) -> some Sequence<Int> {
+        let candidates = (0..<entries.count).lazy.filter { !isRemoved[$0] }
+        var first = Int64.max
+        var last = Int64.min
+        for index in candidates {
+            first = min(first, entries[index].lastUse.nanoseconds)
+            last = max(last, entries[index].lastUse.nanoseconds)
+        }
+        let unit = UInt64(bitPattern: last &- first) >> 32 + 1
+        var order: [UInt64] = []
+        order.reserveCapacity(remainingEntries)
+        for index in candidates {
+            let age = UInt64(bitPattern: entries[index].lastUse.nanoseconds &- first)
+            order.append((age / unit) << 32 | UInt64(index))
+        }
+        order.sort()
+        return order.lazy.map { Int($0 & 0xffff_ffff) }
     }
 }

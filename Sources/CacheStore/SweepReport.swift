@@ -38,11 +38,17 @@ package struct SweepReport: Sendable {
     /// What is left: entries with their own bytes, objects with theirs.
     package var entries = SweepTally()
     package var objects = SweepTally()
-    /// Entries and objects that somebody used or changed while they were about to go: they stay.
+    /// Entries and objects that somebody used or changed while they were about to go, or which an entry may name
+    /// that could not be read: they stay.
     package var spared = 0
     /// Stripes whose lock was not to be had, because a holder is stopped: what they guard was left alone.
     package var skippedStripes: [String] = []
     package var unrecognised: [UnrecognisedFile] = []
+    /// Files and shards that the kernel would not have looked at or deleted, below the cache directory: they were
+    /// left alone.
+    ///
+    /// While an entry may be among them, objects that no entry is known to name stay too.
+    package var unreadable: [String] = []
     /// False where time ran out: what was not reached is left to the next sweep, and what is left is not
     /// known as a whole.
     package var isComplete = true

@@ -43,7 +43,7 @@ package struct Verification {
     /// What the bytes of each object really are.
     private var found: [Digest: Content] = [:]
     /// How long to wait for a lock when repairing.
-    private var patience = Sweep.stripePatience
+    private var patience = SweepWorker.stripePatience
 
     /// Verifies `store`, and with `isRepairing` deletes what is corrupt or dangling.
     ///

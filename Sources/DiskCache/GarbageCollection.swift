@@ -117,13 +117,17 @@ public struct GCReport: Sendable, Equatable, Codable {
     public let entries: Tally
     /// Distinct values that are left.
     public let objects: Tally
-    /// What somebody used or changed while it was about to go, and what is too young to tell: it stays.
+    /// What somebody used or changed while it was about to go, what is too young to tell, and what a key may name
+    /// that could not be read: it stays.
     public let spared: Int
     /// Locks that were not to be had, because a process that holds one is stopped; what they guard was
     /// left alone.
     public let skippedStripes: [String]
     /// Files in the cache that are not ours, below its directory: they are never touched.
     public let unrecognised: [String]
+    /// Files and directories of ours that the kernel would not have read or removed, below the cache directory:
+    /// they were left alone, and what only they may name with them.
+    public let unreadable: [String]
     /// Whether this was a rehearsal.
     public let isDryRun: Bool
     /// False where the time ran out: the rest is left to the next collection, and what is left was not all
@@ -139,6 +143,7 @@ public struct GCReport: Sendable, Equatable, Codable {
         spared = report.spared
         skippedStripes = report.skippedStripes
         unrecognised = report.unrecognised.map(\.path)
+        unreadable = report.unreadable
         self.isDryRun = isDryRun
         isComplete = report.isComplete
     }

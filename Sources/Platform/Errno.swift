@@ -41,6 +41,9 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
     package static let invalidArgument = Errno(rawValue: EINVAL)
     package static let timedOut = Errno(rawValue: ETIMEDOUT)
     package static let inputOutput = Errno(rawValue: EIO)
+    /// What file systems say of metadata that they find damaged, and of a checksum that is wrong.
+    package static let structureNeedsCleaning = Errno(rawValue: EUCLEAN)
+    package static let badMessage = Errno(rawValue: EBADMSG)
     package static let badDescriptor = Errno(rawValue: EBADF)
     package static let outOfMemory = Errno(rawValue: ENOMEM)
     package static let brokenPipe = Errno(rawValue: EPIPE)

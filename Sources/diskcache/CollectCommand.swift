@@ -29,7 +29,8 @@ enum CollectCommand: Command {
         JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries,
         size; each with count and bytes; what does not occur is left out), removedBytes, entries and objects
         (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks of stopped
-        processes: what they guard was left alone), unrecognised (files that are not ours), isDryRun,
+        processes: what they guard was left alone), unrecognised (files that are not ours), unreadable (files
+        and directories that the system would not have read or removed: they were left alone), isDryRun,
         isComplete, seconds. With --last: process, began, ended (left out: it is under way, or was killed),
         seconds, workedSeconds (without its rests), expiredOnly, isComplete, removed, removedBytes, entries,
         objects, drift (by how much more than there was the processes had added up), lastFull (when the last
@@ -165,6 +166,7 @@ enum CollectCommand: Command {
 
                 """
         }
+        notes += report.unreadable.map { "can't be read, left alone: \($0.escaped)\n" }.joined()
         return notes + report.unrecognised.map { "not ours, left alone: \($0.escaped)\n" }.joined()
     }
 }

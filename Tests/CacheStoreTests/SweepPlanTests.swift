@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
 import Testing
 
 @testable import CacheStore
@@ -8,8 +9,13 @@ import Testing
 @Suite struct SweepPlanTests {
     let now = Timestamp(nanoseconds: 1_700_000_000_000_000_000)
 
-    private func content(_ name: String?) -> Digest? {
-        name.map { Digest(ofKey: $0) }
+    /// An entry, and a content for each name.
+    private struct Seen {
+        let name: String
+        let content: String?
+        let age: Int
+        let used: Int
+        var isExpired = false
     }
 
     /// An entry whose last use and creation lie `age` seconds back.
@@ -19,35 +25,62 @@ import Testing
         age: Int,
         used: Int? = nil,
         isExpired: Bool = false
-    ) -> ScannedEntry {
-        ScannedEntry(
-            key: Digest(ofKey: name),
-            content: self.content(content),
-            created: now - .seconds(age),
-            lastUse: now - .seconds(used ?? age),
-            isExpired: isExpired,
-            allocatedSize: 0,
-            witness: ScannedEntry.Witness(
-                identity: FileStatus.Identity(device: 0, inode: 0),
-                accessed: now,
-                record: 0
-            )
-        )
+    ) -> Seen {
+        Seen(name: name, content: content, age: age, used: used ?? age, isExpired: isExpired)
     }
 
-    private func object(_ name: String, size: Int64 = 100) -> ScannedObject {
-        ScannedObject(digest: Digest(ofKey: name), allocatedSize: size, changed: now)
+    private func object(_ name: String, size: Int64 = 512) -> (Digest, FileStatus) {
+        var status = stat()
+        status.st_mode = S_IFREG
+        status.st_blocks = numericCast(size / 512)
+        return (Digest(ofKey: name), FileStatus(status))
+    }
+
+    private func sighting(_ seen: Seen, _ limits: SweepLimits) -> SweepState.Sighting {
+        var status = stat()
+        status.st_mode = S_IFREG
+        status.st_atim = (now - .seconds(seen.used)).fileTime
+        let record = seen.content.map { content in
+            var record = Record(
+                content: Content(digest: Digest(ofKey: content), length: 1, checksum: 0),
+                created: now - .seconds(seen.age)
+            )
+            if seen.isExpired { record.expires = now }
+            return record
+        }
+        let entry = SeenEntry(
+            Digest(ofKey: seen.name),
+            record,
+            [],
+            FileStatus(status),
+            limits: limits,
+            now: now
+        )
+        return SweepState.Sighting(entry: entry, content: record?.content.digest)
     }
 
     private func removals(
-        _ entries: [ScannedEntry],
-        _ objects: [ScannedObject],
+        _ entries: [Seen],
+        _ objects: [(Digest, FileStatus)],
         _ setLimits: (inout SweepLimits) -> Void = { _ in }
     ) -> [Int: SweepReason] {
         var limits = SweepLimits()
         setLimits(&limits)
-        let plan = SweepPlan(entries: entries, objects: objects, limits: limits, now: now)
-        return Dictionary(uniqueKeysWithValues: plan.removals.map { ($0.index, $0.reason) })
+        var state = SweepState()
+        let expired = state.note(entries.map { sighting($0, limits) })
+        for object in objects { state.noteObject(object.0, object.1) }
+        let plan = SweepPlan(entries: state.entries, contents: state.contents, limits: limits)
+        var removals = Dictionary(
+            uniqueKeysWithValues: (plan.worthless + plan.excess).map { removal in
+                (state.entries[Int(removal.index)].key, removal.reason)
+            }
+        )
+        for removal in expired { removals[removal.entry.key] = removal.reason }
+        return Dictionary(
+            uniqueKeysWithValues: entries.enumerated().compactMap { (index, entry) in
+                removals[Digest(ofKey: entry.name)].map { (index, $0) }
+            }
+        )
     }
 
     @Test func `without limits only what is worthless goes`() {
@@ -62,19 +95,21 @@ import Testing
         let entries = (0..<5).map { entry("k\($0)", content: "c\($0)", age: 100, used: [3, 9, 1, 7, 5][$0]) }
         let objects = (0..<5).map { object("c\($0)") }
         #expect(removals(entries, objects) { $0.maximumEntries = 3 } == [1: .entries, 3: .entries])
-        #expect(removals(entries, objects) { $0.maximumSize = 300 } == [1: .size, 3: .size])
-        #expect(removals(entries, objects) { $0.maximumSize = 500 }.isEmpty)
-        #expect(removals(entries, objects) { $0.maximumSize = 499 } == [1: .size])
+        #expect(removals(entries, objects) { $0.maximumSize = 3 * 512 } == [1: .size, 3: .size])
+        #expect(removals(entries, objects) { $0.maximumSize = 5 * 512 }.isEmpty)
+        #expect(removals(entries, objects) { $0.maximumSize = 5 * 512 - 1 } == [1: .size])
         #expect(removals(entries, objects) { $0.maximumSize = 0 }.count == 5)
     }
 
     @Test func `what goes for other reasons counts towards the limits`() {
         let entries = [
             entry("old", content: "A", age: 100), entry("expired", content: "B", age: 1, isExpired: true),
+            entry("dangling", content: "C", age: 1),
         ]
         let objects = [object("A"), object("B")]
-        #expect(removals(entries, objects) { $0.maximumEntries = 1 } == [1: .expired])
-        #expect(removals(entries, objects) { $0.maximumSize = 100 } == [1: .expired])
+        let worthless: [Int: SweepReason] = [1: .expired, 2: .dangling]
+        #expect(removals(entries, objects) { $0.maximumEntries = 1 } == worthless)
+        #expect(removals(entries, objects) { $0.maximumSize = 512 } == worthless)
     }
 
     @Test func `shared content takes its space until its last entry goes`() {
@@ -83,8 +118,8 @@ import Testing
             entry("c", content: "T", age: 7),
         ]
         let objects = [object("S"), object("T")]
-        // 200 bytes in all; to get to 100 both entries of S must go.
-        #expect(removals(entries, objects) { $0.maximumSize = 150 } == [0: .size, 1: .size])
+        // 1024 bytes in all; to get to 512 both entries of S must go.
+        #expect(removals(entries, objects) { $0.maximumSize = 768 } == [0: .size, 1: .size])
     }
 
     @Test func `age counts from writing, idle time from the last use`() {
@@ -100,11 +135,33 @@ import Testing
     @Test func `orphans don't make entries go`() {
         let entries = [entry("a", content: "A", age: 1)]
         #expect(
-            removals(entries, [object("A"), object("orphan", size: 10_000)]) { $0.maximumSize = 100 }.isEmpty
+            removals(entries, [object("A"), object("orphan", size: 10_240)]) { $0.maximumSize = 512 }.isEmpty
         )
     }
 
     @Test func `nothing at all is no trouble`() {
         #expect(removals([], []) { $0.maximumSize = 0 }.isEmpty)
+    }
+
+    @Test func `times are told apart however long the span is that they lie in`() {
+        // A span of 100 years is cut into steps of 0.7 s.
+        let year = 365 * 24 * 3600
+        let entries = (0..<4).map {
+            entry("k\($0)", content: "c\($0)", age: 100 * year, used: [100 * year, 12, 10, 11][$0])
+        }
+        let objects = (0..<4).map { object("c\($0)") }
+        #expect(removals(entries, objects) { $0.maximumEntries = 2 } == [0: .entries, 1: .entries])
+        #expect(removals(entries, objects) { $0.maximumEntries = 1 }.keys.sorted() == [0, 1, 3])
+    }
+
+    @Test func `an object that could not be looked at leaves no entry dangling`() {
+        var state = SweepState()
+        let seen = ["a", "b", "c"].map { entry($0, content: $0.uppercased(), age: 1) }
+        _ = state.note(seen.map { sighting($0, SweepLimits()) })
+        let place = state.contents.place(of: Digest(ofKey: "A"))
+        state.contents[place].presence = .unreadable
+        state.contents.noteUnreadable(shard: Int(Digest(ofKey: "B").bytes[0]))
+        let plan = SweepPlan(entries: state.entries, contents: state.contents, limits: SweepLimits())
+        #expect(plan.worthless == [SweepPlan.Removal(index: 2, reason: .dangling)])
     }
 }

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// How a sweep deletes: everything is looked at again under its stripe, as others have been at work since the
+/// scan.
+extension SweepWorker {
+    /// How long to wait for one stripe.
+    ///
+    /// Writers hold them for microseconds: whoever is not gone after a second is stopped, and everything else
+    /// must not wait for him.
+    static let stripePatience: Duration = .seconds(1)
+
+    /// How long one stripe is held, at full pace, to delete one thing after the other.
+    ///
+    /// In it about 50 go, so that the lock itself (2 µs) is a hundredth of the cost. Then other stripes have their
+    /// turn, so that a writer, who asks again every 0.5 ms, gets it: he waits no longer than for a single deletion
+    /// on a busy disk.
+    static let longestHold: Duration = .milliseconds(1)
+
+    /// Deletes entries of one shard that are still as they were seen.
+    ///
+    /// Three system calls an entry, beside those for the lock. False: time ran out.
+    mutating func deleteEntries(
+        _ removals: ArraySlice<SweepState.Removal>,
+        in shard: borrowing Directory
+    ) throws(StoreError) -> Bool {
+        guard let first = removals.first else { return true }
+        let worker = self
+        let (outcomes, failure) = outcomes(of: removals.count, .entries, stripe: first.entry.key.stripe) {
+            (index) throws(StoreError) in
+            try worker.delete(removals[removals.startIndex + index], in: shard)
+        }
+        let removalsByOutcome = zip(removals, outcomes)
+        state.value.withLock { state in
+            for (removal, outcome) in removalsByOutcome { state.note(removal, outcome) }
+        }
+        for case (let removal, .deleted) in removalsByOutcome {
+            noteRemoval(removal.reason, bytes: removal.entry.allocatedSize.bytes, entries: 1)
+        }
+        if let failure { throw failure }
+        return outcomes.count == removals.count
+    }
+
+    /// Decides again under the lock that keeps writers away; false: the entry stays as it is.
+    private func delete(
+        _ removal: SweepState.Removal,
+        in shard: borrowing Directory
+    ) throws(StoreError) -> Bool {
+        let key = removal.entry.key
+        guard let (bytes, status) = try scan.entry(key, in: shard), removal.entry.isStill(bytes, status)
+        else { return false }
+        if removal.reason == .dangling, let record = RecordCodec.decode(bytes, for: key),
+            try scan.object(record.content.digest) != nil
+        {
+            return false
+        }
+        return request.isDryRun ? true : try scan.delete(key, .entries, in: shard)
+    }
+
+    /// Deletes objects of one shard that no entry names.
+    ///
+    /// Two system calls an object, beside those for the lock. False: time ran out.
+    mutating func deleteObjects(
+        _ objects: ArraySlice<SweepState.Unreferenced>,
+        in shard: borrowing Directory,
+        changedBefore stamp: Timestamp
+    ) throws(StoreError) -> Bool {
+        guard let first = objects.first else { return true }
+        let worker = self
+        let (outcomes, failure) = outcomes(of: objects.count, .objects, stripe: first.content.digest.stripe) {
+            (index) throws(StoreError) in
+            let digest = objects[objects.startIndex + index].content.digest
+            return try worker.delete(digest, in: shard, changedBefore: stamp)
+        }
+        let objectsByOutcome = zip(objects, outcomes)
+        state.value.withLock { state in
+            for (object, outcome) in objectsByOutcome { state.note(object, outcome) }
+        }
+        for case (let object, .deleted) in objectsByOutcome {
+            noteObject(object.content)
+        }
+        if let failure { throw failure }
+        return outcomes.count == objects.count
+    }
+
+    /// Looks again under the lock that keeps writers away: who wanted the object since the stamp has
+    /// touched it, and his entry may not have been seen.
+    ///
+    /// The clock is asked last: had it been put back before the object was touched, so that the touch looks older
+    /// than the stamp, it is known now.
+    private func delete(
+        _ digest: Digest,
+        in shard: borrowing Directory,
+        changedBefore stamp: Timestamp
+    ) throws(StoreError) -> Bool {
+        guard let status = try scan.status(of: digest, .objects, in: shard), status.kind == .regular,
+            status.changed < stamp, clock.isSteady
+        else { return false }
+        return request.isDryRun ? true : try scan.delete(digest, .objects, in: shard)
+    }
+
+    /// Runs `delete` for each number below `count`, while `stripe` is held exclusively.
+    ///
+    /// The stripe is given back, and taken again, where it has been held long enough and where a rest is due.
+    /// Nothing else is waited for while it is held.
+    ///
+    /// There are fewer outcomes than `count` where time ran out or something failed that concerns all.
+    private mutating func outcomes(
+        of count: Int,
+        _ tree: StoreScan.Tree,
+        stripe: Int,
+        _ delete: (Int) throws(StoreError) -> Bool
+    ) -> (outcomes: [SweepState.Outcome], failure: StoreError?) {
+        var outcomes: [SweepState.Outcome] = []
+        outcomes.reserveCapacity(count)
+        let stripes = tree == .entries ? store.entryStripes : store.objectStripes
+        while outcomes.count < count {
+            if !outcomes.isEmpty, !mayGoOn() { break }
+            if state.value.withLock({ $0.skipped[tree]?.contains(stripe) ?? false }) {
+                outcomes += repeatElement(.skipped, count: count - outcomes.count)
+                break
+            }
+            do throws(StoreError) {
+                let patience = min(Self.stripePatience, pacer.rest)
+                try stripes.withLock(.exclusive, stripe: stripe, patience: patience) {
+                    () throws(StoreError) in
+                    let end = ContinuousClock.now + (pacer.isSparing ? .zero : Self.longestHold)
+                    repeat {
+                        outcomes.append(try outcome(outcomes.count, delete))
+                    } while outcomes.count < count && ContinuousClock.now < end && !pacer.isOver
+                }
+            } catch {
+                guard error.code == .busy else { return (outcomes, error) }
+                state.value.withLock { _ = $0.skipped[tree, default: []].insert(stripe) }
+            }
+        }
+        return (outcomes, nil)
+    }
+
+    private func outcome(
+        _ index: Int,
+        _ delete: (Int) throws(StoreError) -> Bool
+    ) throws(StoreError) -> SweepState.Outcome {
+        do throws(StoreError) {
+            return try delete(index) ? .deleted : .spared
+        } catch {
+            guard error.concernsOneFile else { throw error }
+            return .refused(path: relativePath(error))
+        }
+    }
+
+    // MARK: Counting
+
+    /// Counts what was removed, other than for show.
+    private func noteRemoval(_ reason: SweepReason, bytes: Int64, entries: Int) {
+        if request.isDryRun { return }
+        store.control.addUsage(bytes: -bytes, entries: -entries)
+        store.counters.add(StoreCounters.Event(reason))
+    }
+
+    /// Counts an object that was deleted: by itself where no entry had named it.
+    private func noteObject(_ content: SeenContent) {
+        if content.freed == nil {
+            noteRemoval(.orphan, bytes: content.allocatedSize.bytes, entries: 0)
+        } else if !request.isDryRun {
+            store.control.addUsage(bytes: -content.allocatedSize.bytes, entries: 0)
+        }
+    }
+}

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import Testing
+
+@testable import CacheStore
+
+@Suite struct SweepCrewTests {
+    private struct Seen {
+        var done: [Int] = []
+        var busy: [Int: Int] = [:]
+        var overlaps = 0
+    }
+
+    @Test(arguments: [1, 2, 4])
+    func `each task is done once, and those of a lane one after the other`(threads: Int) throws {
+        let seen = Locked<Seen>.Box(Seen())
+        let lanes = (0..<400).map { $0 / 4 }
+        var worker = 0
+        try SweepCrew.run(lanes, threads: threads, worker: &worker, progress: { _ in }) { (worker, number) in
+            worker += 1
+            seen.value.withLock { seen in
+                seen.busy[lanes[number], default: 0] += 1
+                if seen.busy[lanes[number]] != 1 { seen.overlaps += 1 }
+            }
+            sleepThread(for: .microseconds(200))
+            seen.value.withLock { seen in
+                seen.busy[lanes[number], default: 0] -= 1
+                seen.done.append(number)
+            }
+            return true
+        }
+        let result = seen.value.withLock { $0 }
+        #expect(result.done.sorted() == Array(0..<400))
+        #expect(threads > 1 || (result.done == Array(0..<400) && worker == 400))
+        // Only where nothing else is left two are in one lane.
+        #expect(result.overlaps <= 3 * 3)
+    }
+
+    @Test func `after a task that says so no other is begun`() throws {
+        let done = Locked<Int>.Box(0)
+        var worker = 0
+        try SweepCrew.run([Int](0..<1000), threads: 2, worker: &worker, progress: { _ in }) { (_, number) in
+            done.value.withLock { $0 += 1 }
+            return number < 10
+        }
+        #expect(done.value.withLock { $0 } <= 12)
+    }
+
+    @Test func `what a task throws is thrown, after all have ended`() throws {
+        let atWork = Locked<Int>.Box(0)
+        var worker = 0
+        #expect(throws: StoreError.self) {
+            try SweepCrew.run([Int](0..<1000), threads: 4, worker: &worker, progress: { _ in }) {
+                (_, number) throws(StoreError) in
+                atWork.value.withLock { $0 += 1 }
+                defer { atWork.value.withLock { $0 -= 1 } }
+                if number == 100 { throw StoreError(.inputOutput, "fail", path: "") }
+                return true
+            }
+        }
+        #expect(atWork.value.withLock { $0 } == 0)
+    }
+
+    @Test func `progress is told on the caller's thread alone`() throws {
+        var told: [Int] = []
+        var worker = 0
+        try SweepCrew.run([Int](0..<500), threads: 3, worker: &worker, progress: { told.append($0) }) {
+            (_, _) in
+            true
+        }
+        #expect(told == told.sorted() && told.allSatisfy { (0..<500).contains($0) })
+    }
+}
