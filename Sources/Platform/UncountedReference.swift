@@ -54,9 +54,12 @@ package struct LocationHint: Sendable {
         window.upper = address & ~0xf_ffff_ffff
     }
 
-    /// Has the first 64 bytes there fetched, where the references are counted, without waiting for them.
+    /// Has the count of references there fetched, and the 24 bytes behind it, without waiting for them.
     @inlinable
     package func prefetch(_ window: Window) {
-        unsafe cplatform_prefetch(UnsafeRawPointer(bitPattern: window.upper | UInt(rawValue) << 4))
+        let address = window.upper | UInt(rawValue) << 4
+        unsafe cplatform_prefetch(UnsafeRawPointer(bitPattern: address))
+        // Objects begin at any multiple of 16, so that they may lie across the end of a cache line.
+        unsafe cplatform_prefetch(UnsafeRawPointer(bitPattern: address + 39))
     }
 }

@@ -121,7 +121,14 @@ extension CacheCore {
             heldUntil: end,
             accessDue: coarseNow + configuration.accessGranularity
         )
-        memory.insert(item, forKey: item.key, form: form, cost: item.cost, stamp: stamp)
+        memory.insert(
+            item,
+            forKey: item.key,
+            form: form,
+            cost: item.cost,
+            stamp: stamp,
+            isPlain: form == .bytes
+        )
     }
 }
 

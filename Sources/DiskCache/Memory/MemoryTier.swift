@@ -35,7 +35,8 @@ final class MemoryTier: Sendable {
     let shards: LockArray<MemoryShard>
     let ledger: Locked<Ledger>
     private let seed = HashSeed()
-    private let store = Locked<Store?>(nil)
+    /// Keeps alive what the shards look at.
+    let store = Locked<Store?>(nil)
     private let onRemoval: (@Sendable (MemoryRemoval) -> Void)?
 
     /// An empty tier.
@@ -81,31 +82,19 @@ final class MemoryTier: Sendable {
         return nil
     }
 
-    /// Says what the values are copies of from now on, for `judge` to know.
-    func setStore(_ store: Store) {
-        let old = self.store.withLock { present in
-            for number in 0..<shards.count {
-                shards.withLock(at: number) { $0.store = unsafe UncountedReference(store) }
-            }
-            // From here on nobody looks at the one before: that is done under the shards' locks only.
-            defer { present = store }
-            return present
-        }
-        // What goes with it must not go under a lock.
-        withExtendedLifetime(old) {}
-    }
-
     /// Holds a value, in place of what was held for this key and form.
     ///
     /// Makes room first. A value that is not admitted still takes the old one's place: nothing is held then.
-    /// A negative cost counts as 0.
+    /// A negative cost counts as 0. `isPlain` says of an item that it can't be discarded; else that is found out,
+    /// which takes as long as all the rest.
     @discardableResult
     func insert(
         _ item: any MemoryItem,
         forKey key: String,
         form: MemoryForm = .bytes,
         cost: Int,
-        stamp: MemoryStamp
+        stamp: MemoryStamp,
+        isPlain: Bool = false
     ) -> MemoryAdmission {
         let newcomer = Newcomer(
             item: item,
@@ -114,7 +103,7 @@ final class MemoryTier: Sendable {
             bytes: KeyBytes(key, seed),
             cost: max(0, cost),
             stamp: stamp,
-            isDiscardable: item is any DiscardableItem
+            isDiscardable: !isPlain && item is any DiscardableItem
         )
         var removed: [MemoryRemoval] = []
         let admission = ledger.withLock { ledger in admit(newcomer, &ledger, &removed) }
@@ -151,16 +140,6 @@ final class MemoryTier: Sendable {
             return removed
         }
         report(removed)
-    }
-
-    /// Hits so far.
-    var hits: Int {
-        (0..<shards.count).reduce(0) { sum, number in sum + shards.withLock(at: number) { $0.hits } }
-    }
-
-    /// Takes back a hit that turned out to be none.
-    func takeBackHit() {
-        shards.withLock(at: 0) { $0.takeBackHit() }
     }
 
     /// How much is held.
