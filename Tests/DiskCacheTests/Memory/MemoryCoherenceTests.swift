@@ -186,7 +186,7 @@ private func text(_ hit: CacheHit?) -> String? {
         let cache = pair.cache
         try pair.warm("key", "old")
         let hits = cache.activity.memoryHits
-        weak var old = cache.core.store
+        weak let old = cache.core.store
         try FileManager.default.removeItem(atPath: cache.path)
         try cache.core.reopen()
         #expect(old == nil, "what is not used any more has no descriptors open")
