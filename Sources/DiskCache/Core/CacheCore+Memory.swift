@@ -86,8 +86,9 @@ extension CacheCore {
         return !((configuration.now == nil ? .now : coarseNow) < end)
     }
 
-    /// Nanoseconds by which the coarse clock may be late: more than a tick of the kernel, 1 to 10 ms
-    /// (CONFIG_HZ), and than what a virtual machine's tick comes late by on a busy host, where more than 20 ms
+    /// Nanoseconds by which the coarse clock may be late.
+    ///
+    /// More than a tick of the kernel, 1 to 10 ms (CONFIG_HZ), and than what a virtual machine's tick comes late by on a busy host, where more than 20 ms
     /// were seen. In the last second of a value's life a hit costs a look at the exact clock.
     private static var coarseClockLag: Int64 { 1_000_000_000 }
 
