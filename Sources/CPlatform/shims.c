@@ -122,6 +122,12 @@ extern void __tsan_release(void *address);
 #endif
 #endif
 
+#ifdef CPLATFORM_THREAD_SANITIZER
+const _Bool cplatform_is_thread_sanitized = 1;
+#else
+const _Bool cplatform_is_thread_sanitized = 0;
+#endif
+
 void cplatform_thread_sanitizer_acquire(void *address) {
 #ifdef CPLATFORM_THREAD_SANITIZER
     __tsan_acquire(address);

@@ -6,19 +6,21 @@ import Platform
 ///
 /// It belongs to the mapping that it was read from, and is current in no other.
 package struct Generation: Sendable, Equatable {
-    /// The word's place in the table.
-    package let index: Int
     /// The word as it was.
     package let word: UInt64
     /// The address of the mapping.
     let mapping: UInt
+    private let place: UInt32
+
+    /// The word's place in the table.
+    package var index: Int { Int(place) }
 
     package init(index: Int, word: UInt64) {
         self.init(index: index, word: word, mapping: 0)
     }
 
     init(index: Int, word: UInt64, mapping: UInt) {
-        self.index = index
+        place = UInt32(index)
         self.word = word
         self.mapping = mapping
     }
@@ -86,10 +88,8 @@ package struct Generations: Sendable {
     /// Three loads: which file is mapped, whether it still counts, and the word. (The second matters: a
     /// writer that finds the file superseded raises nothing in it.)
     package func isCurrent(_ generation: Generation) -> Bool {
-        guard let words = control.words, words.address == generation.mapping,
-            words.load(ControlLayout.stateIndex) == ControlFile.State.ready.rawValue
-        else { return false }
-        return words.load(ControlLayout.generations + generation.index) == generation.word
+        guard let words = control.words else { return false }
+        return words.hold(generation)
     }
 
     /// The word's place: the leading 18 bits, so that it belongs to one stripe, which are the leading 6.
@@ -101,5 +101,35 @@ package struct Generations: Sendable {
     static func indices(ofStripe stripe: Int) -> Range<Int> {
         let count = ControlLayout.generationCount / StoreLayout.stripeCount
         return stripe * count..<(stripe + 1) * count
+    }
+}
+
+extension MappedWords {
+    /// Whether these are the words of the file that `generation` is of, that file counts, and nobody has begun
+    /// to write.
+    fileprivate func hold(_ generation: Generation) -> Bool {
+        address == generation.mapping && load(ControlLayout.stateIndex) == ControlFile.State.ready.rawValue
+            && load(ControlLayout.generations + generation.index) == generation.word
+    }
+}
+
+/// What the control file says of a value in memory.
+package enum HeldCondition: Sendable {
+    /// Nobody has changed it.
+    case current
+    /// Somebody has, or may have.
+    case outdated
+    /// There is no control file: the record on disk has to be looked at.
+    case unknown
+}
+
+extension Store {
+    /// Whether a value that is held by `generation` is still the one that counts.
+    ///
+    /// The loads of ``Generations/isCurrent(_:)``; counts no references.
+    package func condition(of generation: Generation?) -> HeldCondition {
+        guard let words = control.words else { return .unknown }
+        guard let generation, words.hold(generation) else { return .outdated }
+        return .current
     }
 }

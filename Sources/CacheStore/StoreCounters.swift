@@ -95,10 +95,18 @@ package final class StoreCounters: Sendable {
 
     /// Counts, here and for all processes together where there is a control file that can be written.
     package func add(_ event: Event, _ amount: Int = 1) {
-        let place = threadNumber % ControlLayout.counterShards * ControlLayout.counterSlots + event.rawValue
-        let amount = UInt64(bitPattern: Int64(amount))
-        own.words.count(amount, at: place)
-        control.writableWords?.count(amount, at: ControlLayout.counters + place)
+        own.words.count(UInt64(bitPattern: Int64(amount)), at: Self.place(of: event))
+        addForAll(event, amount)
+    }
+
+    /// Counts for all processes together and not here: what this process counts somewhere else.
+    package func addForAll(_ event: Event, _ amount: Int = 1) {
+        guard let words = control.writableWords else { return }
+        words.count(UInt64(bitPattern: Int64(amount)), at: ControlLayout.counters + Self.place(of: event))
+    }
+
+    private static func place(of event: Event) -> Int {
+        threadNumber % ControlLayout.counterShards * ControlLayout.counterSlots + event.rawValue
     }
 
     /// What this process counted.

@@ -127,26 +127,49 @@ public struct CacheHit: Sendable {
         case disk
     }
 
-    /// The value's bytes, exactly as they were stored.
-    public let data: Data
     /// Where it came from.
     public let tier: Tier
     /// Whether it has expired; only where stale values were asked for.
     public let isStale: Bool
-    let origin: HitOrigin
+    private let source: Source
+    private let moment: Timestamp
+
+    /// One reference: a hit that is made, looked at and thrown away counts no other.
+    private enum Source {
+        case held(HeldValue<Data>)
+        case pending(PendingWrite)
+    }
 
     init(_ held: HeldValue<Data>, from tier: Tier, isStale: Bool, at moment: Timestamp) {
-        data = held.value
+        source = .held(held)
         self.tier = tier
         self.isStale = isStale
-        origin = HitOrigin(source: held, moment: moment)
+        self.moment = moment
     }
 
     init(_ pending: PendingWrite, isStale: Bool, at moment: Timestamp) {
-        data = pending.data
+        source = .pending(pending)
         tier = .memory
         self.isStale = isStale
-        origin = HitOrigin(source: pending, moment: moment)
+        self.moment = moment
+    }
+
+    /// The value's bytes, exactly as they were stored.
+    public var data: Data {
+        // Lent, not given: who only looks at it counts no reference.
+        _read {
+            switch source {
+            case .held(let held): yield held.value
+            case .pending(let pending): yield pending.data
+            }
+        }
+    }
+
+    var origin: HitOrigin {
+        switch source {
+        case .held(let held): HitOrigin(source: held, moment: moment)
+        case .pending(let pending): HitOrigin(source: pending, moment: moment)
+        }
     }
 
     /// What belongs to it.

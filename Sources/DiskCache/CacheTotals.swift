@@ -48,7 +48,7 @@ extension SharedCache {
     ///
     /// No system call.
     public var activity: CacheActivity {
-        CacheActivity { counters[$0] }
+        core.activity
     }
 
     /// What all processes did with the cache, and what it takes on disk; nil where there is no control file.

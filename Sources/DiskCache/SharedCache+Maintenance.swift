@@ -126,7 +126,7 @@ extension SharedCache {
                     statistics.objectBytes += object.allocatedSize
                 }
             }
-            statistics.activity = CacheActivity { store.counters[$0] }
+            statistics.activity = core.activity
             statistics.totals = CacheTotals(of: store)
             statistics.lastSweep = store.lastSweep().map { SweepSummary($0) }
             return statistics

@@ -55,8 +55,8 @@ extension SharedCache {
     /// Looks for `key` in all that this process has in memory.
     func memoryHit(_ key: String, allowingStale: Bool) throws(CacheError) -> MemoryAnswer {
         let answer = try pendingHit(key, allowingStale: allowingStale)
-        guard case .unknown = answer, let held = core.held(key, .bytes, as: Data.self) else { return answer }
-        return .hit(CacheHit(held, from: .memory, isStale: false, at: core.coarseNow))
+        guard case .unknown = answer, let found = core.held(key, .bytes, as: Data.self) else { return answer }
+        return .hit(CacheHit(found.held, from: .memory, isStale: false, at: found.moment))
     }
 
     private func diskHit(_ key: String, allowingStale: Bool) throws(CacheError) -> CacheHit? {

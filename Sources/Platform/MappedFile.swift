@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
-import Synchronization
+public import Synchronization
 
 /// A file mapped into memory and shared with every process that maps it (MAP_SHARED), as 64-bit words.
 ///
@@ -51,28 +51,32 @@ package final class MappedFile: Sendable {
 /// Copied without counting references: who holds one sees to it that the memory stays mapped. On x86-64 a
 /// load is one `mov`, on every processor free of locks.
 @safe
+@usableFromInline
 package struct MappedWords: Sendable {
-    private nonisolated(unsafe) let words: UnsafeMutablePointer<Atomic<UInt64>>
-    package let count: Int
+    @usableFromInline nonisolated(unsafe) let words: UnsafeMutablePointer<Atomic<UInt64>>
+    @usableFromInline package let count: Int
 
     /// Views `count` words at `address`, which are aligned to 8 bytes and stay as long as this is used.
     @unsafe
+    @inlinable
     package init(at address: UnsafeMutableRawPointer, count: Int) {
         unsafe words = address.assumingMemoryBound(to: Atomic<UInt64>.self)
         self.count = count
     }
 
     /// Where the words are, to tell one mapping from another and to make this view anew; never 0.
-    package var address: UInt { unsafe UInt(bitPattern: words) }
+    @inlinable package var address: UInt { unsafe UInt(bitPattern: words) }
 
     /// Views what ``address`` said, while that is still mapped; nil for 0.
     @unsafe
+    @inlinable
     package init?(address: UInt, count: Int) {
         guard let base = unsafe UnsafeMutableRawPointer(bitPattern: address) else { return nil }
         unsafe self.init(at: base, count: count)
     }
 
     /// The word, with all that was done before it was stored (acquire).
+    @inlinable
     package func load(_ index: Int) -> UInt64 {
         precondition(index >= 0 && index < count, "outside of the mapping")
         return unsafe words[index].load(ordering: .acquiring)
@@ -92,6 +96,7 @@ package struct MappedWords: Sendable {
     }
 
     /// Adds to a word that is a mere sum: nothing else is ordered by it.
+    @inlinable
     package func count(_ amount: UInt64, at index: Int) {
         precondition(index >= 0 && index < count, "outside of the mapping")
         unsafe words[index].wrappingAdd(amount, ordering: .relaxed)

@@ -6,13 +6,6 @@ import Glibc
 // and look for that. Keys are bytes.
 
 extension String {
-    /// A hash of the UTF-8 bytes, with the process's random seed: nobody can choose strings that collide.
-    package var bytesHash: UInt64 {
-        var hasher = Hasher()
-        unsafe utf8Span.span.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
-        return UInt64(bitPattern: Int64(hasher.finalize()))
-    }
-
     /// Whether both have the same UTF-8 bytes.
     package func hasSameBytes(as other: String) -> Bool {
         let (left, right) = (utf8Span.span, other.utf8Span.span)

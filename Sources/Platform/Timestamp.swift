@@ -6,15 +6,17 @@ import Glibc
 /// A moment of wall-clock time that several processes can compare: nanoseconds since 1970-01-01 UTC.
 ///
 /// Covers the years 1678 to 2262; arithmetic saturates at the ends instead of trapping.
+@usableFromInline
 package struct Timestamp: Sendable, Hashable, Comparable {
-    package var nanoseconds: Int64
+    @usableFromInline package var nanoseconds: Int64
 
+    @inlinable
     package init(nanoseconds: Int64) {
         self.nanoseconds = nanoseconds
     }
 
-    package static let distantPast = Timestamp(nanoseconds: .min)
-    package static let distantFuture = Timestamp(nanoseconds: .max)
+    @inlinable package static var distantPast: Timestamp { Timestamp(nanoseconds: .min) }
+    @inlinable package static var distantFuture: Timestamp { Timestamp(nanoseconds: .max) }
 
     /// The present moment by CLOCK_REALTIME, clock_gettime(2): no system call, the vDSO answers.
     package static var now: Timestamp {
@@ -62,8 +64,16 @@ package struct Timestamp: Sendable, Hashable, Comparable {
             : Glibc.timespec(tv_sec: Int(seconds), tv_nsec: Int(rest))
     }
 
+    @inlinable
     package static func < (left: Timestamp, right: Timestamp) -> Bool {
         left.nanoseconds < right.nanoseconds
+    }
+
+    /// Whether it is less than `later` by more than so many nanoseconds, which are not negative.
+    @inlinable
+    package func isEarlier(than later: Timestamp, byNanoseconds distance: Int64) -> Bool {
+        let (sum, overflow) = nanoseconds.addingReportingOverflow(distance)
+        return !overflow && sum < later.nanoseconds
     }
 
     /// The moment `duration` later; saturating.

@@ -75,6 +75,11 @@ int cplatform_getopt_offender(void);
 /// They do nothing in a build without that sanitizer.
 void cplatform_thread_sanitizer_acquire(void *address);
 void cplatform_thread_sanitizer_release(void *address);
+/// Whether this is a build with that sanitizer.
+extern const _Bool cplatform_is_thread_sanitized;
+
+/// Has the cache line at `address` fetched, which may be any, without waiting for it.
+static inline void cplatform_prefetch(const void *address) { __builtin_prefetch(address); }
 
 /// A number of the calling thread's own, counted up as threads first ask.
 unsigned int cplatform_thread_number(void);

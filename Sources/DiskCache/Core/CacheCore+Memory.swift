@@ -5,43 +5,67 @@ import FoundationEssentials
 import Platform
 
 extension CacheCore {
-    /// The value of `key` in memory, if that is still the one that counts.
+    /// The value of `key` in memory, if that is still the one that counts, and when it was found.
     ///
     /// No system call and no allocation where the directory has a control file; one call, to hold the
     /// record against the one on disk, where it has none.
-    func held<Value>(_ key: String, _ form: MemoryForm, as type: Value.Type) -> HeldValue<Value>? {
-        guard let memory else { return nil }
-        let store = store
-        let generations = store.generations
+    func held<Value>(_ key: String, _ form: MemoryForm, as type: Value.Type) -> FoundValue<Value>? {
+        guard let tier else { return nil }
+        // Before the tier's lock: a clock of the user's runs under none.
+        let now = coarseNow
         var accessed: Timestamp?
+        var isUnknown = false
         var found = MemoryStamp()
-        let item = memory.value(forKey: key, form: form) { stamp in
-            let verdict = judge(stamp, generations)
-            guard verdict == .valid else { return verdict }
-            let now = coarseNow
-            if now >= stamp.accessDue {
-                stamp.accessDue = now + configuration.accessGranularity
-                accessed = now
+        let item = tier.use {
+            $0.value(forKey: key, form: form) { store, stamp in
+                switch store?.use({ $0.condition(of: stamp.generation) }) {
+                case .outdated: if configuration.checksGenerations { return .invalidated }
+                case .unknown, nil: isUnknown = true
+                case .current: break
+                }
+                if isOver(stamp.end, now) { return .expired }
+                if !(now < stamp.accessDue) {
+                    stamp.accessDue = now + configuration.accessGranularity
+                    accessed = now
+                }
+                found = stamp
+                store?.use { $0.counters.addForAll(.memoryHit) }
+                return .valid
             }
-            found = stamp
-            return .valid
         }
-        guard var held = item as? HeldValue<Value> else { return nil }
-        if generations == nil, !isStillStored(held, in: store) {
-            memory.remove(key, cause: .invalidated)
-            return nil
-        }
-        if held.isDiscarded {
-            guard let whole = restored(held) else { return nil }
-            // A frozen tier would not take it, and so lose what it has.
-            if !memory.isFrozen {
-                memory.insert(whole, forKey: key, form: form, cost: whole.cost, stamp: found)
+        guard let item, var held = HeldValue<Value>.known(item) else { return nil }
+        if isUnknown || held.isDiscarded {
+            guard let usable = usable(held, key, form, found, isUnknown: isUnknown) else {
+                // It was none after all.
+                store.counters.addForAll(.memoryHit, -1)
+                memory?.takeBackHit()
+                return nil
             }
-            held = whole
+            held = usable
         }
         if let accessed { noteAccess(held.keyDigest, at: accessed) }
-        store.counters.add(.memoryHit)
-        return held
+        return FoundValue(held: held, moment: now)
+    }
+
+    /// What can be given out of a value that takes more than a look at its stamp.
+    private func usable<Value>(
+        _ held: HeldValue<Value>,
+        _ key: String,
+        _ form: MemoryForm,
+        _ stamp: MemoryStamp,
+        isUnknown: Bool
+    ) -> HeldValue<Value>? {
+        if isUnknown, !isStillStored(held, in: store) {
+            memory?.remove(key, cause: .invalidated)
+            return nil
+        }
+        guard held.isDiscarded else { return held }
+        guard let whole = restored(held) else { return nil }
+        // A frozen tier would not take it, and so lose what it has.
+        if let memory, !memory.isFrozen {
+            memory.insert(whole, forKey: key, form: form, cost: whole.cost, stamp: stamp)
+        }
+        return whole
     }
 
     /// nil: it can't be, and is read from disk again.
@@ -53,21 +77,20 @@ extension CacheCore {
         }
     }
 
-    /// Whether a copy with this stamp may be given out.
-    private func judge(_ stamp: MemoryStamp, _ generations: Generations?) -> MemoryVerdict {
-        if configuration.checksGenerations, let generations {
-            guard let generation = stamp.generation, generations.isCurrent(generation) else {
-                return .invalidated
-            }
-        }
-        guard let end = stamp.heldUntil else { return .valid }
+    /// Whether the time until `end` is up.
+    private func isOver(_ end: Timestamp, _ coarseNow: Timestamp) -> Bool {
+        if end == .distantFuture { return false }
         // The coarse clock is late by up to a tick; near the end the exact one decides.
-        if coarseNow + Self.coarseClockLag < end { return .valid }
-        return now < end ? .valid : .expired
+        if coarseNow.isEarlier(than: end, byNanoseconds: Self.coarseClockLag) { return false }
+        // A clock of the cache's own has no other time than the one it gave.
+        return !((configuration.now == nil ? .now : coarseNow) < end)
     }
 
-    /// More than a tick of the kernel, 1 to 10 ms (CONFIG_HZ), by which the coarse clock may be late.
-    private static let coarseClockLag: Duration = .milliseconds(20)
+    /// Nanoseconds by which the coarse clock may be late.
+    ///
+    /// More than a tick of the kernel, 1 to 10 ms (CONFIG_HZ), and than what a virtual machine's tick comes late by on a busy host, where more than 20 ms
+    /// were seen. In the last second of a value's life a hit costs a look at the exact clock.
+    private static var coarseClockLag: Int64 { 1_000_000_000 }
 
     var coarseNow: Timestamp {
         configuration.now.map { Timestamp($0()) } ?? .coarseNow
@@ -101,7 +124,14 @@ extension CacheCore {
             heldUntil: end,
             accessDue: coarseNow + configuration.accessGranularity
         )
-        memory.insert(item, forKey: item.key, form: form, cost: item.cost, stamp: stamp)
+        memory.insert(
+            item,
+            forKey: item.key,
+            form: form,
+            cost: item.cost,
+            stamp: stamp,
+            isPlain: form == .bytes
+        )
     }
 }
 

@@ -14,6 +14,8 @@ final class CacheCore: Sendable {
     let configuration: CacheConfiguration
     let events: EventStreams
     let memory: MemoryTier?
+    /// ``memory``, for hits.
+    let tier: UncountedReference<MemoryTier>?
     private let openStore: Locked<Store>
     private let dueAccesses = Locked(DueAccesses())
     private let isClosed = Atomic<Bool>(false)
@@ -26,6 +28,9 @@ final class CacheCore: Sendable {
         let events = EventStreams(callback: configuration.onEvent)
         self.events = events
         memory = Self.makeMemory(configuration.memory, events, store.counters)
+        // Kept alive by this object, in which it never changes.
+        tier = memory.map { unsafe UncountedReference($0) }
+        memory?.setStore(store)
     }
 
     private static func makeMemory(
@@ -93,8 +98,16 @@ final class CacheCore: Sendable {
     func reopen() throws(StoreError) {
         let store = try Store(at: path, options: configuration.storeOptions, replacing: store)
         openStore.withLock { $0 = store }
+        memory?.setStore(store)
         memory?.removeAll(cause: .invalidated)
         events.send(.directoryReplaced)
+    }
+
+    /// What this process did since the cache was opened.
+    var activity: CacheActivity {
+        let (counters, hits) = (store.counters, memory?.hits ?? 0)
+        // Hits in the memory tier are counted there.
+        return CacheActivity { counters[$0] + ($0 == .memoryHit ? hits : 0) }
     }
 
     // MARK: Accesses

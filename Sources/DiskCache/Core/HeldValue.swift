@@ -29,6 +29,9 @@ struct HitOrigin: Sendable {
 
 /// A value as a process holds it: what was stored, or what a typed view made of it, with its record.
 final class HeldValue<Value: Sendable>: HitSource {
+    // What each hit looks at comes first, in one cache line with the count of references.
+    /// Whether it has dropped its costly part.
+    let isDiscarded: Bool
     let value: Value
     let key: String
     let keyDigest: Digest
@@ -37,8 +40,6 @@ final class HeldValue<Value: Sendable>: HitSource {
     let cost: Int
     /// The record as it is on disk, where copies must be held against that before each use.
     let storedRecord: [UInt8]?
-    /// Whether it has dropped its costly part.
-    let isDiscarded: Bool
 
     init(
         _ value: Value,
@@ -60,6 +61,12 @@ final class HeldValue<Value: Sendable>: HitSource {
 
     func makeRecord() -> Record { record }
 
+    /// What a memory tier has kept, where it is one of these; no search for conformances and superclasses.
+    static func known(_ item: any MemoryItem) -> HeldValue? {
+        guard type(of: item) == HeldValue.self else { return nil }
+        return unsafe unsafeDowncast(item, to: HeldValue.self)
+    }
+
     /// The same entry with another form of its value.
     private func replacing(_ value: Value, isDiscarded: Bool) -> HeldValue {
         HeldValue(
@@ -72,6 +79,12 @@ final class HeldValue<Value: Sendable>: HitSource {
             isDiscarded: isDiscarded
         )
     }
+}
+
+/// A value that was found in memory, and when.
+struct FoundValue<Value: Sendable> {
+    let held: HeldValue<Value>
+    let moment: Timestamp
 }
 
 /// A value in memory that has dropped its costly part, and can make it again.

@@ -1,27 +1,57 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import Platform
 
 /// One part of the memory tier's map: values by the UTF-8 bytes of their key, and their form.
 ///
-/// A table of open addresses leads to slots that stay where they are. Forms of one key have the same
-/// hash and stand one after the other in the table.
-struct MemoryShard: Sendable {
-    /// A value and what belongs to it.
+/// A table of open addresses, of eight bytes each, leads to slots that stay where they are. A hit reads one
+/// cache line of the table and two of the slot, which lie side by side: the slot repeats the beginning of the key,
+/// so that the key's own memory is looked at only where it is longer than ``KeyBytes/Head/capacity`` bytes.
+/// Forms of one key have the same hash and stand one after the other in the table.
+struct MemoryShard: ~Copyable, Sendable {
+    /// A value and what belongs to it: 128 bytes, in the order in which a hit needs them.
     struct Slot: Sendable {
-        var key: String
-        var form: MemoryForm
+        let hash: UInt64
         /// Nil where the slot is free.
         var item: (any MemoryItem)?
+        let head: KeyBytes.Head
         var stamp: MemoryStamp
+        let form: MemoryForm
+        var key: String
+        /// Tells it from every other value that this tier ever held.
+        let serial: UInt64
         /// Its place in the eviction queues.
-        var handle: EvictionQueues<MemoryPlace>.Handle
+        let handle: EvictionQueues<MemoryPlace>.Handle
         /// Hits since it came, up to 3.
         var frequency: UInt8
         var isDiscardable: Bool
-        var tag: UInt32
-        /// Tells it from every other value that this tier ever held.
-        var serial: UInt64
+        /// Bytes of the key, as far as they fit in 16 bits: a longer one is compared as a whole anyway.
+        let length: UInt16
+
+        init(
+            _ bytes: KeyBytes,
+            key: String,
+            form: MemoryForm,
+            item: any MemoryItem,
+            stamp: MemoryStamp,
+            handle: EvictionQueues<MemoryPlace>.Handle,
+            frequency: UInt8,
+            isDiscardable: Bool,
+            serial: UInt64
+        ) {
+            hash = bytes.hash
+            head = bytes.head
+            length = UInt16(clamping: bytes.length)
+            self.key = key
+            self.form = form
+            self.item = item
+            self.stamp = stamp
+            self.handle = handle
+            self.frequency = frequency
+            self.isDiscardable = isDiscardable
+            self.serial = serial
+        }
     }
 
     /// What a value has earned, and hands on to the one that replaces it.
@@ -30,51 +60,89 @@ struct MemoryShard: Sendable {
         let frequency: UInt8
     }
 
-    /// An address in the table.
+    /// An address in the table: 0 where it is empty, else a slot's number, 8 bits of its hash, and a hint where
+    /// its value is.
     private struct Address: Sendable {
-        /// The low half of the hash.
-        var tag: UInt32 = 0
-        /// The slot's number, or -1 where this is empty.
-        var slot: Int32 = -1
+        private let rawValue: UInt64
+
+        /// An empty one.
+        init() {
+            rawValue = 0
+        }
+
+        init(_ slot: Int, _ hash: UInt64, _ hint: LocationHint) {
+            rawValue = UInt64(slot + 1) | UInt64(Self.tag(hash)) | UInt64(hint.rawValue) << 32
+        }
+
+        var isEmpty: Bool { rawValue == 0 }
+        /// The number of the slot.
+        var slot: Int { Int(rawValue & 0xff_ffff) - 1 }
+        var hint: LocationHint { LocationHint(rawValue: UInt32(truncatingIfNeeded: rawValue >> 32)) }
+
+        func isMarked(_ tag: UInt32) -> Bool { UInt32(truncatingIfNeeded: rawValue) & 0xff00_0000 == tag }
+
+        /// Bits that choose neither the shard, which are above, nor the place in the table, below.
+        static func tag(_ hash: UInt64) -> UInt32 {
+            UInt32(truncatingIfNeeded: hash >> 26) & 0xff00_0000
+        }
     }
 
-    private var table = [Address](repeating: Address(), count: 8)
-    private var slots: [Slot] = []
+    /// What an address can tell apart.
+    private static let capacity = 0xff_fffe
+
+    private var table = AlignedArray(repeating: Address(), count: 16)
+    private var slots = AlignedArray<Slot>()
     private var free: [Int32] = []
+    private var window = LocationHint.Window()
+    /// What the values here are copies of, for a hit to find without another lock; the tier keeps it alive.
+    var store: UncountedReference<Store>?
+
+    /// Hits so far.
+    private(set) var hits = 0
 
     /// Number of values.
     var count: Int { slots.count - free.count }
 
+    /// Whether another value can't be told apart: there are as many as addresses can name.
+    var isFull: Bool { count >= Self.capacity }
+
     /// The slot of this key and form.
-    func find(_ hash: UInt64, _ key: String, _ form: MemoryForm) -> Int? {
-        let tag = UInt32(truncatingIfNeeded: hash)
+    func find(_ bytes: KeyBytes, _ key: String, _ form: MemoryForm) -> Int? {
+        let tag = Address.tag(bytes.hash)
         let mask = table.count - 1
-        var position = Int(tag) & mask
+        var position = Int(truncatingIfNeeded: bytes.hash) & mask
         while true {
             let address = table[position]
-            if address.slot < 0 { return nil }
-            if address.tag == tag, isMatch(Int(address.slot), key, form) { return Int(address.slot) }
+            if address.isEmpty { return nil }
+            if address.isMarked(tag) {
+                // The slot and the value lie far apart: both are on their way at the same time.
+                address.hint.prefetch(window)
+                if isMatch(address.slot, bytes, key), slots[address.slot].form == form { return address.slot }
+            }
             position = (position + 1) & mask
         }
     }
 
     /// The slots of all forms of this key.
-    func findAll(_ hash: UInt64, _ key: String) -> [Int] {
-        let tag = UInt32(truncatingIfNeeded: hash)
+    func findAll(_ bytes: KeyBytes, _ key: String) -> [Int] {
+        let tag = Address.tag(bytes.hash)
         let mask = table.count - 1
-        var position = Int(tag) & mask
+        var position = Int(truncatingIfNeeded: bytes.hash) & mask
         var found: [Int] = []
-        while table[position].slot >= 0 {
-            let slot = Int(table[position].slot)
-            if table[position].tag == tag, isMatch(slot, key, nil) { found.append(slot) }
+        while !table[position].isEmpty {
+            let address = table[position]
+            if address.isMarked(tag), isMatch(address.slot, bytes, key) { found.append(address.slot) }
             position = (position + 1) & mask
         }
         return found
     }
 
-    private func isMatch(_ slot: Int, _ key: String, _ form: MemoryForm?) -> Bool {
-        if let form, slots[slot].form != form { return false }
-        return slots[slot].key.hasSameBytes(as: key)
+    private func isMatch(_ slot: Int, _ bytes: KeyBytes, _ key: String) -> Bool {
+        // Field by field: a slot as a whole would be copied.
+        guard slots[slot].hash == bytes.hash, slots[slot].head == bytes.head,
+            slots[slot].length == UInt16(clamping: bytes.length)
+        else { return false }
+        return bytes.length <= KeyBytes.Head.capacity || slots[slot].key.hasSameBytes(as: key)
     }
 
     /// The number of the slot that the next ``fill(_:with:)`` has to be for.
@@ -84,24 +152,24 @@ struct MemoryShard: Sendable {
     mutating func fill(_ number: Int, with slot: Slot) {
         if (count + 1) * 2 > table.count { grow() }
         if free.popLast() == nil { slots.append(slot) } else { slots[number] = slot }
-        place(Address(tag: slot.tag, slot: Int32(number)))
+        place(number)
     }
 
     /// Takes the value out of a slot, if there is one.
     mutating func clear(_ number: Int) -> (slot: Slot, item: any MemoryItem)? {
+        guard let item = slots[number].item else { return nil }
         let slot = slots[number]
-        guard let item = slot.item else { return nil }
         slots[number].item = nil
         slots[number].key = ""
         free.append(Int32(number))
-        vacate(slot.tag, number)
+        vacate(number)
         return (slot, item)
     }
 
     /// The value in a slot, if it still is the one with this serial.
     func item(at number: Int, serial: UInt64) -> (any MemoryItem)? {
         // Behind the end where the tier was emptied since; a free slot keeps its last serial.
-        guard slots.indices.contains(number), slots[number].serial == serial else { return nil }
+        guard number < slots.count, slots[number].serial == serial else { return nil }
         return slots[number].item
     }
 
@@ -110,32 +178,60 @@ struct MemoryShard: Sendable {
         body(&slots[number])
     }
 
-    private mutating func place(_ address: Address) {
+    /// Counts a hit of a slot; gives its value.
+    mutating func hit(_ number: Int) -> (any MemoryItem)? {
+        hits += 1
+        // Only where it changes something: else threads would take the slot's cache lines from each other.
+        if slots[number].frequency < EvictionQueues<MemoryPlace>.highestFrequency {
+            slots[number].frequency += 1
+        }
+        return slots[number].item
+    }
+
+    /// Takes back a hit that turned out to be none.
+    mutating func takeBackHit() { hits -= 1 }
+
+    /// Changes a value where it is, with a look at ``store``.
+    mutating func judge<Result>(_ number: Int, _ body: (UncountedReference<Store>?, inout Slot) -> Result)
+        -> Result
+    {
+        body(store, &slots[number])
+    }
+
+    /// Gives up all values at once; the slots' items live on in whoever holds them.
+    mutating func removeAll() {
+        table = AlignedArray(repeating: Address(), count: 16)
+        slots = AlignedArray()
+        free = []
+    }
+
+    private mutating func place(_ number: Int) {
+        guard let item = slots[number].item else { return }
+        let hash = slots[number].hash
         let mask = table.count - 1
-        var position = Int(address.tag) & mask
-        while table[position].slot >= 0 { position = (position + 1) & mask }
-        table[position] = address
+        var position = Int(truncatingIfNeeded: hash) & mask
+        while !table[position].isEmpty { position = (position + 1) & mask }
+        table[position] = Address(number, hash, LocationHint(item, &window))
     }
 
     private mutating func grow() {
-        let old = table
-        table = Array(repeating: Address(), count: old.count * 2)
-        for address in old where address.slot >= 0 { place(address) }
+        table = AlignedArray(repeating: Address(), count: table.count * 2)
+        for number in 0..<slots.count { place(number) }
     }
 
-    /// Empties an address, and moves up those behind it that would no longer be found.
-    private mutating func vacate(_ tag: UInt32, _ number: Int) {
+    /// Empties the address of a slot, and moves up those behind it that would no longer be found.
+    private mutating func vacate(_ number: Int) {
         let mask = table.count - 1
-        var hole = Int(tag) & mask
-        while table[hole].slot != Int32(number) { hole = (hole + 1) & mask }
+        var hole = Int(truncatingIfNeeded: slots[number].hash) & mask
+        while table[hole].slot != number { hole = (hole + 1) & mask }
         var position = hole
         while true {
             position = (position + 1) & mask
             let address = table[position]
-            if address.slot < 0 { break }
+            if address.isEmpty { break }
             // Those at or behind their home as seen from the hole stay findable only if they move.
-            let distance = (position - Int(address.tag)) & mask
-            if distance >= (position - hole) & mask {
+            let home = Int(truncatingIfNeeded: slots[address.slot].hash)
+            if (position - home) & mask >= (position - hole) & mask {
                 table[hole] = address
                 hole = position
             }

@@ -53,7 +53,7 @@ extension MemoryTier {
         ledger.withLock { ledger in
             var candidates: [Candidate] = []
             ledger.queues.forEachOldestFirst { place, _ in
-                let candidate = shards[Int(place.shard)].value.withLock { shard in
+                let candidate = shards.withLock(at: Int(place.shard)) { shard in
                     shard.update(Int(place.slot)) { slot in
                         slot.isDiscardable
                             ? Candidate(place: place, serial: slot.serial, item: slot.item) : nil
@@ -69,7 +69,7 @@ extension MemoryTier {
         guard let (item, cost) = (candidate.item as? any DiscardableItem)?.discarded() else { return }
         let isDiscardable = item is any DiscardableItem
         ledger.withLock { ledger in
-            let handle = shards[Int(candidate.place.shard)].value.withLock { shard in
+            let handle = shards.withLock(at: Int(candidate.place.shard)) { shard in
                 let number = Int(candidate.place.slot)
                 // It may have left meanwhile: no lock was held while it made its lesser form.
                 guard shard.item(at: number, serial: candidate.serial) != nil else {

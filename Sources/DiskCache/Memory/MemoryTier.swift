@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import Platform
 
 /// Where a value is in the memory tier.
@@ -31,8 +32,11 @@ final class MemoryTier: Sendable {
 
     private static let shardCount = 64
 
-    let shards: [Locked<MemoryShard>.Box]
+    let shards: LockArray<MemoryShard>
     let ledger: Locked<Ledger>
+    private let seed = HashSeed()
+    /// Keeps alive what the shards look at.
+    let store = Locked<Store?>(nil)
     private let onRemoval: (@Sendable (MemoryRemoval) -> Void)?
 
     /// An empty tier.
@@ -40,40 +44,38 @@ final class MemoryTier: Sendable {
     /// `onRemoval` is told of every value that leaves, on the thread that made it leave, with no lock held,
     /// in no certain order between threads; nil costs nothing.
     init(limits: MemoryLimits, onRemoval: (@Sendable (MemoryRemoval) -> Void)? = nil) {
-        shards = (0..<Self.shardCount).map { _ in Locked.Box(MemoryShard()) }
+        shards = LockArray(count: Self.shardCount) { MemoryShard() }
         ledger = Locked(Ledger(limits: limits))
         self.onRemoval = onRemoval
     }
 
     /// The value of this key and form, if there is one and `judge` finds that it may be given out.
     ///
-    /// What is found expired or invalidated is removed. `judge` can change the stamp, to say when the next
-    /// access is due. No allocation and no system call on a hit.
+    /// What is found expired or invalidated is removed. `judge` gets the store that was set last, and can change
+    /// the stamp, to say when the next access is due. No allocation and no system call on a hit.
     func value(
         forKey key: String,
         form: MemoryForm = .bytes,
-        judge: (inout MemoryStamp) -> MemoryVerdict
+        judge: (UncountedReference<Store>?, inout MemoryStamp) -> MemoryVerdict
     ) -> (any MemoryItem)? {
-        let hash = key.bytesHash
+        let bytes = KeyBytes(key, seed)
         var verdict = MemoryVerdict.valid
         var serial: UInt64 = 0
-        let item: (any MemoryItem)? = shard(of: hash).value.withLock { shard in
-            guard let slot = shard.find(hash, key, form) else { return nil }
-            return shard.update(slot) { slot in
-                verdict = judge(&slot.stamp)
+        var isFound = false
+        let item: (any MemoryItem)? = shards.withLock(at: Self.shard(of: bytes.hash)) { shard in
+            guard let number = shard.find(bytes, key, form) else { return nil }
+            verdict = shard.judge(number) { store, slot in
                 serial = slot.serial
-                if verdict == .valid, slot.frequency < EvictionQueues<MemoryPlace>.highestFrequency {
-                    slot.frequency += 1
-                }
-                return slot.item
+                return judge(store, &slot.stamp)
             }
+            isFound = true
+            return verdict == .valid ? shard.hit(number) : nil
         }
-        guard let item else { return nil }
-        if verdict == .valid { return item }
+        if !isFound || item != nil { return item }
         removeValue(
             forKey: key,
             form,
-            hash,
+            bytes,
             serial: serial,
             cause: verdict == .expired ? .expired : .invalidated
         )
@@ -83,24 +85,25 @@ final class MemoryTier: Sendable {
     /// Holds a value, in place of what was held for this key and form.
     ///
     /// Makes room first. A value that is not admitted still takes the old one's place: nothing is held then.
-    /// A negative cost counts as 0.
+    /// A negative cost counts as 0. `isPlain` says of an item that it can't be discarded; else that is found out,
+    /// which takes as long as all the rest.
     @discardableResult
     func insert(
         _ item: any MemoryItem,
         forKey key: String,
         form: MemoryForm = .bytes,
         cost: Int,
-        stamp: MemoryStamp
+        stamp: MemoryStamp,
+        isPlain: Bool = false
     ) -> MemoryAdmission {
-        let hash = key.bytesHash
         let newcomer = Newcomer(
             item: item,
             key: key,
             form: form,
-            hash: hash,
+            bytes: KeyBytes(key, seed),
             cost: max(0, cost),
             stamp: stamp,
-            isDiscardable: item is any DiscardableItem
+            isDiscardable: !isPlain && item is any DiscardableItem
         )
         var removed: [MemoryRemoval] = []
         let admission = ledger.withLock { ledger in admit(newcomer, &ledger, &removed) }
@@ -112,12 +115,13 @@ final class MemoryTier: Sendable {
     ///
     /// One short critical section where none is held.
     func remove(_ key: String, cause: RemovalCause = .explicit) {
-        let hash = key.bytesHash
-        guard shard(of: hash).value.withLock({ !$0.findAll(hash, key).isEmpty }) else { return }
+        let bytes = KeyBytes(key, seed)
+        let number = Self.shard(of: bytes.hash)
+        guard shards.withLock(at: number, { !$0.findAll(bytes, key).isEmpty }) else { return }
         var removed: [MemoryRemoval] = []
         ledger.withLock { ledger in
-            for slot in shard(of: hash).value.withLock({ $0.findAll(hash, key) }) {
-                take(place(hash, slot), &ledger, cause, &removed)
+            for slot in shards.withLock(at: number, { $0.findAll(bytes, key) }) {
+                take(Self.place(bytes.hash, slot), &ledger, cause, &removed)
             }
         }
         report(removed)
@@ -131,7 +135,7 @@ final class MemoryTier: Sendable {
                 guard let content = clear(place) else { return }
                 removed.append(MemoryRemoval(content, cost: cost, cause: cause))
             }
-            for shard in shards { shard.value.withLock { $0 = MemoryShard() } }
+            for number in 0..<shards.count { shards.withLock(at: number) { $0.removeAll() } }
             ledger.queues.removeAll()
             return removed
         }
@@ -152,7 +156,7 @@ final class MemoryTier: Sendable {
 
     /// Takes out the value at `place`, by then out of the queues too.
     func clear(_ place: MemoryPlace) -> (slot: MemoryShard.Slot, item: any MemoryItem)? {
-        shards[Int(place.shard)].value.withLock { $0.clear(Int(place.slot)) }
+        shards.withLock(at: Int(place.shard)) { $0.clear(Int(place.slot)) }
     }
 
     /// Takes out the value at `place`, and from the queues; gives the queue that it was in and its counter.
@@ -190,7 +194,7 @@ final class MemoryTier: Sendable {
     }
 
     private func exchangeFrequency(at place: MemoryPlace, _ change: (UInt8) -> UInt8) -> UInt8 {
-        shards[Int(place.shard)].value.withLock { shard in
+        shards.withLock(at: Int(place.shard)) { shard in
             shard.update(Int(place.slot)) { slot in
                 let old = slot.frequency
                 slot.frequency = change(old)
@@ -204,39 +208,37 @@ final class MemoryTier: Sendable {
         _ ledger: inout Ledger,
         _ removed: inout [MemoryRemoval]
     ) -> MemoryAdmission {
-        let box = shard(of: newcomer.hash)
-        let old = box.value.withLock { $0.find(newcomer.hash, newcomer.key, newcomer.form) }
+        let (bytes, number) = (newcomer.bytes, Self.shard(of: newcomer.bytes.hash))
+        let (old, isFull) = shards.withLock(at: number) { shard in
+            (shard.find(bytes, newcomer.key, newcomer.form), shard.isFull)
+        }
         // A value that is replaced stays in its queue: being written is no reason to lose what it has earned.
-        let standing = old.flatMap { take(place(newcomer.hash, $0), &ledger, .replaced, &removed) }
+        let standing = old.flatMap { take(Self.place(bytes.hash, $0), &ledger, .replaced, &removed) }
         if ledger.isFrozen { return .frozen }
         let limits = ledger.limits
-        guard newcomer.cost <= limits.largestCost, limits.count > 0 else { return .oversized }
+        guard newcomer.cost <= limits.largestCost, limits.count > 0, !isFull else { return .oversized }
         evict(toCost: limits.cost - newcomer.cost, count: limits.count - 1, &ledger, &removed)
         ledger.serial += 1
         let serial = ledger.serial
-        let number = box.value.withLock { $0.nextSlot }
+        let slot = shards.withLock(at: number) { $0.nextSlot }
         let handle = ledger.queues.insert(
-            place(newcomer.hash, number),
-            fingerprint: newcomer.hash ^ newcomer.form.fingerprint,
+            Self.place(bytes.hash, slot),
+            fingerprint: bytes.hash ^ newcomer.form.fingerprint,
             cost: newcomer.cost,
             queue: standing?.queue
         )
-        box.value.withLock { shard in
-            shard.fill(
-                number,
-                with: MemoryShard.Slot(
-                    key: newcomer.key,
-                    form: newcomer.form,
-                    item: newcomer.item,
-                    stamp: newcomer.stamp,
-                    handle: handle,
-                    frequency: standing?.frequency ?? 0,
-                    isDiscardable: newcomer.isDiscardable,
-                    tag: UInt32(truncatingIfNeeded: newcomer.hash),
-                    serial: serial
-                )
-            )
-        }
+        let content = MemoryShard.Slot(
+            bytes,
+            key: newcomer.key,
+            form: newcomer.form,
+            item: newcomer.item,
+            stamp: newcomer.stamp,
+            handle: handle,
+            frequency: standing?.frequency ?? 0,
+            isDiscardable: newcomer.isDiscardable,
+            serial: serial
+        )
+        shards.withLock(at: number) { $0.fill(slot, with: content) }
         return .admitted
     }
 
@@ -244,18 +246,19 @@ final class MemoryTier: Sendable {
     private func removeValue(
         forKey key: String,
         _ form: MemoryForm,
-        _ hash: UInt64,
+        _ bytes: KeyBytes,
         serial: UInt64,
         cause: RemovalCause
     ) {
         var removed: [MemoryRemoval] = []
         ledger.withLock { ledger in
-            let number = shard(of: hash).value.withLock { shard in
-                shard.find(hash, key, form).flatMap { number in
-                    shard.update(number) { $0.serial } == serial ? number : nil
-                }
+            let number = shards.withLock(at: Self.shard(of: bytes.hash)) { shard -> Int? in
+                guard let number = shard.find(bytes, key, form),
+                    shard.update(number, { $0.serial }) == serial
+                else { return nil }
+                return number
             }
-            if let number { take(place(hash, number), &ledger, cause, &removed) }
+            if let number { take(Self.place(bytes.hash, number), &ledger, cause, &removed) }
         }
         report(removed)
     }
@@ -267,17 +270,17 @@ final class MemoryTier: Sendable {
         let item: any MemoryItem
         let key: String
         let form: MemoryForm
-        let hash: UInt64
+        let bytes: KeyBytes
         let cost: Int
         let stamp: MemoryStamp
         let isDiscardable: Bool
     }
 
-    private func shard(of hash: UInt64) -> Locked<MemoryShard>.Box {
-        shards[Int(hash >> 58)]
+    private static func shard(of hash: UInt64) -> Int {
+        Int(hash >> 58)
     }
 
-    private func place(_ hash: UInt64, _ slot: Int) -> MemoryPlace {
+    private static func place(_ hash: UInt64, _ slot: Int) -> MemoryPlace {
         MemoryPlace(shard: Int32(hash >> 58), slot: Int32(slot))
     }
 

@@ -29,10 +29,21 @@ struct MemoryForm: Sendable, Hashable {
 struct MemoryStamp: Sendable, Equatable {
     /// The word under which the copy may be held; nil where there is no control file.
     var generation: Generation?
-    /// Until when it may be given out without a look at the disk; nil: for ever.
-    var heldUntil: Timestamp?
+    /// Until when it may be given out without a look at the disk; the end of time: for ever.
+    var end: Timestamp
     /// When an access has to be noted on disk again.
-    var accessDue = Timestamp.distantFuture
+    var accessDue: Timestamp
+
+    /// - Parameter heldUntil: nil: it may be given out for ever.
+    init(
+        generation: Generation? = nil,
+        heldUntil: Timestamp? = nil,
+        accessDue: Timestamp = .distantFuture
+    ) {
+        self.generation = generation
+        end = heldUntil ?? .distantFuture
+        self.accessDue = accessDue
+    }
 }
 
 /// What a caller finds of a copy's stamp.

@@ -91,7 +91,7 @@ extension TypedCache {
     /// The decoded value in memory.
     private func heldHit(_ key: String) -> TypedHit<Value>? {
         cache.core.held(key, form, as: Value.self).map {
-            TypedHit($0, from: .memory, isStale: false, at: cache.core.coarseNow)
+            TypedHit($0.held, from: .memory, isStale: false, at: $0.moment)
         }
     }
 

@@ -144,7 +144,7 @@ struct HitRatioTests {
         var hits = 0
         for (number, request) in requests.enumerated() {
             let key = "key \(request)"
-            if tier.value(forKey: key, judge: { _ in .valid }) != nil {
+            if tier.value(forKey: key, judge: { _, _ in .valid }) != nil {
                 if isCounted(number, of: requests) { hits += 1 }
             } else {
                 tier.insert(item, forKey: key, cost: 1, stamp: MemoryStamp())

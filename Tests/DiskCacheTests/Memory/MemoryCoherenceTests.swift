@@ -180,6 +180,26 @@ private func text(_ hit: CacheHit?) -> String? {
         }
     }
 
+    @Test func `after the directory was replaced values are held by the control file of the new one`() throws
+    {
+        let pair = try Pair { $0.janitor.isEnabled = false }
+        let cache = pair.cache
+        try pair.warm("key", "old")
+        let hits = cache.activity.memoryHits
+        weak let old = cache.core.store
+        try FileManager.default.removeItem(atPath: cache.path)
+        try cache.core.reopen()
+        #expect(old == nil, "what is not used any more has no descriptors open")
+        #expect(try cache.get("key") == nil)
+        try cache.put("new", forKey: "key")
+        #expect(try cache.get("key")?.tier == .memory)
+        #expect(cache.activity.memoryHits == hits + 1)
+        let third = try SharedCache(at: cache.path, configuration: cache.configuration)
+        #expect(try third.totals()?.activity.memoryHits == 1)
+        try third.put("newer", forKey: "key")
+        #expect(text(try cache.get("key")) == "newer")
+    }
+
     @Test func `hits in memory are counted`() throws {
         let pair = try Pair()
         try pair.cache.put("value", forKey: "key")

@@ -17,7 +17,7 @@ struct MemoryTierLimitsTests {
     }
 
     private func held(_ tier: MemoryTier) -> [Int] {
-        (0..<10).filter { number in tier.value(forKey: "\(number)") { _ in .valid } != nil }
+        (0..<10).filter { number in tier.value(forKey: "\(number)") { _, _ in .valid } != nil }
     }
 
     @Test func `lower limits take effect at once`() {
@@ -41,7 +41,7 @@ struct MemoryTierLimitsTests {
         #expect(log.removals.isEmpty)
         // An old value must not stay where a new one was written.
         #expect(tier.insert(Token(), forKey: "3", cost: 1, stamp: MemoryStamp()) == .frozen)
-        _ = tier.value(forKey: "4") { _ in .expired }
+        _ = tier.value(forKey: "4") { _, _ in .expired }
         tier.remove("5")
         #expect(held(tier) == [0, 1, 2, 6, 7, 8, 9])
         #expect(log.causes == [.replaced, .expired, .explicit])
@@ -92,7 +92,7 @@ struct MemoryTierLimitsTests {
         // Four of the five that are not in use: 0, 2, 3 and 4.
         #expect(log.removals.isEmpty)
         #expect(tier.usage == (68, 10))
-        let pictures = (0..<10).filter { tier.value(forKey: "\($0)") { _ in .valid } is Picture }
+        let pictures = (0..<10).filter { tier.value(forKey: "\($0)") { _, _ in .valid } is Picture }
         #expect(pictures == [1, 5])
         tier.shrink(to: 0.5)
         #expect(tier.usage.cost <= 34)
@@ -135,7 +135,7 @@ struct MemoryTierLimitsTests {
         tier.insert(Token(), forKey: "other", cost: 9, stamp: MemoryStamp())
         tier.shrink(to: 0.95)
         #expect(tier.usage.cost <= 9)
-        #expect(tier.value(forKey: "other") { _ in .valid } != nil || tier.usage.cost == 1)
+        #expect(tier.value(forKey: "other") { _, _ in .valid } != nil || tier.usage.cost == 1)
     }
 
     @Test func `totals are exact after any mixture of calls from many threads`() {
@@ -147,7 +147,7 @@ struct MemoryTierLimitsTests {
                 let key = "\(random.next() % 200)"
                 switch random.next() % 20 {
                 case 0: tier.remove(key)
-                case 1: _ = tier.value(forKey: key) { _ in .expired }
+                case 1: _ = tier.value(forKey: key) { _, _ in .expired }
                 case 2 where random.next() % 50 == 0: tier.removeAll()
                 case 2: tier.shrink(to: 0.9)
                 case 3: tier.resize(to: MemoryLimits(cost: Int(random.next() % 100) + 400, count: 90))
@@ -156,7 +156,7 @@ struct MemoryTierLimitsTests {
                     if tier.insert(Token(), forKey: key, cost: cost, stamp: MemoryStamp()) == .admitted {
                         admitted.value.withLock { $0 += cost }
                     }
-                default: _ = tier.value(forKey: key) { _ in .valid }
+                default: _ = tier.value(forKey: key) { _, _ in .valid }
                 }
                 let usage = tier.usage
                 if usage.cost > 500 || usage.count > 90 { Issue.record("over the limit: \(usage)") }
@@ -164,8 +164,9 @@ struct MemoryTierLimitsTests {
         }
         let usage = tier.usage
         #expect(usage.cost + log.removals.reduce(0) { $0 + $1.cost } == admitted.value.withLock { $0 })
-        #expect(tier.shards.reduce(0) { $0 + $1.value.withLock { $0.count } } == usage.count)
-        let held = (0..<200).filter { key in tier.value(forKey: "\(key)") { _ in .valid } != nil }
+        let counts = (0..<tier.shards.count).map { tier.shards.withLock(at: $0) { $0.count } }
+        #expect(counts.reduce(0, +) == usage.count)
+        let held = (0..<200).filter { key in tier.value(forKey: "\(key)") { _, _ in .valid } != nil }
         #expect(held.count == usage.count)
     }
 }

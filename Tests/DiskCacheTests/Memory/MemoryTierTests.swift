@@ -32,14 +32,14 @@ struct MemoryTierTests {
     }
 
     private func isHeld(_ tier: MemoryTier, _ key: String, form: MemoryForm = .bytes) -> Bool {
-        tier.value(forKey: key, form: form) { _ in .valid } != nil
+        tier.value(forKey: key, form: form) { _, _ in .valid } != nil
     }
 
     @Test func `a value is given out as the same object until it is removed`() {
         let tier = makeTier()
         let token = Token()
         tier.insert(token, forKey: "key", cost: 7, stamp: MemoryStamp())
-        #expect(tier.value(forKey: "key") { _ in .valid } === token)
+        #expect(tier.value(forKey: "key") { _, _ in .valid } === token)
         #expect(tier.usage == (7, 1))
         tier.remove("key")
         #expect(!isHeld(tier, "key"))
@@ -88,9 +88,9 @@ struct MemoryTierTests {
     @Test func `what is judged expired or invalidated is removed with that cause`() {
         let tier = makeTier()
         for key in ["a", "b"] { #expect(put(tier, key) == .admitted) }
-        #expect(tier.value(forKey: "a") { _ in .expired } == nil)
-        #expect(tier.value(forKey: "b") { _ in .invalidated } == nil)
-        #expect(tier.value(forKey: "c") { _ in .expired } == nil)
+        #expect(tier.value(forKey: "a") { _, _ in .expired } == nil)
+        #expect(tier.value(forKey: "b") { _, _ in .invalidated } == nil)
+        #expect(tier.value(forKey: "c") { _, _ in .expired } == nil)
         #expect(log.keys == ["a", "b"])
         #expect(log.causes == [.expired, .invalidated])
         #expect(tier.usage == (0, 0))
@@ -102,13 +102,13 @@ struct MemoryTierTests {
         tier.insert(Token(), forKey: "key", cost: 1, stamp: stamp)
         for due in [1, 2] as [Int64] {
             var seen: MemoryStamp?
-            _ = tier.value(forKey: "key") { stamp in
+            _ = tier.value(forKey: "key") { _, stamp in
                 seen = stamp
                 stamp.accessDue = Timestamp(nanoseconds: 2)
                 return .valid
             }
             #expect(seen?.accessDue == Timestamp(nanoseconds: due))
-            #expect(seen?.heldUntil == Timestamp(nanoseconds: 9))
+            #expect(seen?.end == Timestamp(nanoseconds: 9))
         }
     }
 
@@ -169,7 +169,7 @@ struct MemoryTierTests {
         let tier = MemoryTier(limits: MemoryLimits(cost: .max, count: 1)) { removal in
             // Would wait for ever if a lock were held.
             _ = box.value.withLock { $0 }?.usage
-            _ = box.value.withLock { $0 }?.value(forKey: removal.key) { _ in .valid }
+            _ = box.value.withLock { $0 }?.value(forKey: removal.key) { _, _ in .valid }
             calls.value.withLock { $0 += 1 }
         }
         box.value.withLock { $0 = tier }
@@ -188,8 +188,18 @@ struct MemoryTierTests {
 }
 
 struct MemoryShardTests {
-    private func slot(_ key: String, _ tag: UInt32, form: MemoryForm = .bytes) -> MemoryShard.Slot {
+    private let seed = HashSeed()
+
+    /// As if the key had this hash.
+    private func bytes(_ key: String, _ hash: UInt64) -> KeyBytes {
+        var bytes = KeyBytes(key, seed)
+        bytes.hash = hash
+        return bytes
+    }
+
+    private func slot(_ key: String, _ hash: UInt64, form: MemoryForm = .bytes) -> MemoryShard.Slot {
         MemoryShard.Slot(
+            bytes(key, hash),
             key: key,
             form: form,
             item: Token(),
@@ -197,7 +207,6 @@ struct MemoryShardTests {
             handle: 0,
             frequency: 0,
             isDiscardable: false,
-            tag: tag,
             serial: 0
         )
     }
@@ -206,34 +215,55 @@ struct MemoryShardTests {
         var shard = MemoryShard()
         for number in 0..<40 { shard.fill(shard.nextSlot, with: slot("\(number)", 7)) }
         for number in stride(from: 0, to: 40, by: 3) {
-            guard let place = shard.find(7, "\(number)", .bytes) else {
+            guard let place = shard.find(bytes("\(number)", 7), "\(number)", .bytes) else {
                 Issue.record("\(number) is gone")
                 continue
             }
             #expect(shard.clear(place)?.slot.key == "\(number)")
         }
         for number in 0..<40 {
-            #expect((shard.find(7, "\(number)", .bytes) == nil) == (number % 3 == 0), "\(number)")
+            #expect(
+                (shard.find(bytes("\(number)", 7), "\(number)", .bytes) == nil) == (number % 3 == 0),
+                "\(number)"
+            )
         }
         #expect(shard.count == 26)
     }
 
+    @Test func `keys that begin alike, or differ in their length only, are told apart`() {
+        var shard = MemoryShard()
+        let long = String(repeating: "k", count: 32)
+        let keys = ["k", "k\0", "k\0\0", "", "\0", long, long + "a", long + "b", long + "\0", long + long]
+        for key in keys { shard.fill(shard.nextSlot, with: slot(key, 7)) }
+        for key in keys {
+            let place = shard.find(bytes(key, 7), key, .bytes)
+            #expect(place.flatMap { shard.clear($0) }?.slot.key == key)
+            #expect(shard.find(bytes(key, 7), key, .bytes) == nil)
+        }
+    }
+
+    @Test func `a slot takes two cache lines`() {
+        #expect(MemoryLayout<MemoryShard.Slot>.stride == 128)
+        #expect(MemoryLayout<MemoryShard.Slot>.offset(of: \.stamp) == 48)
+    }
+
     @Test func `any mixture of homes stays findable when others leave`() {
         var shard = MemoryShard()
-        var held: [Int: UInt32] = [:]
+        var held: [Int: UInt64] = [:]
         for step in 0..<5000 {
             let number = step &* 7919 % 61
             // Homes close to each other and around the end of the table.
-            let tag = UInt32(truncatingIfNeeded: number % 5 - 2)
+            let hash = UInt64(bitPattern: Int64(number % 5 - 2))
             if held.removeValue(forKey: number) != nil {
-                let place = shard.find(UInt64(tag), "\(number)", .bytes)
+                let place = shard.find(bytes("\(number)", hash), "\(number)", .bytes)
                 let cleared = place.flatMap { shard.clear($0) }
                 #expect(cleared != nil)
             } else if step % 3 != 0 {
-                held[number] = tag
-                shard.fill(shard.nextSlot, with: slot("\(number)", tag))
+                held[number] = hash
+                shard.fill(shard.nextSlot, with: slot("\(number)", hash))
             }
-            for (number, tag) in held where shard.find(UInt64(tag), "\(number)", .bytes) == nil {
+            for (number, hash) in held where shard.find(bytes("\(number)", hash), "\(number)", .bytes) == nil
+            {
                 Issue.record("\(number) is lost at step \(step)")
                 return
             }

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Values each behind a lock of its own, none of which shares cache lines with another.
+///
+/// Taking one counts no references, as an array of ``Locked/Box`` would.
+@safe
+@usableFromInline
+package struct LockArray<Value: ~Copyable>: ~Copyable, Sendable {
+    @usableFromInline nonisolated(unsafe) let base: UnsafeMutableRawPointer
+    /// How many there are.
+    @usableFromInline package let count: Int
+
+    /// `count` values that `make` makes.
+    package init(count: Int, _ make: () -> sending Value) {
+        self.count = count
+        unsafe base = UnsafeMutableRawPointer.allocate(byteCount: count * Self.stride, alignment: 128)
+        for position in 0..<count {
+            unsafe (base + position * Self.stride).bindMemory(to: Locked<Value>.self, capacity: 1)
+                .initialize(to: Locked(make()))
+        }
+    }
+
+    deinit {
+        for position in 0..<count { unsafe place(position).deinitialize(count: 1) }
+        unsafe base.deallocate()
+    }
+
+    @usableFromInline static var stride: Int { (MemoryLayout<Locked<Value>>.size + 127) & ~127 }
+
+    @unsafe
+    @inlinable
+    func place(_ position: Int) -> UnsafeMutablePointer<Locked<Value>> {
+        precondition(position >= 0 && position < count, "outside of the array")
+        return unsafe (base + position * Self.stride).assumingMemoryBound(to: Locked<Value>.self)
+    }
+
+    /// Runs `body` with a value, alone.
+    @inlinable
+    package func withLock<Result: ~Copyable, Failure: Error>(
+        at position: Int,
+        _ body: (inout sending Value) throws(Failure) -> sending Result
+    ) throws(Failure) -> sending Result {
+        try unsafe place(position).pointee.withLock(body)
+    }
+}

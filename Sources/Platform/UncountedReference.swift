@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import CPlatform
+
+/// A reference to an object that somebody else keeps alive.
+///
+/// To use it changes no count of references: threads that look at one object at the same time do not take its
+/// cache line from each other.
+@safe
+@usableFromInline
+package struct UncountedReference<Object: AnyObject & Sendable>: Sendable {
+    @usableFromInline let object: Unmanaged<Object>
+
+    /// - Parameter object: must live as long as this is used.
+    @unsafe
+    @inlinable
+    package init(_ object: Object) {
+        unsafe self.object = Unmanaged.passUnretained(object)
+    }
+
+    /// Runs `body` with the object.
+    @inlinable
+    package func use<Result>(_ body: (Object) -> Result) -> Result {
+        unsafe object._withUnsafeGuaranteedRef(body)
+    }
+}
+
+/// About where an object is, in 32 bits: to have it fetched into the cache before it is needed.
+///
+/// Right as long as it lies within 64 GiB of the objects that ``Window`` has seen last; never used for more than
+/// fetching, so that a wrong one costs time and nothing else.
+@usableFromInline
+package struct LocationHint: Sendable {
+    /// The part of the addresses that the hints leave out.
+    @usableFromInline
+    package struct Window: Sendable {
+        @usableFromInline var upper: UInt = 0
+
+        package init() {}
+    }
+
+    /// Bits 4 to 35 of the address: allocations are aligned to 16 bytes.
+    @usableFromInline package let rawValue: UInt32
+
+    @inlinable
+    package init(rawValue: UInt32) {
+        self.rawValue = rawValue
+    }
+
+    /// The place of `object`, which moves the window.
+    package init(_ object: AnyObject, _ window: inout Window) {
+        let address = UInt(bitPattern: ObjectIdentifier(object))
+        rawValue = UInt32(truncatingIfNeeded: address >> 4)
+        window.upper = address & ~0xf_ffff_ffff
+    }
+
+    /// Has the count of references there fetched, and the 24 bytes behind it, without waiting for them.
+    @inlinable
+    package func prefetch(_ window: Window) {
+        let address = window.upper | UInt(rawValue) << 4
+        unsafe cplatform_prefetch(UnsafeRawPointer(bitPattern: address))
+        // Objects begin at any multiple of 16, so that they may lie across the end of a cache line.
+        unsafe cplatform_prefetch(UnsafeRawPointer(bitPattern: address + 39))
+    }
+}
