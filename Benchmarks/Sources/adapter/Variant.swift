@@ -10,14 +10,14 @@ enum Variant: String, Sendable, CaseIterable {
     case disk
     /// As `disk`, with the metadata in files instead of extended attributes.
     case sidecar
+    /// As `disk`, with values verified by their length only.
+    case length
     /// The default configuration with puts that are published in the background.
     case behind
     /// As `disk`; keys that are read as absent were put and removed, so that the disk must be asked.
     case removed
 
     /// The variant of this name; none means `memory`.
-    ///
-    /// `length` is reserved for reads that are verified by their length only, which the library does not offer.
     init(name: String) throws(Options.Failure) {
         guard let variant = name.isEmpty ? .memory : Variant(rawValue: name) else {
             throw Options.Failure(description: "there is no variant \(name)")
@@ -39,6 +39,9 @@ enum Variant: String, Sendable, CaseIterable {
         case .sidecar:
             configuration.memory = .none
             configuration.metadataForm = .sidecar
+        case .length:
+            configuration.memory = .none
+            configuration.verification = .length
         }
         return configuration
     }

@@ -62,7 +62,7 @@ struct MemoryShard: ~Copyable, Sendable {
 
     /// An address in the table: 0 where it is empty, else a slot's number, 8 bits of its hash, and a hint where
     /// its value is.
-    private struct Address: Sendable {
+    struct Address: Sendable {
         private let rawValue: UInt64
 
         /// An empty one.
