@@ -95,6 +95,7 @@ def section(results, verdicts, picture):
         "## Performance",
         "",
         wrapped(f"{measured_on(results, place, rounds)} {LIMIT}"),
+        *[wrapped(f"({note})") for note in results.notes],
         "",
         formats.markdown(["", "ours", "limit", "ours / limit", "best peer", "target"], rows, (1, 2, 3)),
         "",
@@ -109,7 +110,7 @@ def measured_on(results, place, rounds):
     """One paragraph: when, where, with what."""
     facts = dict(machine.facts(results))
     parts = [
-        f"Measured {facts.get('date', '')}",
+        f"Measured {facts.get('date', '')}" + (f" ({facts['run']})" if "run" in facts else ""),
         machine.processor(results),
         facts.get("kernel", ""),
         machine.file_system(results, place),

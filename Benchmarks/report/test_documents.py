@@ -78,6 +78,8 @@ class Documents(unittest.TestCase):
         self.assertTrue(once.startswith(f"# x\n\nbefore\n\n{document.BEGIN}\n## Performance\n"))
         self.assertTrue(once.endswith(f"\n{document.END}\n\nafter\n{document.END}\n"))
         self.assertNotIn("old", once)
+        self.assertIn("Measured 2026-01-02 (full run), Example", once)
+        self.assertIn("(one note)", once)
         self.assertIn(
             "| get from disk, 4 KiB, every byte verified | 5.00 µs | 4.00 µs | 1.25 × | - | ≤ 1.4 ×, met |", once
         )
