@@ -86,6 +86,15 @@ class Documents(unittest.TestCase):
         self.write()
         self.assertEqual(self.get("README.md"), once)
 
+    def test_readme_says_that_a_run_was_quick_and_its_rounds_are_those_of_what_it_shows(self):
+        lines = [{**line, "mode": "quick"} if line.get("kind") == "machine" else line for line in sample()]
+        few = [row("ours", "disk", 0, 1000.0 * n, workload="G-entries", op="get_miss", n=n) for n in (1000, 10_000)]
+        self.found = read(*lines, *few)
+        self.write()
+        once = self.get("README.md")
+        self.assertIn("(quick run)", once)
+        self.assertIn("medians of 5 rounds", once)
+
     def test_readme_without_markers_is_left_alone(self):
         self.put("README.md", "# x\n")
         with self.assertRaises(document.NoMarkers):
