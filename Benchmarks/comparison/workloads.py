@@ -34,10 +34,9 @@ class Scale:
     # Seconds that writes are timed at most, and how many keys they write at most.
     cap: float
     put_keys: int
-    # Keys of the mixed workload, entries of a collection.
+    # Keys of the mixed workload, entries of a collection and of the larger directory that is opened.
     mixed_keys: int
     gc_entries: int
-    # Entries of the larger directory that is opened.
     open_entries: int
     hit_seconds: float
     spawns: int
@@ -275,8 +274,7 @@ class Workloads:
         environment = dict(os.environ, DISKCACHE_DIR=directory)
         self.driver.children.run([COMMANDS["static"], "put", "key", value], env=environment)
         objects = [os.path.join(root, name) for root, _, names in os.walk(os.path.join(directory, "objects")) for name in names]
-        commands = {("ours", variant): [program, "get", "key"] for variant, program in COMMANDS.items()}
-        commands["cat", ""] = ["cat", *objects]
+        commands = {("ours", variant): [program, "get", "key"] for variant, program in COMMANDS.items()} | {("cat", ""): ["cat", *objects]}
         for number in self.rounds:
             for name, variant in self.driver.shuffled(commands):
                 command = [os.path.join(BINARIES, "spawn"), str(self.scale.spawns), name, *commands[name, variant]]
