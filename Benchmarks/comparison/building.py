@@ -7,7 +7,7 @@ import subprocess
 import sys
 import threading
 
-from .session import BENCHMARKS, BINARIES, IS_ROOT, PACKAGES, RELEASE, log, output
+from .session import BENCHMARKS, BINARIES, IS_ROOT, PACKAGES, STATIC, log, output
 
 PEERS = os.path.join(BENCHMARKS, "peers")
 # Program: its libraries, and the package of Debian that has them.
@@ -108,17 +108,26 @@ def find_cacache(absent):
     return None
 
 
+def build_swift(product, *options):
+    command = ["swift", "build", "-c", "release", "--product", product, *options]
+    result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if result.returncode:
+        raise Failure("build %s:\n%s" % (product, result.stdout[-3000:]))
+
+
 def build_ours():
     for product in ("adapter", "diskcache"):
-        command = ["swift", "build", "-c", "release", "--package-path", BENCHMARKS, "--product", product]
-        result = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        if result.returncode:
-            raise Failure("build %s:\n%s" % (product, result.stdout[-3000:]))
-    return os.path.join(RELEASE, "adapter"), os.path.join(RELEASE, "diskcache")
+        build_swift(product, "--package-path", BENCHMARKS)
 
 
-def build(is_full):
-    """Builds all; what is left out and why by system, and where cacache is."""
+def build_static():
+    """The command as README says to install it; a build of its own, for its modules are compiled differently."""
+    build_swift(
+        "diskcache", "--package-path", os.path.dirname(BENCHMARKS), "--scratch-path", STATIC, "-Xswiftc", "-static-executable")
+
+
+def build(is_full, with_command):
+    """Builds all, the static command only where asked; what is left out and why by system, and where cacache is."""
     if not shutil.which("swift"):
         raise Failure("there is no swift: see https://www.swift.org/install")
     os.makedirs(BINARIES, exist_ok=True)
@@ -138,13 +147,22 @@ def build(is_full):
         except Failure as failure:
             failures.append(failure)
 
+    def command():
+        try:
+            build_static()
+        except Failure as failure:
+            failures.append(failure)
+
     log("building: us in release, limits, peers")
-    thread = threading.Thread(target=others)
-    thread.start()
+    threads = [threading.Thread(target=work) for work in [others] + ([command] if with_command else [])]
+    for thread in threads:
+        thread.start()
     try:
         build_ours()
     finally:
-        thread.join()
+        for thread in threads:
+            thread.join()
+    log("built")
     if failures:
         raise failures[0]
     return absent, find_cacache(absent) if is_full else None

@@ -13,6 +13,8 @@ OUT = os.path.join(BENCHMARKS, ".out")
 BINARIES = os.path.join(OUT, "bin")
 PACKAGES = os.path.join(OUT, "python")
 RELEASE = os.path.join(BENCHMARKS, ".build", "release")
+# The command as README says to install it: without shared libraries.
+STATIC = os.path.join(OUT, "static")
 IS_ROOT = os.geteuid() == 0
 
 BEGIN = time.monotonic()

@@ -6,10 +6,11 @@ import sys
 from dataclasses import dataclass, field, replace
 
 from .building import PEERS
-from .session import BINARIES, PACKAGES, RELEASE, output
+from .session import BINARIES, PACKAGES, RELEASE, STATIC, output
 
 ADAPTER = os.path.join(RELEASE, "adapter")
-COMMAND = os.path.join(RELEASE, "diskcache")
+# The command by variant: as README says to install it, and as `swift build` makes it.
+COMMANDS = {"static": os.path.join(STATIC, "release", "diskcache"), "shared": os.path.join(RELEASE, "diskcache")}
 
 
 @dataclass(frozen=True)

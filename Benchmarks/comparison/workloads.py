@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 
 from .session import BINARIES, log
-from .systems import ADAPTER, COMMAND, LIMIT, ours
+from .systems import ADAPTER, COMMANDS, LIMIT, ours
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = (128, 4 * KIB, 64 * KIB, MIB)
@@ -34,18 +34,19 @@ class Scale:
     # Seconds that writes are timed at most, and how many keys they write at most.
     cap: float
     put_keys: int
-    # Keys of the mixed workload, entries of a collection.
+    # Keys of the mixed workload, entries of a collection and of the larger directory that is opened.
     mixed_keys: int
     gc_entries: int
+    open_entries: int
     hit_seconds: float
     spawns: int
 
 
-QUICK = Scale(False, 0.06, 0.15, 120, 200, 0.5, 3000, 40_000, 5_000, 0.1, 40)
-FULL = Scale(True, 0.3, 0.6, 300, 600, 1, 10_000, 100_000, 100_000, 0.4, 100)
+QUICK = Scale(False, 0.08, 0.15, 120, 200, 0.5, 3000, 40_000, 20_000, 20_000, 0.1, 60)
+FULL = Scale(True, 0.3, 0.6, 300, 600, 1, 10_000, 100_000, 100_000, 100_000, 0.4, 100)
 
 # On the second file system of a full run, which shows what the first one adds: without it that takes an hour.
-SECOND = replace(QUICK, mixed_keys=100_000, gc_entries=20_000)
+SECOND = replace(QUICK, mixed_keys=100_000)
 
 
 class Workloads:
@@ -174,7 +175,7 @@ class Workloads:
         """Opening a directory, and the first get."""
         peers = self.peers.pick("lmdb", "sqlite", "python-diskcache") if self.scale.is_full else []
         systems = [LIMIT, ours("memory"), *peers]
-        for n in (1_000, self.scale.gc_entries if self.scale.is_full else 20_000):
+        for n in (1_000, self.scale.open_entries):
             directories = self.fill("W7", systems, size=4 * KIB, n=n)
             for number, system in self.each_round(systems):
                 self.driver.measure(self.place, system, "open_first", directories[system], "W7", number, size=4 * KIB, n=n)
@@ -271,13 +272,14 @@ class Workloads:
         with open(value, "wb") as file:
             file.write(os.urandom(4 * KIB))
         environment = dict(os.environ, DISKCACHE_DIR=directory)
-        self.driver.children.run([COMMAND, "put", "key", value], env=environment)
+        self.driver.children.run([COMMANDS["static"], "put", "key", value], env=environment)
         objects = [os.path.join(root, name) for root, _, names in os.walk(os.path.join(directory, "objects")) for name in names]
-        commands = {"ours": [COMMAND, "get", "key"], "cat": ["cat", *objects]}
+        commands = {("ours", variant): [program, "get", "key"] for variant, program in COMMANDS.items()} | {("cat", ""): ["cat", *objects]}
         for number in self.rounds:
-            for name in self.driver.shuffled(commands):
-                command = [os.path.join(BINARIES, "spawn"), str(self.scale.spawns), name, *commands[name]]
-                self.driver.lines(command, number, {"fs": self.place.label, "n": 1, "sync": "default"}, env=environment)
+            for name, variant in self.driver.shuffled(commands):
+                command = [os.path.join(BINARIES, "spawn"), str(self.scale.spawns), name, *commands[name, variant]]
+                extra = {"variant": variant, "fs": self.place.label, "n": 1, "sync": "default"}
+                self.driver.lines(command, number, extra, env=environment)
         self.place.remove(directory)
         os.unlink(value)
 

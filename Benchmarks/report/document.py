@@ -27,7 +27,8 @@ and no longer compared."""
 
 
 GROWTH = """\
-n^… is the power of the number of entries that fits the medians. What is computed for a billion is no measurement: a
+A directory's rounds follow each other, so limit and ours don't take turns here: what is compared is how each grows. n^…
+is the power of the number of entries that fits the medians. What is computed for a billion is no measurement: a
 fixed part and one for each entry where that power is above 0.5, else a fixed part and one for each tenfold, fitted to
 the medians by least squares of the relative errors; it assumes that what an operation needs of the directory is in
 memory, as it was when it was measured."""
@@ -85,16 +86,15 @@ def section(results, verdicts, picture):
     """README's section, markers left out."""
     place = plots.main_file_system(results)
     shown = {one["id"]: one for one in verdicts if one["fs"] in (None, place)}
-    rows = []
-    for words, name in targets.told():
-        verdict = shown.get(f"{name}@{place}", shown.get(name))
-        if verdict and verdict["verdict"] != targets.NOT_MEASURED:
-            rows.append(told(words, verdict))
-    rounds = sorted({one["rounds"] for one in shown.values() if one["rounds"]})
+    named = [(words, shown.get(f"{name}@{place}", shown.get(name))) for words, name in targets.told()]
+    named = [(words, one) for words, one in named if one and one["verdict"] != targets.NOT_MEASURED]
+    rows = [told(words, one) for words, one in named]
+    rounds = sorted({one["rounds"] for _, one in named if one["rounds"]})
     parts = [
         "## Performance",
         "",
         wrapped(f"{measured_on(results, place, rounds)} {LIMIT}"),
+        *[wrapped(f"({note})") for note in results.notes],
         "",
         formats.markdown(["", "ours", "limit", "ours / limit", "best peer", "target"], rows, (1, 2, 3)),
         "",
@@ -109,7 +109,7 @@ def measured_on(results, place, rounds):
     """One paragraph: when, where, with what."""
     facts = dict(machine.facts(results))
     parts = [
-        f"Measured {facts.get('date', '')}",
+        f"Measured {facts.get('date', '')}" + (f" ({facts['run']})" if "run" in facts else ""),
         machine.processor(results),
         facts.get("kernel", ""),
         machine.file_system(results, place),

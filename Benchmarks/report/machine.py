@@ -43,11 +43,19 @@ def commit(results):
     return ", ".join(dict.fromkeys(named))
 
 
+MODES = {"quick": "quick run", "full": "full run", "growth": "growth", "only": "part of the workloads"}
+
+
+def mode(results):
+    """How much was measured: "quick run", "full run"."""
+    names = dict.fromkeys(run["mode"] for run in results.machines if "mode" in run)
+    return ", ".join(MODES.get(name, name) for name in names)
+
+
 def facts(results):
     """(name, value) for the head of RESULTS.md."""
     one = first(results)
     memory = f"{one['memory_bytes'] / (1 << 30):.0f} GiB" if "memory_bytes" in one else ""
-    modes = ", ".join(dict.fromkeys(run["mode"] for run in results.machines if "mode" in run))
     pairs = [
         ("date", date(results)),
         ("processor", processor(results)),
@@ -63,7 +71,7 @@ def facts(results):
         ("commit", commit(results)),
         ("Swift", one.get("swift", "")),
         ("versions", versions(results)),
-        ("run", modes),
+        ("run", mode(results)),
         ("load before", ", ".join(map(str, one.get("load_before", [])))),
         ("CPU steal", steal(results)),
     ]

@@ -78,11 +78,22 @@ class Documents(unittest.TestCase):
         self.assertTrue(once.startswith(f"# x\n\nbefore\n\n{document.BEGIN}\n## Performance\n"))
         self.assertTrue(once.endswith(f"\n{document.END}\n\nafter\n{document.END}\n"))
         self.assertNotIn("old", once)
+        self.assertIn("Measured 2026-01-02 (full run), Example", once)
+        self.assertIn("(one note)", once)
         self.assertIn(
             "| get from disk, 4 KiB, every byte verified | 5.00 µs | 4.00 µs | 1.25 × | - | ≤ 1.4 ×, met |", once
         )
         self.write()
         self.assertEqual(self.get("README.md"), once)
+
+    def test_readme_says_that_a_run_was_quick_and_its_rounds_are_those_of_what_it_shows(self):
+        lines = [{**line, "mode": "quick"} if line.get("kind") == "machine" else line for line in sample()]
+        few = [row("ours", "disk", 0, 1000.0 * n, workload="G-entries", op="get_miss", n=n) for n in (1000, 10_000)]
+        self.found = read(*lines, *few)
+        self.write()
+        once = self.get("README.md")
+        self.assertIn("(quick run)", once)
+        self.assertIn("medians of 5 rounds", once)
 
     def test_readme_without_markers_is_left_alone(self):
         self.put("README.md", "# x\n")

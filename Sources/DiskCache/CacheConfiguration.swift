@@ -44,8 +44,8 @@ public struct CacheConfiguration: Sendable {
         /// That the value has as many bytes as were stored.
         ///
         /// Saves 20 µs and more a MiB, and gives up the promise that damage is found out: bytes or metadata that
-        /// changed on the medium, or in a power cut, are given out as they are, until ``SharedCache/verify(repair:progress:)``
-        /// finds them. What processes do to each other, killed or not, is no reason for it: a value is never torn
+        /// changed on the medium, or in a power cut, are given out as they are, until `verify` finds
+        /// them. What processes do to each other, killed or not, is no reason for it: a value is never torn
         /// or mixed either way.
         case length
     }

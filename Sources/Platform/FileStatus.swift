@@ -58,6 +58,15 @@ extension FileStatus {
         try nothingOrErrno { unsafe stat(path, &status) }
         return FileStatus(status)
     }
+
+    /// What a path of the user's names, of the link itself where its last part is one.
+    ///
+    /// C: `lstat`.
+    package static func ofLink(_ path: String) throws(Errno) -> FileStatus {
+        var status = stat()
+        try nothingOrErrno { unsafe lstat(path, &status) }
+        return FileStatus(status)
+    }
 }
 
 extension FileDescriptor {

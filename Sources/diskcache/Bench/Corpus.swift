@@ -73,12 +73,12 @@ struct Corpus: BenchValues {
             }
             for name in names {
                 switch kind(of: directory + "/" + part + name) {
-                case .typeDirectory: pending.append(part + name + "/")
-                case .typeRegular: files.append(part + name)
+                case .directory: pending.append(part + name + "/")
+                case .regular: files.append(part + name)
                 // What stands for bytes that are not UTF-8, and so leads nowhere.
                 case nil where name.unicodeScalars.contains("\u{FFFD}"): left.misnamed += 1
                 case nil: left.unreadable += 1
-                default: left.special += 1
+                case .symbolicLink, .other: left.special += 1
                 }
             }
         }
@@ -86,9 +86,9 @@ struct Corpus: BenchValues {
     }
 
     /// What a path names, links not followed; nil where that can't be found out.
-    private static func kind(of path: String) -> FileAttributeType? {
-        do {
-            return try FileManager.default.attributesOfItem(atPath: path)[.type] as? FileAttributeType
+    private static func kind(of path: String) -> FileStatus.Kind? {
+        do throws(Errno) {
+            return try FileStatus.ofLink(path).kind
         } catch {
             return nil
         }
@@ -98,10 +98,9 @@ struct Corpus: BenchValues {
     ///
     /// To open anything else might wait for ever, as a pipe does for its other end.
     private static func read(_ path: String, limit: Int64, _ left: inout LeftOut) -> Data? {
-        do {
-            let attributes = try FileManager.default.attributesOfItem(atPath: path)
-            if let size = attributes[.size] as? UInt, size <= limit {
-                let data = try Data(contentsOf: URL(filePath: path))
+        do throws(Errno) {
+            if try FileStatus.ofLink(path).size <= limit {
+                let data = try FileDescriptor(opening: path, .readOnly).readToEnd()
                 if data.count <= limit { return data }
             }
             left.overLimit += 1
