@@ -85,6 +85,17 @@ import Testing
         #expect(isAbsent(other, Digest(ofKey: "another")))
     }
 
+    @Test
+    func `where the format file is deleted, who has the cache open and who opens it share one control file`()
+        throws
+    {
+        try FileManager.default.removeItem(atPath: fixture.path + "/format")
+        let other = try StoreFixture.open(fixture.path)
+        try fixture.put("value", "key")
+        #expect(try other.get(key, now: .now, allowingStale: false) != nil)
+        #expect(try controlFile(other).identity == controlFile(fixture.store).identity)
+    }
+
     @Test func `a file that is not ready tells nothing, nor is its filter completed`() throws {
         let file = try controlFile(fixture.store)
         for state in [ControlFile.State.forming, .superseded] {
