@@ -126,8 +126,11 @@ import Testing
 
     @Test func `a directory set up again around its entries has none that counts`() throws {
         try fixture.put("value", "key")
-        try FileManager.default.removeItem(atPath: fixture.path + "/format")
+        for name in ["format", "control"] {
+            try FileManager.default.removeItem(atPath: fixture.path + "/" + name)
+        }
         let other = try StoreFixture.open(fixture.path)
+        #expect(try controlFile(other).state == .ready)
         #expect(other.control.filter == nil)
         #expect(try other.get(key, now: .now, allowingStale: false) != nil)
     }
