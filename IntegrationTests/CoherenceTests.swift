@@ -26,10 +26,11 @@ struct CoherenceTests {
     private func run(
         _ roles: [WorkerRole],
         _ form: Form = .automatic,
+        in part: String = "",
         operations: Int,
         checksGenerations: Bool = true
     ) throws -> CrewHistory {
-        let crew = try WorkerCrew(on: directory, environment: form.program.environment, seed: seed)
+        let crew = try WorkerCrew(on: directory + part, environment: form.program.environment, seed: seed)
         crew.checksGenerations = checksGenerations
         var generator = SplitMix64(seed: seed)
         try crew.start(roles)
@@ -67,8 +68,12 @@ struct CoherenceTests {
 
     @Test(.timeLimit(.minutes(10)))
     func `values that a process keeps for a millisecond without asking are found out`() throws {
-        let history = try run([.forgetful, .writer, .writer], operations: 40_000)
-        #expect(!history.violations.isEmpty, "seed \(seed)")
+        // Writers that are alone for most of a round leave nothing to find, which no seed can keep them from.
+        for round in 0..<40 {
+            let history = try run([.forgetful, .writer, .writer], in: "-\(round)", operations: 40_000)
+            if !history.violations.isEmpty { return }
+        }
+        Issue.record("nothing was found in any round, seed \(seed)")
     }
 
     @Test(.timeLimit(.minutes(10)))

@@ -97,9 +97,13 @@ package final class ObjectStore: Sendable {
 
     /// Whether to try it with the object that is there before it is written.
     ///
-    /// One call; none, and false, where the last ones were all new and it costs little to write one in vain.
+    /// One call; none, and false, where the last ones were all new and it costs little to write one in vain. Never
+    /// where there are no unnamed files: there a new object takes the place of the one that is there, unnoticed.
     func isWorthTrying(_ content: Content) throws(StoreError) -> Bool {
-        if novelty.isLikely, content.length <= Self.longestWrittenUnseen { return false }
+        if directory.capabilities.unnamedFiles, novelty.isLikely, content.length <= Self.longestWrittenUnseen
+        {
+            return false
+        }
         let isPresent = try isPresent(content)
         novelty.note(isNew: !isPresent)
         return isPresent

@@ -121,13 +121,18 @@ struct StoreSetup {
     }
 
     private func setUp(_ root: borrowing Directory) throws(StoreError) {
+        // What is there may be in use, by who had it open before somebody deleted the format file: then a control
+        // file is made, where need be, by who tells those processes and waits for them.
+        let isNew = try describing("look at", "\(path)/\(StoreLayout.entries)") { () throws(Errno) in
+            try ifExists { () throws(Errno) in try root.status(of: StoreLayout.entries) } == nil
+        }
         try makePart(StoreLayout.objects, in: root)
         try makePart(StoreLayout.entries, in: root)
         try makePart(StoreLayout.temporaries, in: root)
         try makeLocks(in: root)
         try write(StoreLayout.readmeText, to: StoreLayout.readme, in: root)
         try write(StoreLayout.cacheDirectoryTagText, to: StoreLayout.cacheDirectoryTag, in: root)
-        if makesControl { try makeControl(in: root) }
+        if makesControl && isNew { try makeControl(in: root) }
         try write("diskcache \(StoreLayout.formatVersion)\n", to: StoreLayout.format, in: root)
     }
 
@@ -144,10 +149,8 @@ struct StoreSetup {
                 [.readWrite, .create, .truncate],
                 mode: FileMode.file
             )
-            // Somebody may have deleted the format file of a cache that is full.
-            let isEmpty = try root.openDirectory(StoreLayout.entries).names().isEmpty
             do throws(Errno) {
-                try ControlFile.initialize(file, state: .ready, isEmpty: isEmpty, now: .now)
+                try ControlFile.initialize(file, state: .ready, isEmpty: true, now: .now)
             } catch {
                 try temporaries.unlink(draft)
                 throw error

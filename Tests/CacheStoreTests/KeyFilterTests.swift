@@ -85,6 +85,17 @@ import Testing
         #expect(isAbsent(other, Digest(ofKey: "another")))
     }
 
+    @Test
+    func `where the format file is deleted, who has the cache open and who opens it share one control file`()
+        throws
+    {
+        try FileManager.default.removeItem(atPath: fixture.path + "/format")
+        let other = try StoreFixture.open(fixture.path)
+        try fixture.put("value", "key")
+        #expect(try other.get(key, now: .now, allowingStale: false) != nil)
+        #expect(try controlFile(other).identity == controlFile(fixture.store).identity)
+    }
+
     @Test func `a file that is not ready tells nothing, nor is its filter completed`() throws {
         let file = try controlFile(fixture.store)
         for state in [ControlFile.State.forming, .superseded] {
@@ -115,8 +126,11 @@ import Testing
 
     @Test func `a directory set up again around its entries has none that counts`() throws {
         try fixture.put("value", "key")
-        try FileManager.default.removeItem(atPath: fixture.path + "/format")
+        for name in ["format", "control"] {
+            try FileManager.default.removeItem(atPath: fixture.path + "/" + name)
+        }
         let other = try StoreFixture.open(fixture.path)
+        #expect(try controlFile(other).state == .ready)
         #expect(other.control.filter == nil)
         #expect(try other.get(key, now: .now, allowingStale: false) != nil)
     }

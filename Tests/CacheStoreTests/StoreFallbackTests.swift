@@ -50,6 +50,21 @@ import Testing
         #expect(fixture.temporaries.isEmpty)
     }
 
+    @Test(arguments: lacking)
+    func `after many new objects one that is there is kept, and counted once`(
+        capabilities: Capabilities
+    ) throws {
+        let fixture = try StoreFixture(assuming: capabilities)
+        for number in 0..<20 { try fixture.put("value \(number)", "key \(number)") }
+        let object = try FileStatus.of(fixture.objectPath("value 3")).identity
+        let used = try #require(fixture.store.usage).bytes
+        try fixture.put("value 3", "key 3")
+        #expect(fixture.store.usage?.bytes == used)
+        if !capabilities.unnamedFiles {
+            #expect(try FileStatus.of(fixture.objectPath("value 3")).identity == object)
+        }
+    }
+
     @Test(arguments: RecordForm.both)
     func `a durable store works the same`(form: RecordForm) throws {
         let directory = try TemporaryDirectory()

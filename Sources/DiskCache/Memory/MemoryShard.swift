@@ -230,8 +230,9 @@ struct MemoryShard: ~Copyable, Sendable {
             let address = table[position]
             if address.isEmpty { break }
             // Those at or behind their home as seen from the hole stay findable only if they move.
+            // (Wrapping: the hash may be any number.)
             let home = Int(truncatingIfNeeded: slots[address.slot].hash)
-            if (position - home) & mask >= (position - hole) & mask {
+            if (position &- home) & mask >= (position &- hole) & mask {
                 table[hole] = address
                 hole = position
             }

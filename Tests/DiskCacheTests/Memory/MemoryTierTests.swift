@@ -49,6 +49,36 @@ struct MemoryTierTests {
         #expect(log.causes == [.explicit])
     }
 
+    @Test func `a hash may be any number`() {
+        var shard = MemoryShard()
+        let seed = HashSeed()
+        let keys = ["one", "two", "three"]
+        let bytes = keys.map { key in
+            var bytes = KeyBytes(key, seed)
+            bytes.hash = 1 << 63
+            return bytes
+        }
+        var queues = EvictionQueues<MemoryPlace>()
+        for number in 0..<3 {
+            let place = MemoryPlace(shard: 0, slot: Int32(number))
+            let slot = MemoryShard.Slot(
+                bytes[number],
+                key: keys[number],
+                form: .bytes,
+                item: Token(),
+                stamp: MemoryStamp(),
+                handle: queues.insert(place, fingerprint: 0, cost: 1, queue: nil),
+                frequency: 0,
+                isDiscardable: false,
+                serial: UInt64(number)
+            )
+            shard.fill(shard.nextSlot, with: slot)
+        }
+        #expect(shard.clear(0) != nil)
+        let places = (0..<3).map { shard.find(bytes[$0], keys[$0], .bytes) }
+        #expect(places == [nil, 1, 2])
+    }
+
     @Test func `keys that are canonically equal but differ in bytes are two`() {
         let tier = makeTier()
         let (composed, decomposed) = ("caf\u{e9}", "cafe\u{301}")
