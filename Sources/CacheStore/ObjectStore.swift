@@ -132,6 +132,7 @@ package final class ObjectStore: Sendable {
     ///
     /// In its shard where the digest is known: ext4 gives a new file an inode of its directory's group, and
     /// 256 groups are searched faster than one. A name can be given in any directory of the file system.
+    /// Unnamed and linked, 4 KiB cost ext4 67,000 instructions; named and renamed 81,000 (Linux 6.18).
     private func stage(for digest: Digest?) throws(StoreError) -> StagedObject {
         try describing("create an object", "\(directory.path)/\(StoreLayout.objects)") { () throws(Errno) in
             guard directory.capabilities.unnamedFiles else {
