@@ -87,9 +87,15 @@ struct ShutdownTests {
     @Test(.timeLimit(.minutes(2)))
     func `the last one keeps to its deadline, and the next one goes on`() throws {
         try storeExpired(8000)
-        let (end, time) = try worker(deadline: 0.03).end(by: .interrupt)
-        print("the last, with 30 ms for 8000 entries: \(time), left \(entries)")
-        #expect(end == .killed(.interrupt) && time < .seconds(2))
+        // How far a process gets in 30 ms is for the machine to say: where others keep it from its first
+        // deletion it is tried again with twice the time, and each time it has to keep to it.
+        var deadline = 0.03
+        repeat {
+            let (end, time) = try worker(deadline: deadline).end(by: .interrupt)
+            print("the last, with \(deadline) s for 8000 entries: \(time), left \(entries)")
+            #expect(end == .killed(.interrupt) && time < .seconds(2))
+            deadline *= 2
+        } while entries == 8000 && deadline < 0.3
         let left = entries
         #expect((1..<8000).contains(left))
         let store = try Store(at: path)

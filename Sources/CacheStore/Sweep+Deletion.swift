@@ -13,7 +13,7 @@ extension Sweep {
     /// Else they go in the order of their inodes. ext4 numbers new files on, whatever their directory, and 16 inodes
     /// share a block, so this way a block is changed within one transaction of the journal and written to it once. Of
     /// so many removals half a transaction of a small journal (64 MiB) is filled, by names and inodes together, so
-    /// that their order within does not matter. FIGURES
+    /// that their order within does not matter.
     private static let deletionsAtATime = 4096
 
     /// Deletes entries as planned.

@@ -50,6 +50,20 @@ import Testing
         #expect(fixture.objects.isEmpty)
     }
 
+    @Test func `one that may be called off deletes what has expired soon after it was read`() throws {
+        let fixture = try StoreFixture()
+        // All in one shard, which is listed at once.
+        let keys = (0...).lazy.map { "key \($0)" }.filter { Digest(ofKey: $0).bytes[0] == 0 }.prefix(40)
+        for key in keys { try fixture.put(key, key, expires: .now) }
+        // What comes before, and 20 steps: 8 entries are read and deleted, and more begun.
+        let report = try fixture.sweep {
+            $0.expiredOnly = true
+            $0.pace = pace(steps: 66 + 20)
+        }
+        #expect(!report.isComplete)
+        #expect(report.removed[.expired]?.count ?? 0 >= 8)
+    }
+
     @Test func `one whose deadline has passed deletes no more, and says so`() throws {
         let fixture = try filled(10)
         let report = try fixture.sweep { $0.pace.deadline = .now }
