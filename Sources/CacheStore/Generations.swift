@@ -15,6 +15,11 @@ package struct Generation: Sendable, Equatable {
     /// The word's place in the table.
     package var index: Int { Int(place) }
 
+    /// Where the word is in memory, as long as its mapping is; only for having it fetched.
+    package var address: UInt {
+        mapping &+ UInt(ControlLayout.generations + index) * 8
+    }
+
     package init(index: Int, word: UInt64) {
         self.init(index: index, word: word, mapping: 0)
     }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import CPlatform
+
 /// Elements side by side from a multiple of 128 bytes on, with one owner.
 ///
 /// An element whose stride is 128 fills two cache lines, which processors fetch together. As there is one
@@ -48,6 +50,12 @@ package struct AlignedArray<Element: Sendable>: ~Copyable, Sendable {
             precondition(position >= 0 && position < number, "outside of the array")
             return unsafe base + position
         }
+    }
+
+    /// Has an element's second cache line fetched, without waiting for it, while the first one is looked at.
+    @inlinable
+    package func prefetchRest(of position: Int) {
+        unsafe cplatform_prefetch(UnsafeRawPointer(base + position) + 64)
     }
 
     /// Adds an element at the end.

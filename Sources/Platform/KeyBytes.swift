@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What makes the hashes of one table its own.
+/// What makes the hashes of one table its own: 320 bits of the system's randomness (getrandom), told to nobody.
 ///
-/// Random, so that nobody outside can choose keys that collide.
+/// Who chooses keys without having seen hashes can't choose ones that collide: which do depends on the seed, and
+/// nothing that a cache gives out, neither a value nor an order, depends on a hash. This is no keyed hash function
+/// with a proof, as SipHash is: who times single lookups for long may learn something. Nothing is wrong then, only
+/// slow: keys that collide are compared one after the other, as many as the tier holds at most.
 package struct HashSeed: Sendable {
     fileprivate let first = UInt64.random(in: .min ... .max)
     fileprivate let second = UInt64.random(in: .min ... .max)

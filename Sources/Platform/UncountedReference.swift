@@ -25,9 +25,9 @@ package struct UncountedReference<Object: AnyObject & Sendable>: Sendable {
     }
 }
 
-/// About where an object is, in 32 bits: to have it fetched into the cache before it is needed.
+/// About where something is, in 32 bits: to have it fetched into the cache before it is needed.
 ///
-/// Right as long as it lies within 64 GiB of the objects that ``Window`` has seen last; never used for more than
+/// Right as long as it lies within 64 GiB of what ``Window`` has seen last; never used for more than
 /// fetching, so that a wrong one costs time and nothing else.
 @usableFromInline
 package struct LocationHint: Sendable {
@@ -42,24 +42,40 @@ package struct LocationHint: Sendable {
     /// Bits 4 to 35 of the address: allocations are aligned to 16 bytes.
     @usableFromInline package let rawValue: UInt32
 
-    @inlinable
-    package init(rawValue: UInt32) {
-        self.rawValue = rawValue
-    }
-
     /// The place of `object`, which moves the window.
     package init(_ object: AnyObject, _ window: inout Window) {
-        let address = UInt(bitPattern: ObjectIdentifier(object))
+        self.init(address: UInt(bitPattern: ObjectIdentifier(object)), &window)
+    }
+
+    /// The 16 bytes at or around `address`, which moves the window.
+    package init(address: UInt, _ window: inout Window) {
         rawValue = UInt32(truncatingIfNeeded: address >> 4)
         window.upper = address & ~0xf_ffff_ffff
     }
 
+    /// A place that nobody needs.
+    @inlinable
+    package init() {
+        rawValue = 0
+    }
+
+    @inlinable
+    func address(_ window: Window) -> UInt {
+        window.upper | UInt(rawValue) << 4
+    }
+
     /// Has the count of references there fetched, and the 24 bytes behind it, without waiting for them.
     @inlinable
-    package func prefetch(_ window: Window) {
-        let address = window.upper | UInt(rawValue) << 4
+    package func prefetchObject(_ window: Window) {
+        let address = address(window)
         unsafe cplatform_prefetch(UnsafeRawPointer(bitPattern: address))
         // Objects begin at any multiple of 16, so that they may lie across the end of a cache line.
         unsafe cplatform_prefetch(UnsafeRawPointer(bitPattern: address + 39))
+    }
+
+    /// Has the 16 bytes there fetched, without waiting for them.
+    @inlinable
+    package func prefetch(_ window: Window) {
+        unsafe cplatform_prefetch(UnsafeRawPointer(bitPattern: address(window)))
     }
 }

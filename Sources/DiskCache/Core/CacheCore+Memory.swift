@@ -88,8 +88,12 @@ extension CacheCore {
 
     /// Nanoseconds by which the coarse clock may be late.
     ///
-    /// More than a tick of the kernel, 1 to 10 ms (CONFIG_HZ), and than what a virtual machine's tick comes late by on a busy host, where more than 20 ms
-    /// were seen. In the last second of a value's life a hit costs a look at the exact clock.
+    /// A tick of the kernel, 1 to 10 ms (CONFIG_HZ), where the processor that keeps the time runs. In a virtual
+    /// machine the host may stop that one while others run on: Linux lets another take over after 5 ticks
+    /// (MAX_STALLED_JIFFIES in kernel/time/tick-sched.c); older kernels, and processors without ticks (nohz_full),
+    /// wait for as long as the host does. More than 20 ms were seen. So no kernel promises a bound; a second is
+    /// chosen as far beyond what hosts do, not measured. It costs a look at the exact clock for each hit in the last
+    /// second of a value's life, no more.
     private static var coarseClockLag: Int64 { 1_000_000_000 }
 
     var coarseNow: Timestamp {

@@ -5,9 +5,10 @@ import Platform
 
 /// One part of the memory tier's map: values by the UTF-8 bytes of their key, and their form.
 ///
-/// A table of open addresses, of eight bytes each, leads to slots that stay where they are. A hit reads one
-/// cache line of the table and two of the slot, which lie side by side: the slot repeats the beginning of the key,
-/// so that the key's own memory is looked at only where it is longer than ``KeyBytes/Head/capacity`` bytes.
+/// A table of open addresses, of 16 bytes each, leads to slots that stay where they are. A hit reads one cache line
+/// of the table; that tells where all the others are, which then come at the same time: two of the slot, side by
+/// side, the value's and that of its word of the generation table. The slot repeats the beginning of the key, so
+/// that the key's own memory is looked at only where it is longer than ``KeyBytes/Head/capacity`` bytes.
 /// Forms of one key have the same hash and stand one after the other in the table.
 struct MemoryShard: ~Copyable, Sendable {
     /// A value and what belongs to it: 128 bytes, in the order in which a hit needs them.
@@ -60,40 +61,48 @@ struct MemoryShard: ~Copyable, Sendable {
         let frequency: UInt8
     }
 
-    /// An address in the table: 0 where it is empty, else a slot's number, 8 bits of its hash, and a hint where
-    /// its value is.
+    /// An address in the table: the number of a slot, part of its hash, and hints where the rest is that a hit needs.
     struct Address: Sendable {
-        private let rawValue: UInt64
+        private let number: UInt32
+        private let tag: UInt32
+        /// Where the value is.
+        let item: LocationHint
+        /// Where its word of the generation table is.
+        let word: LocationHint
 
         /// An empty one.
         init() {
-            rawValue = 0
+            (number, tag) = (0, 0)
+            (item, word) = (LocationHint(), LocationHint())
         }
 
-        init(_ slot: Int, _ hash: UInt64, _ hint: LocationHint) {
-            rawValue = UInt64(slot + 1) | UInt64(Self.tag(hash)) | UInt64(hint.rawValue) << 32
+        init(_ slot: Int, _ hash: UInt64, item: LocationHint, word: LocationHint) {
+            number = UInt32(slot + 1)
+            tag = Self.tag(hash)
+            self.item = item
+            self.word = word
         }
 
-        var isEmpty: Bool { rawValue == 0 }
+        var isEmpty: Bool { number == 0 }
         /// The number of the slot.
-        var slot: Int { Int(rawValue & 0xff_ffff) - 1 }
-        var hint: LocationHint { LocationHint(rawValue: UInt32(truncatingIfNeeded: rawValue >> 32)) }
+        var slot: Int { Int(number) - 1 }
 
-        func isMarked(_ tag: UInt32) -> Bool { UInt32(truncatingIfNeeded: rawValue) & 0xff00_0000 == tag }
+        func isMarked(_ tag: UInt32) -> Bool { self.tag == tag }
 
-        /// Bits that choose neither the shard, which are above, nor the place in the table, below.
+        /// Bits that mostly choose neither the shard, which are above, nor the place in the table, below.
         static func tag(_ hash: UInt64) -> UInt32 {
-            UInt32(truncatingIfNeeded: hash >> 26) & 0xff00_0000
+            UInt32(truncatingIfNeeded: hash >> 26)
         }
     }
 
-    /// What an address can tell apart.
-    private static let capacity = 0xff_fffe
+    /// What a place can name.
+    private static let capacity = Int(Int32.max)
 
     private var table = AlignedArray(repeating: Address(), count: 16)
     private var slots = AlignedArray<Slot>()
     private var free: [Int32] = []
-    private var window = LocationHint.Window()
+    private var items = LocationHint.Window()
+    private var words = LocationHint.Window()
     /// What the values here are copies of, for a hit to find without another lock; the tier keeps it alive.
     var store: UncountedReference<Store>?
 
@@ -103,7 +112,7 @@ struct MemoryShard: ~Copyable, Sendable {
     /// Number of values.
     var count: Int { slots.count - free.count }
 
-    /// Whether another value can't be told apart: there are as many as addresses can name.
+    /// Whether another value can't be told apart: there are as many as places can name.
     var isFull: Bool { count >= Self.capacity }
 
     /// The slot of this key and form.
@@ -115,8 +124,10 @@ struct MemoryShard: ~Copyable, Sendable {
             let address = table[position]
             if address.isEmpty { return nil }
             if address.isMarked(tag) {
-                // The slot and the value lie far apart: both are on their way at the same time.
-                address.hint.prefetch(window)
+                // They lie far apart: all are on their way at the same time.
+                slots.prefetchRest(of: address.slot)
+                address.word.prefetch(words)
+                address.item.prefetchObject(items)
                 if isMatch(address.slot, bytes, key), slots[address.slot].form == form { return address.slot }
             }
             position = (position + 1) & mask
@@ -208,10 +219,16 @@ struct MemoryShard: ~Copyable, Sendable {
     private mutating func place(_ number: Int) {
         guard let item = slots[number].item else { return }
         let hash = slots[number].hash
+        let word = slots[number].stamp.generation.map { LocationHint(address: $0.address, &words) }
         let mask = table.count - 1
         var position = Int(truncatingIfNeeded: hash) & mask
         while !table[position].isEmpty { position = (position + 1) & mask }
-        table[position] = Address(number, hash, LocationHint(item, &window))
+        table[position] = Address(
+            number,
+            hash,
+            item: LocationHint(item, &items),
+            word: word ?? LocationHint()
+        )
     }
 
     private mutating func grow() {

@@ -272,7 +272,8 @@ struct MemoryShardTests {
         }
     }
 
-    @Test func `a slot takes two cache lines`() {
+    @Test func `a slot takes two cache lines, an address a quarter of one`() {
+        #expect(MemoryLayout<MemoryShard.Address>.stride == 16)
         #expect(MemoryLayout<MemoryShard.Slot>.stride == 128)
         #expect(MemoryLayout<MemoryShard.Slot>.offset(of: \.stamp) == 48)
     }
