@@ -61,7 +61,7 @@ extension SharedCache {
 
     private func diskHit(_ key: String, allowingStale: Bool) throws(CacheError) -> CacheHit? {
         try readThrough(key, allowingStale: allowingStale) { data in (data, data.count) }.map {
-            CacheHit($0.held, from: .disk, isStale: $0.isStale, at: now)
+            CacheHit($0.held, from: .disk, isStale: $0.isStale, at: $0.moment)
         }
     }
 
@@ -75,7 +75,7 @@ extension SharedCache {
         _ form: MemoryForm = .bytes,
         allowingStale: Bool,
         _ make: (Data) -> (Value, cost: Int)?
-    ) throws(CacheError) -> (held: HeldValue<Value>, isStale: Bool)? {
+    ) throws(CacheError) -> (held: HeldValue<Value>, isStale: Bool, moment: Timestamp)? {
         let digest = try digest(ofKey: key)
         return try withStore { (store, now) throws(StoreError) in
             guard let hit = try store.get(digest, now: now, allowingStale: allowingStale),
@@ -87,10 +87,10 @@ extension SharedCache {
                 keyDigest: digest,
                 record: hit.record,
                 cost: cost,
-                storedRecord: store.generations == nil ? hit.stored?.bytes : nil
+                storedRecord: store.hasGenerations ? nil : hit.stored?.bytes
             )
             if !hit.isStale { core.hold(held, form, hit.generation, until: hit.heldUntil) }
-            return (held, hit.isStale)
+            return (held, hit.isStale, now)
         }
     }
 
