@@ -80,7 +80,7 @@ final class RecordTable: Sendable {
         }
     }
 
-    /// Notes the access time that the entry of `key` has on disk.
+    /// Notes the last use of the entry of `key` that is known from the disk.
     func note(_ key: Digest, accessed: Timestamp) {
         shards[Self.shard(of: key)].withLock { (shard) -> Void in
             if let place = Self.place(of: key, in: shard.places) { shard.places[place].accessed = accessed }
@@ -159,7 +159,7 @@ struct KnownRecord: Sendable {
     let key: Digest
     /// The word of the generation table.
     fileprivate var word: UInt64 = 0
-    /// The access time that the entry was seen to have on disk.
+    /// The last use of the entry that is known from the disk.
     var accessed: Timestamp
     private let digest: Digest
     private let length: Int
