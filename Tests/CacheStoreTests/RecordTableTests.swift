@@ -236,6 +236,19 @@ import Testing
         #expect(try fixture.store.entries.status(of: key)?.accessed == due)
     }
 
+    @Test func `an access of what was just written is not noted, a later one is`() throws {
+        let created = Timestamp.now.wholeMilliseconds
+        try fixture.put("one", "key")
+        let long = created + .seconds(-5000)
+        try fixture.store.directory.entries.setAccessTime(of: StoreLayout.path(of: key), to: long)
+        // Used lately it is all the same: it was created then.
+        #expect(try fixture.get("key", now: created + .seconds(90)) == "one")
+        #expect(try fixture.store.entries.status(of: key)?.accessed == long)
+        let due = created + .seconds(150)
+        #expect(try fixture.get("key", now: due) == "one")
+        #expect(try fixture.store.entries.status(of: key)?.accessed == due)
+    }
+
     @Test func `more keys than there is room for are kept in part, each as it is`() throws {
         let table = RecordTable()
         let generation = Generation(index: 1, word: 1 << 16)
