@@ -147,7 +147,7 @@ struct RecordShard: ~Copyable, Sendable {
 
 /// A record as it is kept: without what only a look at the metadata tells.
 ///
-/// 124 bytes, two cache lines: a get looks at one that has left the processor's cache.
+/// 128 bytes, two cache lines: a get looks at ones that have left the processor's cache.
 struct KnownRecord: Sendable {
     /// What its place in the table holds.
     enum Use: UInt8 {
@@ -159,6 +159,9 @@ struct KnownRecord: Sendable {
     let key: Digest
     /// The word of the generation table.
     fileprivate var word: UInt64 = 0
+    /// Here, so that an absence is told by the first cache line alone.
+    fileprivate var use: Use
+    private let checksum: UInt32
     /// The last use of the entry that is known from the disk.
     var accessed: Timestamp
     private let digest: Digest
@@ -169,8 +172,6 @@ struct KnownRecord: Sendable {
     private let staleUntil: Timestamp
     /// Nanoseconds; -1 for none.
     private let cost: Int64
-    private let checksum: UInt32
-    fileprivate var use: Use
 
     /// A place where nothing is kept.
     fileprivate init() {

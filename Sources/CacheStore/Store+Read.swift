@@ -225,7 +225,8 @@ extension Store {
         now: Timestamp,
         allowingStale: Bool
     ) throws(StoreError) -> LiveEntry? {
-        guard !isAbsent(key), let (stored, isStale) = try present(key, now, allowingStale, heldGeneration(of: key)),
+        guard !isAbsent(key),
+            let (stored, isStale) = try present(key, now, allowingStale, heldGeneration(of: key)),
             let record = stored.record
         else { return nil }
         return LiveEntry(stored: stored, record: record, isStale: isStale)

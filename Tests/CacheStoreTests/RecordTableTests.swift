@@ -50,7 +50,9 @@ import Testing
         )
     }
 
-    @Test func `a key that was found without an entry is not looked for again until somebody writes it`() throws {
+    @Test func `a key that was found without an entry is not looked for again until somebody writes it`()
+        throws
+    {
         try fixture.put("one", "key")
         let isRemoved = try other.remove(key)
         #expect(isRemoved)
@@ -113,7 +115,9 @@ import Testing
         let content = Content(digest: key, length: 1, checksum: 2)
         let record = Record(content: content, created: .now)
         let keys = (0..<60_000).map { Digest(ofKey: "key \($0)") }
-        for key in keys { table.keep(try #require(KnownRecord(record, of: key, accessed: .now)), at: generation) }
+        for key in keys {
+            table.keep(try #require(KnownRecord(record, of: key, accessed: .now)), at: generation)
+        }
         let count = keys.count { table.record(of: $0, at: generation) != nil }
         for number in 0..<60_000 { table.keepAbsence(of: Digest(ofKey: "absent \(number)"), at: generation) }
         #expect(keys.count { table.record(of: $0, at: generation) != nil } == count)
