@@ -49,8 +49,7 @@ struct SweepWorker: Sendable {
     /// runs out, that much is done.
     ///
     /// All that are listed are noted in `filter`. False: time ran out.
-    mutating func scanEntries(inShard shard: Int, noting filter: FilterCompletion?) throws(StoreError) -> Bool
-    {
+    mutating func scanEntries(inShard shard: Int, noting filter: FilterCompletion?) throws(StoreError) -> Bool {
         var keys: [Digest] = []
         guard let directory = try open(.entries, shard: shard, &keys) else { return true }
         if let filter { for key in keys { filter.insert(key) } }

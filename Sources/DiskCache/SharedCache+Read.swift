@@ -10,7 +10,8 @@ extension SharedCache {
     /// Takes no lock on disk and waits for no other process. From this process's memory without a system
     /// call, where a copy is there that no process has changed since. Else three system calls for a hit, four
     /// where the key was not read before or has changed since; one or two more when its access time is due to
-    /// be noted. None for a miss of a key that was never put, one where it may have been. (On kernels before
+    /// be noted. None for a miss of a key that was never put or that this process has missed
+    /// before, unless it has been written since; else one. (On kernels before
     /// 6.13, two more where there are four, and for a miss that asks the disk.)
     ///
     /// - Parameters:
