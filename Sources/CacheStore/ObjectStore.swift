@@ -35,9 +35,11 @@ package final class ObjectStore: Sendable {
     /// `close`; one call where it is missing.
     func read(_ content: Content, isChecked: Bool) throws(StoreError) -> ReadResult {
         do throws(Errno) {
-            let data = try openFile(content.digest).readExactly(content.length)
+            let path = StoreLayout.path(of: content.digest)
+            let data = try directory.objects.contents(of: path, count: content.length) { (bytes) in
+                !isChecked || CRC32C.checksum(bytes) == content.checksum
+            }
             guard let data else { return .corrupt }
-            if isChecked, CRC32C.checksum(data.span) != content.checksum { return .corrupt }
             return .valid(data)
         } catch {
             if error == .noEntry { return .missing }

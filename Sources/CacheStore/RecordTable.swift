@@ -2,7 +2,8 @@
 
 import Platform
 
-/// Records that this process has read, each good as long as the generation of its key is what it was.
+/// Records that this process has read, and keys that it found without one, each good as long as the generation of
+/// its key is what it was.
 ///
 /// A get that finds one here needs no look at the entry. That is right for the reason that makes a hit in memory
 /// right: the generation was looked at before the record was read, with no writer in it and the control file
@@ -13,15 +14,16 @@ import Platform
 /// Where the object is gone or damaged, the caller drops the record and reads the entry. Expiry is judged by the
 /// caller at each use.
 ///
-/// Nothing is allocated until a record is kept; a shard then doubles as it fills.
+/// That a key has no entry is kept by the same argument: an entry can't appear unless a put has changed the word
+/// first. Whoever's put has returned has done so, and whoever's has not may be seen or not.
+///
+/// Nothing is allocated until something is kept; a shard then doubles as it fills.
 final class RecordTable: Sendable {
-    private typealias Shard = [KnownRecord]
-
-    /// 32,768 records in all, of 208 bytes: 6.5 MiB in a process that reads that many keys from disk.
+    /// 32,768 places in all, of 128 bytes: 4 MiB in a process that reads that many keys from disk.
     ///
     /// Beyond that a get looks at the entry, which costs 1 µs.
     private static let shardCapacity = 2048
-    /// What a process pays that reads a handful of keys: 6.5 KiB for each shard that one of them belongs to.
+    /// What a process pays that reads a handful of keys: 4 KiB for each shard that one of them belongs to.
     private static let firstCapacity = 32
     /// Places that are looked at for one key, from its own on.
     ///
@@ -30,36 +32,58 @@ final class RecordTable: Sendable {
     private static let reach = 16
 
     /// Threads that read other keys seldom meet: a lock is held for some 30 ns of a get's microseconds.
-    private let shards = InlineArray<16, Locked<Shard>> { _ in Locked([]) }
+    private let shards = InlineArray<16, Locked<RecordShard>> { _ in Locked(RecordShard()) }
+
+    /// What is known of a key.
+    enum Knowledge {
+        case record(KnownRecord)
+        /// It has no entry.
+        case absence
+    }
 
     /// What is known of `key`, if that was read under this generation.
-    func record(of key: Digest, at generation: Generation) -> KnownRecord? {
-        shards[Self.shard(of: key)].withLock { known in
-            guard let place = Self.place(of: key, in: known.span), known[place].generation == generation
-            else {
-                return nil
+    func knowledge(of key: Digest, at generation: Generation) -> Knowledge? {
+        shards[Self.shard(of: key)].withLock { (shard) -> Knowledge? in
+            guard shard.mapping == generation.mapping, let place = Self.place(of: key, in: shard.places),
+                shard.places[place].word == generation.word
+            else { return nil }
+            switch shard.places[place].use {
+            case .record: return .record(shard.places[place])
+            case .absence: return .absence
+            case .vacant, .dropped: return nil
             }
-            return known[place]
         }
     }
 
     /// Keeps what was read after its generation was looked at, which had no writers.
-    func keep(_ record: KnownRecord) {
-        shards[Self.shard(of: record.key)].withLock { Self.put(record, in: &$0) }
+    func keep(_ record: KnownRecord, at generation: Generation) {
+        shards[Self.shard(of: record.key)].withLock { (shard) -> Void in
+            shard.follow(generation)
+            var record = record
+            record.word = generation.word
+            Self.put(record, in: &shard.places)
+        }
+    }
+
+    /// Keeps that `key` was found without an entry, after its generation was looked at, which had no writers.
+    ///
+    /// Where there is room: it never takes the place of a record, which is worth more.
+    func keepAbsence(of key: Digest, at generation: Generation) {
+        keep(KnownRecord(absenceOf: key), at: generation)
     }
 
     /// Drops what is kept for `key`.
     func drop(_ key: Digest) {
-        shards[Self.shard(of: key)].withLock { known in
+        shards[Self.shard(of: key)].withLock { (shard) -> Void in
             // It keeps its place, so that those behind it are found.
-            if let place = Self.place(of: key, in: known.span) { known[place].generation = .never }
+            if let place = Self.place(of: key, in: shard.places) { shard.places[place].use = .dropped }
         }
     }
 
-    /// Notes the access time that the entry of `key` has on disk.
+    /// Notes the last use of the entry of `key` that is known from the disk.
     func note(_ key: Digest, accessed: Timestamp) {
-        shards[Self.shard(of: key)].withLock { known in
-            if let place = Self.place(of: key, in: known.span) { known[place].accessed = accessed }
+        shards[Self.shard(of: key)].withLock { (shard) -> Void in
+            if let place = Self.place(of: key, in: shard.places) { shard.places[place].accessed = accessed }
         }
     }
 
@@ -72,96 +96,127 @@ final class RecordTable: Sendable {
         Int(truncatingIfNeeded: key.word(2))
     }
 
-    private static func place(of key: Digest, in known: Span<KnownRecord>) -> Int? {
+    private static func place(of key: Digest, in places: borrowing AlignedArray<KnownRecord>) -> Int? {
         let first = firstPlace(of: key)
-        for step in 0..<min(reach, known.count) {
-            let place = (first &+ step) & (known.count - 1)
-            if known[place].key == key { return place }
-            if known[place].isVacant { return nil }
+        for step in 0..<min(reach, places.count) {
+            let place = (first &+ step) & (places.count - 1)
+            if places[place].key == key { return place }
+            if places[place].use == .vacant { return nil }
         }
         return nil
     }
 
-    private static func put(_ record: KnownRecord, in known: inout Shard) {
-        if known.isEmpty { known = Array(repeating: KnownRecord(), count: firstCapacity) }
+    private static func put(_ record: KnownRecord, in places: inout AlignedArray<KnownRecord>) {
+        if places.count == 0 { places = AlignedArray(repeating: KnownRecord(), count: firstCapacity) }
         let first = firstPlace(of: record.key)
         for step in 0..<reach {
-            let place = (first &+ step) & (known.count - 1)
-            if known[place].isVacant || known[place].key == record.key {
-                known[place] = record
+            let place = (first &+ step) & (places.count - 1)
+            if places[place].use == .vacant || places[place].key == record.key {
+                places[place] = record
                 return
             }
         }
-        guard known.count < shardCapacity else {
+        guard places.count < shardCapacity else {
+            if record.use == .absence { return }
             // Any of them: what was there is read again when it is wanted.
             let step = Int(truncatingIfNeeded: record.key.word(3)) & (reach - 1)
-            known[(first &+ step) & (known.count - 1)] = record
+            places[(first &+ step) & (places.count - 1)] = record
             return
         }
-        let previous = known
-        known = Array(repeating: KnownRecord(), count: previous.count * 2)
-        for record in previous where record.generation != .never { put(record, in: &known) }
-        put(record, in: &known)
+        var larger = AlignedArray(repeating: KnownRecord(), count: places.count * 2)
+        for place in 0..<places.count where places[place].use.isOfValue { put(places[place], in: &larger) }
+        put(record, in: &larger)
+        places = larger
+    }
+}
+
+/// A part of the table, under a lock of its own.
+struct RecordShard: ~Copyable, Sendable {
+    /// What the words of all places were read from (``Generation/mapping``).
+    var mapping: UInt = 0
+    var places = AlignedArray<KnownRecord>()
+
+    /// Forgets everything where `generation` is of another mapping: what was kept under the one before is
+    /// current no more.
+    mutating func follow(_ generation: Generation) {
+        if mapping == generation.mapping { return }
+        mapping = generation.mapping
+        places = AlignedArray()
     }
 }
 
 /// A record as it is kept: without what only a look at the metadata tells.
-struct KnownRecord {
+///
+/// 128 bytes, two cache lines: a get looks at ones that have left the processor's cache.
+struct KnownRecord: Sendable {
+    /// What its place in the table holds.
+    enum Use: UInt8 {
+        case vacant, record, absence, dropped
+
+        fileprivate var isOfValue: Bool { self == .record || self == .absence }
+    }
+
     let key: Digest
-    var generation: Generation
-    /// The access time that the entry was seen to have on disk.
+    /// The word of the generation table.
+    fileprivate var word: UInt64 = 0
+    /// Here, so that an absence is told by the first cache line alone.
+    fileprivate var use: Use
+    private let checksum: UInt32
+    /// The last use of the entry that is known from the disk.
     var accessed: Timestamp
-    let content: Content
+    private let digest: Digest
+    private let length: Int
     private let created: Timestamp
-    private let expires: Timestamp?
-    private let staleUntil: Timestamp?
-    private let cost: Duration?
+    /// `distantFuture` for none here and below, as no record has that time: on disk are milliseconds.
+    private let expires: Timestamp
+    private let staleUntil: Timestamp
+    /// Nanoseconds; -1 for none.
+    private let cost: Int64
 
     /// A place where nothing is kept.
     fileprivate init() {
-        key = Digest(bytes: InlineArray(repeating: 0))
-        generation = .never
+        self.init(absenceOf: Digest(bytes: InlineArray(repeating: 0)))
+        use = .vacant
+    }
+
+    fileprivate init(absenceOf key: Digest) {
+        self.key = key
         accessed = .distantPast
-        content = Content(digest: key, length: 0, checksum: 0)
-        created = .distantPast
-        expires = nil
-        staleUntil = nil
-        cost = nil
+        digest = key
+        (length, checksum, cost) = (0, 0, -1)
+        (created, expires, staleUntil) = (.distantPast, .distantFuture, .distantFuture)
+        use = .absence
     }
 
     /// nil for a record that can't be kept this way: with details, or prolonged by accesses, which are told by
     /// the entry alone.
-    init?(_ record: Record, of key: Digest, at generation: Generation, accessed: Timestamp) {
+    init?(_ record: Record, of key: Digest, accessed: Timestamp) {
         guard record.details.isEmpty, record.idleLifetime == nil else { return nil }
         self.key = key
-        self.generation = generation
         self.accessed = accessed
-        content = record.content
+        digest = record.content.digest
+        length = record.content.length
+        checksum = record.content.checksum
         created = record.created
-        expires = record.expires
-        staleUntil = record.staleUntil
-        cost = record.cost
+        expires = record.expires ?? .distantFuture
+        staleUntil = record.staleUntil ?? .distantFuture
+        cost = record.cost?.saturatingNanoseconds ?? -1
+        use = .record
     }
 
-    fileprivate var isVacant: Bool { generation == .never && content.length == 0 && accessed == .distantPast }
+    var content: Content { Content(digest: digest, length: length, checksum: checksum) }
 
     /// Whether it may be given out to anybody.
     func isFresh(at now: Timestamp) -> Bool {
-        guard let expires else { return true }
-        return now.nanoseconds < expires.nanoseconds
+        now.nanoseconds < expires.nanoseconds
     }
 
     /// The record but for the text of its key.
     var record: Record {
         var record = Record(content: content, created: created)
-        record.expires = expires
-        record.staleUntil = staleUntil
-        record.cost = cost
+        if expires != .distantFuture { record.expires = expires }
+        if staleUntil != .distantFuture { record.staleUntil = staleUntil }
+        if cost >= 0 { record.cost = .nanoseconds(cost) }
         return record
     }
-}
-
-extension Generation {
-    /// Of no mapping.
-    fileprivate static let never = Generation(index: 0, word: 0)
 }

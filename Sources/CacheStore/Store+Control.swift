@@ -23,6 +23,9 @@ extension Store {
         control.words == nil ? nil : Generations(control: control)
     }
 
+    /// Whether there is a generation table now; counts no references.
+    package var hasGenerations: Bool { control.words != nil }
+
     /// Whether the control file is still the one at its path; true where there can be none.
     ///
     /// One system call.

@@ -40,7 +40,8 @@ extension Store {
     /// Takes no lock on disk and never waits. Three system calls for a hit (`openat2`, `read`, `close`) on a key
     /// that has not changed since this process has read its record, one more (`getxattrat`) where it has; one
     /// or two more when the access time is due. None for a miss on a key that was never put since the directory
-    /// was made, and for most that were removed before the filter was last made; else one. A record in
+    /// was made, for most that were removed before the filter was last made, and for one that has not changed
+    /// since this process last found it missing; else one. A record in
     /// sidecar form costs five more than `getxattrat` (three where the file system has no attributes).
     package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(StoreError) -> StoreHit<Data>?
     {
@@ -87,13 +88,20 @@ extension Store {
         for attempt in 0..<Self.readAttempts {
             // Before the record is read: whoever changes it afterwards changes the word first.
             let generation = heldGeneration(of: key)
-            if attempt == 0, let generation, let known = freshRecord(of: key, at: generation, now) {
-                if case .found(let value) = try read(known.content) { return hit(value, key, known, now) }
-                // Evicted with its entry, which no generation tells, or damaged: what to do the entry says.
-                records.drop(key)
-                continue
+            if attempt == 0, let generation {
+                switch records.knowledge(of: key, at: generation) {
+                case .absence: return countedMiss()
+                case .record(let known) where known.isFresh(at: now):
+                    if case .found(let value) = try read(known.content) {
+                        return hit(value, key, known, generation, now)
+                    }
+                    // Evicted with its entry, which no generation tells, or damaged: what to do the entry says.
+                    records.drop(key)
+                    continue
+                case .record, nil: break
+                }
             }
-            guard let (stored, isStale) = try present(key, now, allowingStale),
+            guard let (stored, isStale) = try present(key, now, allowingStale, generation),
                 let content = stored.record?.content
             else { break }
             switch try read(content) {
@@ -133,17 +141,12 @@ extension Store {
         return nil
     }
 
-    /// What is known of `key` without a look at its entry, if it is that of this moment and has not expired.
-    private func freshRecord(of key: Digest, at generation: Generation, _ now: Timestamp) -> KnownRecord? {
-        guard let known = records.record(of: key, at: generation), known.isFresh(at: now) else { return nil }
-        return known
-    }
-
     /// Counts a hit by a record that was known, and notes its access.
     private func hit<Value: ~Copyable>(
         _ value: consuming Value,
         _ key: Digest,
         _ known: KnownRecord,
+        _ generation: Generation,
         _ now: Timestamp
     ) -> StoreHit<Value>? {
         let record = known.record
@@ -157,7 +160,7 @@ extension Store {
             stored: nil,
             record: record,
             isStale: false,
-            generation: known.generation,
+            generation: generation,
             heldUntil: record.expires
         )
     }
@@ -180,8 +183,8 @@ extension Store {
         } else {
             let accessed = noteAccess(key, of: record, now: now) ?? .distantPast
             heldUntil = record.expires
-            if let generation, let known = KnownRecord(record, of: key, at: generation, accessed: accessed) {
-                records.keep(known)
+            if let generation, let known = KnownRecord(record, of: key, accessed: accessed) {
+                records.keep(known, at: generation)
             }
         }
         return StoreHit(
@@ -222,20 +225,25 @@ extension Store {
         now: Timestamp,
         allowingStale: Bool
     ) throws(StoreError) -> LiveEntry? {
-        guard !isAbsent(key), let (stored, isStale) = try present(key, now, allowingStale),
+        guard !isAbsent(key),
+            let (stored, isStale) = try present(key, now, allowingStale, heldGeneration(of: key)),
             let record = stored.record
         else { return nil }
         return LiveEntry(stored: stored, record: record, isStale: isStale)
     }
 
-    /// The entry of `key`, with a record, if it may be given out.
+    /// The entry of `key`, with a record, if it may be given out; that there is none is kept by `generation`.
     private func present(
         _ key: Digest,
         _ now: Timestamp,
-        _ allowingStale: Bool
+        _ allowingStale: Bool,
+        _ generation: Generation?
     ) throws(StoreError) -> (StoredEntry, isStale: Bool)? {
         for _ in 0..<Self.readAttempts {
-            guard let stored = try entries.read(key) else { return nil }
+            guard let stored = try entries.read(key) else {
+                if let generation { records.keepAbsence(of: key, at: generation) }
+                return nil
+            }
             guard stored.record != nil else {
                 // An empty file is an entry that is being made, or whose maker was killed.
                 if !stored.bytes.isEmpty { counters.add(.corruptRecord) }

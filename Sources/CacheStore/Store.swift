@@ -84,32 +84,40 @@ package final class Store: Sendable {
 
     /// Sees to the access time of an entry that was just hit.
     ///
-    /// No call while the time seen last is recent enough, one to look at it otherwise, and one to set it.
-    /// A failure costs a place in the eviction order and nothing else, so it is counted, not thrown.
+    /// No call while the time seen last is recent enough, nor where the record is: the later of its creation and
+    /// the access time tells how lately an entry was used (``Record/lastUse(accessed:now:)``). Else one to look at
+    /// the time, and one to set it. A failure costs a place in the eviction order and nothing else, so it is
+    /// counted, not thrown.
     ///
-    /// The access time that the entry is known to have on disk, if it is recent enough now; nil where the
-    /// access could not be noted.
+    /// The last use that is known of the entry from the disk, if it is recent enough now; nil where the access
+    /// could not be noted.
     @discardableResult
     package func noteAccess(_ key: Digest, of record: Record, now: Timestamp) -> Timestamp? {
-        if record.idleLifetime == nil {
-            let recent = accessNotes.withLock {
-                $0.recent(key, now: now, nanoseconds: accessGranularityNanoseconds, after: .distantPast)
-            }
-            if let recent { return recent }
+        guard let idleLifetime = record.idleLifetime else {
+            if isRecent(record.created, now: now) { return record.created }
+            return noteAccess(key, after: .distantPast, now, nanoseconds: accessGranularityNanoseconds)
         }
-        let granularity = min(accessGranularity, record.idleLifetime.map { $0 / 16 } ?? accessGranularity)
+        let granularity = min(accessGranularity, idleLifetime / 16).saturatingNanoseconds
         // Only what lies after the writing prolongs a sliding expiration; an older access does not make
         // this one superfluous, however recent it is.
-        let start = record.idleLifetime == nil ? Timestamp.distantPast : record.latestUncountedAccess
+        return noteAccess(key, after: record.latestUncountedAccess, now, nanoseconds: granularity)
+    }
+
+    private func noteAccess(
+        _ key: Digest,
+        after start: Timestamp,
+        _ now: Timestamp,
+        nanoseconds: Int64
+    ) -> Timestamp? {
         let recent = accessNotes.withLock {
-            $0.recent(key, now: now, granularity: granularity, after: start)
+            $0.recent(key, now: now, nanoseconds: nanoseconds, after: start)
         }
         if let recent { return recent }
         if !directory.isWritable { return nil }
         do throws(StoreError) {
             guard let status = try entries.status(of: key) else { return nil }
             var accessed = status.accessed
-            if accessed <= start || !AccessNotes.isRecent(accessed, now: now, granularity: granularity) {
+            if accessed <= start || !AccessNotes.isRecent(accessed, now: now, nanoseconds: nanoseconds) {
                 guard try entries.setAccessTime(of: key, to: now) else { return nil }
                 accessed = now
             }

@@ -10,7 +10,8 @@ extension SharedCache {
     /// Takes no lock on disk and waits for no other process. From this process's memory without a system
     /// call, where a copy is there that no process has changed since. Else three system calls for a hit, four
     /// where the key was not read before or has changed since; one or two more when its access time is due to
-    /// be noted. None for a miss of a key that was never put, one where it may have been. (On kernels before
+    /// be noted. None for a miss of a key that was never put or that this process has missed
+    /// before, unless it has been written since; else one. (On kernels before
     /// 6.13, two more where there are four, and for a miss that asks the disk.)
     ///
     /// - Parameters:
@@ -61,7 +62,7 @@ extension SharedCache {
 
     private func diskHit(_ key: String, allowingStale: Bool) throws(CacheError) -> CacheHit? {
         try readThrough(key, allowingStale: allowingStale) { data in (data, data.count) }.map {
-            CacheHit($0.held, from: .disk, isStale: $0.isStale, at: now)
+            CacheHit($0.held, from: .disk, isStale: $0.isStale, at: $0.moment)
         }
     }
 
@@ -75,7 +76,7 @@ extension SharedCache {
         _ form: MemoryForm = .bytes,
         allowingStale: Bool,
         _ make: (Data) -> (Value, cost: Int)?
-    ) throws(CacheError) -> (held: HeldValue<Value>, isStale: Bool)? {
+    ) throws(CacheError) -> (held: HeldValue<Value>, isStale: Bool, moment: Timestamp)? {
         let digest = try digest(ofKey: key)
         return try withStore { (store, now) throws(StoreError) in
             guard let hit = try store.get(digest, now: now, allowingStale: allowingStale),
@@ -87,10 +88,10 @@ extension SharedCache {
                 keyDigest: digest,
                 record: hit.record,
                 cost: cost,
-                storedRecord: store.generations == nil ? hit.stored?.bytes : nil
+                storedRecord: store.hasGenerations ? nil : hit.stored?.bytes
             )
             if !hit.isStale { core.hold(held, form, hit.generation, until: hit.heldUntil) }
-            return (held, hit.isStale)
+            return (held, hit.isStale, now)
         }
     }
 

@@ -4,5 +4,6 @@ import CPlatform
 
 /// A small number of the calling thread's own, for choosing one of several counters that are summed up.
 ///
-/// Threads are numbered as they first ask; numbers are not used again. A thread-local variable, no call.
+/// Threads are numbered as they first ask, from another number in each process, as they share counters with
+/// those; numbers are not used again. A thread-local variable, no call.
 package var threadNumber: Int { Int(cplatform_thread_number()) }

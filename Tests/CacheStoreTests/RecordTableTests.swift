@@ -27,6 +27,102 @@ import Testing
         return fixture.store.records.record(of: key, at: generation)
     }
 
+    private func isKnownAbsent() throws -> Bool {
+        let generation = try #require(fixture.store.generations?.current(of: key))
+        guard case .absence = fixture.store.records.knowledge(of: key, at: generation) else { return false }
+        return true
+    }
+
+    /// Makes the entry of `key` without the word of its generation being raised, as no writer may.
+    private func publishByHand(_ value: String) throws {
+        try fixture.put(value, "else")
+        let record = RecordCodec.encode(fixture.record(value), for: key)
+        let path = URL(fileURLWithPath: fixture.entryPath("key"))
+        try FileManager.default.createDirectory(
+            at: path.deletingLastPathComponent(),
+            withIntermediateDirectories: true
+        )
+        try Data().write(to: path)
+        try fixture.store.directory.entries.setAttribute(
+            "user.dc",
+            of: StoreLayout.path(of: key),
+            to: record.span
+        )
+    }
+
+    @Test func `a key that was found without an entry is not looked for again until somebody writes it`()
+        throws
+    {
+        try fixture.put("one", "key")
+        let isRemoved = try other.remove(key)
+        #expect(isRemoved)
+        #expect(try fixture.get("key") == nil)
+        #expect(try isKnownAbsent())
+        // What is done by hand shows that the entry is not looked at.
+        try publishByHand("two")
+        #expect(try fixture.get("key") == nil)
+        #expect(fixture.store.counters[.miss] == 2)
+        try putByOther("another")
+        #expect(try !isKnownAbsent())
+        #expect(try fixture.get("key") == "another")
+    }
+
+    @Test func `while somebody writes a key its absence is neither known nor becomes known`() throws {
+        try fixture.put("one", "key")
+        _ = try fixture.store.remove(key)
+        #expect(try fixture.get("key") == nil)
+        let writing = try #require(try other.control.beginWriting(key))
+        try publishByHand("two")
+        #expect(try fixture.get("key") == "two")
+        try FileManager.default.removeItem(atPath: fixture.entryPath("key"))
+        #expect(try fixture.get("key") == nil)
+        try publishByHand("two")
+        #expect(try fixture.get("key") == "two")
+        other.control.endWriting(writing)
+        #expect(try fixture.get("key") == "two")
+    }
+
+    @Test func `an absence was that of a moment after its generation was looked at`() throws {
+        // The writer ends between the look at the generation and that at the entry: with a generation taken
+        // afterwards the absence seen before would count for ever.
+        try fixture.put("one", "key")
+        _ = try fixture.store.remove(key)
+        let generations = try #require(fixture.store.generations)
+        let before = generations.current(of: key)
+        try putByOther("two")
+        fixture.store.records.keepAbsence(of: key, at: before)
+        #expect(try fixture.get("key") == "two")
+    }
+
+    @Test func `what was kept by one mapping is not known by another`() throws {
+        let table = RecordTable()
+        let (first, second) = (
+            Generation(index: 1, word: 1 << 16, mapping: 4096),
+            Generation(index: 1, word: 1 << 16, mapping: 8192)
+        )
+        table.keepAbsence(of: key, at: first)
+        #expect(table.knowledge(of: key, at: first) != nil)
+        #expect(table.knowledge(of: key, at: second) == nil)
+        let known = try #require(KnownRecord(fixture.record("one"), of: key, accessed: .now))
+        table.keep(known, at: second)
+        #expect(table.record(of: key, at: second)?.content == known.content)
+        #expect(table.knowledge(of: key, at: first) == nil)
+    }
+
+    @Test func `an absence takes the place of no record`() throws {
+        let table = RecordTable()
+        let generation = Generation(index: 1, word: 1 << 16)
+        let content = Content(digest: key, length: 1, checksum: 2)
+        let record = Record(content: content, created: .now)
+        let keys = (0..<60_000).map { Digest(ofKey: "key \($0)") }
+        for key in keys {
+            table.keep(try #require(KnownRecord(record, of: key, accessed: .now)), at: generation)
+        }
+        let count = keys.count { table.record(of: $0, at: generation) != nil }
+        for number in 0..<60_000 { table.keepAbsence(of: Digest(ofKey: "absent \(number)"), at: generation) }
+        #expect(keys.count { table.record(of: $0, at: generation) != nil } == count)
+    }
+
     @Test func `a record that was read is known until somebody writes the key`() throws {
         try fixture.put("one", "key")
         #expect(try known() == nil)
@@ -144,6 +240,19 @@ import Testing
         #expect(try fixture.store.entries.status(of: key)?.accessed == due)
     }
 
+    @Test func `an access of what was just written is not noted, a later one is`() throws {
+        let created = Timestamp.now.wholeMilliseconds
+        try fixture.put("one", "key")
+        let long = created + .seconds(-5000)
+        try fixture.store.directory.entries.setAccessTime(of: StoreLayout.path(of: key), to: long)
+        // Used lately it is all the same: it was created then.
+        #expect(try fixture.get("key", now: created + .seconds(90)) == "one")
+        #expect(try fixture.store.entries.status(of: key)?.accessed == long)
+        let due = created + .seconds(150)
+        #expect(try fixture.get("key", now: due) == "one")
+        #expect(try fixture.store.entries.status(of: key)?.accessed == due)
+    }
+
     @Test func `more keys than there is room for are kept in part, each as it is`() throws {
         let table = RecordTable()
         let generation = Generation(index: 1, word: 1 << 16)
@@ -153,7 +262,7 @@ import Testing
             keys.append(key)
             let content = Content(digest: key, length: number, checksum: UInt32(number))
             let record = Record(content: content, created: .now)
-            table.keep(try #require(KnownRecord(record, of: key, at: generation, accessed: .now)))
+            table.keep(try #require(KnownRecord(record, of: key, accessed: .now)), at: generation)
         }
         var count = 0
         for (number, key) in keys.enumerated() {
@@ -165,5 +274,13 @@ import Testing
         #expect(count > 25_000 && count <= 32_768)
         table.drop(keys[39_999])
         #expect(table.record(of: keys[39_999], at: generation) == nil)
+    }
+}
+
+extension RecordTable {
+    /// What is known of `key`, if that is a record.
+    fileprivate func record(of key: Digest, at generation: Generation) -> KnownRecord? {
+        guard case .record(let known) = knowledge(of: key, at: generation) else { return nil }
+        return known
     }
 }

@@ -27,6 +27,11 @@ extern const long cplatform_UTIME_OMIT;
 /// kernel lacks it (before 5.6, or a sandbox that forbids it): openat(2) with O_NOFOLLOW.
 int cplatform_openat_nofollow(int directory, const char *path, int flags, unsigned int mode);
 
+/// Reads a file from its start and closes it again: the number of bytes, or -1 and errno. Opened as by
+/// cplatform_openat_nofollow. Stops when all but the last of `size` bytes are there: who expects a file of
+/// `size` - 1 bytes needs no further call to know that it ends, and sees one byte more where it does not.
+long cplatform_read_file(int directory, const char *path, int flags, void *buffer, size_t size);
+
 /// getxattrat(2), Linux 6.13, not following a symbolic link at the end. ENOSYS on older kernels.
 long cplatform_getxattrat(int directory, const char *path, const char *name, void *value, size_t size);
 /// setxattrat(2), Linux 6.13, not following a symbolic link at the end. ENOSYS on older kernels.
@@ -81,7 +86,7 @@ extern const _Bool cplatform_is_thread_sanitized;
 /// Has the cache line at `address` fetched, which may be any, without waiting for it.
 static inline void cplatform_prefetch(const void *address) { __builtin_prefetch(address); }
 
-/// A number of the calling thread's own, counted up as threads first ask.
+/// A number of the calling thread's own, counted up as threads first ask, from another number in each process.
 unsigned int cplatform_thread_number(void);
 
 /// pipe2(2) with O_CLOEXEC: reading end first.
