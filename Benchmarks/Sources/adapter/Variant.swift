@@ -14,7 +14,7 @@ enum Variant: String, Sendable, CaseIterable {
     case length
     /// The default configuration with puts that are published in the background.
     case behind
-    /// As `disk`; keys that are read as absent were put and removed, so that the disk must be asked.
+    /// As `disk`; keys that are read as absent were put and removed, so that the disk must be asked; once each.
     case removed
 
     /// The variant of this name; none means `memory`.
