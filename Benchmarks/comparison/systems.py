@@ -39,6 +39,8 @@ def has_variant(variant):
 
 
 LIMIT = System("limit", (os.path.join(BINARIES, "limit"),), store="limit", sync="off")
+# Asks for each key once, as those must be asked for that are remembered then.
+LIMIT_ONCE = replace(LIMIT, variant="once")
 
 
 class Peers:

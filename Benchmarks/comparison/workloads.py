@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 
 from .session import BINARIES, log
-from .systems import ADAPTER, COMMANDS, LIMIT, ours
+from .systems import ADAPTER, COMMANDS, LIMIT, LIMIT_ONCE, ours
 
 KIB, MIB = 1 << 10, 1 << 20
 SIZES = (128, 4 * KIB, 64 * KIB, MIB)
@@ -96,7 +96,7 @@ class Workloads:
 
     def w4(self):
         """A miss: of keys that were never there, and of some that were."""
-        systems = [LIMIT, ours("disk"), ours("removed"), *self.peers.pick("lmdb", "rocksdb", "sqlite", "python-diskcache")]
+        systems = [LIMIT, LIMIT_ONCE, ours("disk"), ours("removed"), *self.peers.pick("lmdb", "rocksdb", "sqlite", "python-diskcache")]
         size, n = 4 * KIB, 20_000 if self.scale.is_full else 8_000
         directories = self.fill("W4", systems, size=size, n=n)
         for number, system in self.each_round(systems):

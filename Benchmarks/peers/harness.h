@@ -316,11 +316,13 @@ static void warm_up(Worker *w, const uint32_t *order, char *buffer) {
     }
 }
 
+// The variant "once" asks for each key once only.
 static void get_loop(Worker *w, const uint32_t *order, char *buffer, long offset) {
     Result *r = &w->result;
     const Args *a = w->a;
     uint64_t previous = r->t0, t = r->t0, end = r->t0 + (uint64_t)(a->secs * 1e9);
-    while (t < end)
+    int is_once = !strcmp(a->variant, "once");
+    do
         for (long i = 0; i < a->n && t < end; i++) {
             long key = order[i] + offset, length = w->store->get(w->handle, key, buffer);
             t = now_ns();
@@ -330,6 +332,7 @@ static void get_loop(Worker *w, const uint32_t *order, char *buffer, long offset
             else if (offset || !is_value(buffer, length, a->size, key)) r->errs++;
             else r->hits++;
         }
+    while (t < end && !is_once);
     r->t1 = previous;
 }
 
