@@ -44,7 +44,9 @@ def expand(entry, peers):
             claim["every"] = claim["reference"]["system"] == "peers"
             claim["reference"] = inherit(shared, claim["reference"], peers)
         claim["peers"] = inherit(shared, {"system": "peers", **claim.get("peers", {})}, peers)
-        claim["limit"] = {**shared, **LIMIT}
+        # Where a claim is about another way of asking the limit, what is shown is that.
+        is_of_limit = claim.get("reference", {}).get("system") == "limit"
+        claim["limit"] = claim["reference"] if is_of_limit else {**shared, **LIMIT}
         claim["workload"] = claim["ours"]["workload"]
         claim["id"] = claim["id"].replace(" ", "")
         yield claim

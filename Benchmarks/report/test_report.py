@@ -84,6 +84,12 @@ class Verdicts(unittest.TestCase):
             self.assertEqual((one["verdict"], one["against"]), (state, "LMDB"))
         self.assertEqual(one["best_peer"], {"name": "LMDB", "value": 500})
 
+    def test_the_limit_that_is_shown_is_the_one_compared_with(self):
+        rows = [row(*who, p50=p50, workload="W4", op="get_miss")
+                for who, p50 in ((("limit", ""), 300), (("limit", "once"), 700), (("ours", "removed"), 1400))]
+        one = verdict(read(*rows), "W4-disk-asked@ext4")
+        self.assertEqual((one["ratio"], one["limit"], one["limit_ratio"]), (2, 700, 2))
+
     def test_without_peers_the_claim_is_not_measured(self):
         one = verdict(read(row("ours", "memory", workload="W1M"), row("limit", workload="W1M")), "W1M-4KiB@ext4")
         self.assertEqual((one["verdict"], one["best_peer"]), (targets.NOT_MEASURED, None))
