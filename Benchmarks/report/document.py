@@ -31,7 +31,8 @@ A directory's rounds follow each other, so limit and ours don't take turns here:
 is the power of the number of entries that fits the medians. What is computed for a billion is no measurement: a
 fixed part and one for each entry where that power is above 0.5, else a fixed part and one for each tenfold, fitted to
 the medians by least squares of the relative errors; it assumes that what an operation needs of the directory is in
-memory, as it was when it was measured."""
+memory, as it was when it was measured. For a get of a key never put it does not hold: the filter that answers it has
+room for about two million keys, and where more were ever put the disk is asked, as for a removed key."""
 LIMIT = (
     '"Limit" is the same work in bare system calls in C (in memory: a hash map in C with 64 mutexes), without'
     " checksums, metadata, expiration or eviction. Ratios are medians of those within each round."
