@@ -10,7 +10,8 @@ import Testing
 @Suite struct ComputeWaitLimitTests {
     let fixture: ComputeFixture
     var cache: SharedCache { fixture.cache }
-    let brief = ComputeOptions(waitLimit: .milliseconds(300))
+    let limit = Duration.milliseconds(300)
+    var brief: ComputeOptions { ComputeOptions(waitLimit: limit) }
 
     init() throws {
         fixture = try ComputeFixture()
@@ -30,16 +31,19 @@ import Testing
         let gates = [Gate(), Gate()]
         let cache = isOther ? try fixture.other() : cache
         let first = try await slow(gates[0])
+        let start = ContinuousClock.now
         let tasks = (0..<10).map { _ in
             Task { [fixture, brief] in
                 await cache.value(forKey: "key", options: brief, orCompute: fixture.compute("two", gates[1]))
                     .text
             }
         }
-        try await eventually("one of them computes") { gates[1].count == 1 }
+        try await eventually("one of them computes") { gates[1].count >= 1 }
         gates[1].open()
         for task in tasks { #expect(await task.value == "two") }
-        #expect(fixture.count == 2)
+        // Those who wait for the second computation have a limit as well, which passes on a busy machine.
+        let limits = Int((ContinuousClock.now - start) / limit)
+        #expect((2...1 + limits).contains(fixture.count))
         gates[0].open()
         #expect(await first.value == "slow")
         fixture.expectNothingLeft(cache)
