@@ -73,7 +73,7 @@ package enum RecordCodec {
             flags.insert(.cost)
             writer.append(byte: CostCode.encode(cost))
         }
-        if !record.details.isEmpty {
+        if record.hasDetails {
             flags.insert(.details)
             writer.append(details: record.details)
         }

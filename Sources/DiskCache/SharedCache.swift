@@ -111,11 +111,7 @@ public final class SharedCache: Sendable {
         if configuration.keyNames == .stored, let key, key.utf8.count <= RecordCodec.longestKey {
             record.key = key
         }
-        record.details.entityTag = terms.attributes.entityTag
-        record.details.lastModified = terms.attributes.lastModified
-        record.details.contentType = terms.attributes.contentType
-        record.details.tags = terms.attributes.tags
-        record.details.metadata = terms.attributes.metadata
+        record.details = RecordDetails(terms.attributes)
         return record
     }
 

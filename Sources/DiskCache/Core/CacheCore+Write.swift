@@ -23,7 +23,7 @@ extension CacheCore {
             write.data,
             key: write.key,
             keyDigest: write.keyDigest,
-            record: write.makeRecord(),
+            source: .record(write.makeRecord()),
             cost: write.data.count
         )
         do throws(CacheError) {
