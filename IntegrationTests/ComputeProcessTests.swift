@@ -74,7 +74,7 @@ import Testing
     }
 
     private func until(_ condition: () -> Bool) async throws {
-        let deadline = ContinuousClock.now + .seconds(30)
+        let deadline = ContinuousClock.now + .seconds(120)
         while !condition(), ContinuousClock.now < deadline { try await Task.sleep(for: .milliseconds(1)) }
         #expect(condition())
     }

@@ -59,7 +59,7 @@ struct ShutdownTests {
 
     private var entries: Int { place.files(below: "cache/entries").count }
 
-    private func waitUntil(seconds: Double = 20, _ condition: () throws -> Bool) throws {
+    private func waitUntil(seconds: Double = 60, _ condition: () throws -> Bool) throws {
         let end = Date(timeIntervalSinceNow: seconds)
         while try !condition() {
             try #require(Date.now < end, "not within \(seconds) s")

@@ -29,7 +29,7 @@ struct JanitorTests {
     private var entries: Int { place.files(below: "cache/entries").count }
 
     private func expectSoon(
-        within seconds: Double = 10,
+        within seconds: Double = 60,
         _ condition: () throws -> Bool,
         sourceLocation: SourceLocation = #_sourceLocation
     ) rethrows {
