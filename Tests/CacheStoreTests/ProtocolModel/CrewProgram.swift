@@ -31,7 +31,7 @@ extension ProtocolModel.Model {
 
     var isCrew: Bool { threads > 1 }
 
-    private var firstCrewStep: CollectorStep { change == .objectsListedFirst ? .noteObject : .scan }
+    private var firstCrewStep: CollectorStep { listsObjectsFirst ? .noteObject : .scan }
 
     /// The barrier is passed: both threads begin.
     func startCrew(in state: inout State) {
@@ -54,7 +54,7 @@ extension ProtocolModel.Model {
         case .noteObject:
             var state = state
             if state[index == 0 ? Content.a : .b] != .absent { state.collector.listed |= 1 &<< index }
-            state[thread: index].step = change == .objectsListedFirst ? .scan : .joinAfterListing
+            state[thread: index].step = listsObjectsFirst ? .scan : .joinAfterListing
             next.append(state)
         case .joinAfterScan, .joinAfterListing, .joinAfterEntries, .joinAtEnd:
             join(index, from: state, into: &next)
@@ -113,7 +113,7 @@ extension ProtocolModel.Model {
     private func goOn(_ index: UInt8, after step: CollectorStep, in state: inout State) {
         let key: Key = index == 0 ? .k1 : .k2
         switch step {
-        case .joinAfterScan where change != .objectsListedFirst: state[thread: index].step = .noteObject
+        case .joinAfterScan where !listsObjectsFirst: state[thread: index].step = .noteObject
         case .joinAfterScan, .joinAfterListing:
             let entry = state.collector[planned: key]
             let isListed = state.collector.listed & (1 &<< entry.record.content.rawValue) != 0
@@ -148,7 +148,7 @@ extension ProtocolModel.Model {
                 forgetPlan(of: key, &me, index, in: &state)
             }
         case .checkEntry:
-            let isSame = state[key] == planned
+            let isSame = state[key] == planned && !isRestored(key, in: state)
             if !isSame { mark(state[key].record, by: index, in: &state) }
             me.step = isSame ? .unlinkEntry : .unlockEntry
         case .unlinkEntry:
@@ -162,6 +162,13 @@ extension ProtocolModel.Model {
         }
         state[thread: index] = me
         next.append(state)
+    }
+
+    /// Whether an entry that looked dangling has its object now.
+    private func isRestored(_ key: Key, in state: State) -> Bool {
+        let isDangling = state.collector.kept & (1 &<< key.rawValue) != 0
+        guard isDangling, change != .objectsListedFirstWithoutLook else { return false }
+        return state[state.collector[planned: key].record.content] != .absent
     }
 
     private func forgetPlan(

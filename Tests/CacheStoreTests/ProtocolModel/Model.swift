@@ -37,8 +37,10 @@ extension ProtocolModel {
         case deletionsNotAwaited
         /// A thread of gc marks only what it will itself decide about.
         case marksNotShared
-        /// Gc lists the objects before it reads the entries.
+        /// Gc lists the objects before it reads the entries: makes no difference.
         case objectsListedFirst
+        /// The same, and it deletes what looks dangling then without a look at the object under the stripe.
+        case objectsListedFirstWithoutLook
     }
 
     /// Two writers, a gc and the world that they run in.
@@ -71,6 +73,10 @@ extension ProtocolModel {
         var clockMayBeSetBack = false
         /// Gc deletes no object once the clock has been set back.
         var noticesClockSet = false
+
+        var listsObjectsFirst: Bool {
+            change == .objectsListedFirst || change == .objectsListedFirstWithoutLook
+        }
 
         var objectStripes: UInt8 { separateStripes ? 2 : 1 }
         func stripe(of content: Content) -> UInt8 { separateStripes ? content.rawValue : 0 }
