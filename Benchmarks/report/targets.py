@@ -14,6 +14,9 @@ import systems
 PATH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "targets.json")
 LIMIT = {"system": ["limit", "cat"], "variant": ["", "mutex64"], "sync": {"not": ["on"]}}
 INHERITED = ("workload", "op", "size", "procs", "threads", "n")
+# How many times its least round the greatest of a reference may be: beyond that the median of the ratios is as much
+# the machine's as ours, and says so.
+STEADY = 2
 MET, NOT_MET, NOT_MEASURED = "met", "NOT MET", "not measured"
 
 
@@ -131,7 +134,7 @@ def judge(claim, results, fs):
         RULES[claim["kind"]](
             claim, verdict, rows, results.select({**claim["reference"], **place}) if "reference" in claim else []
         )
-    verdict["why"] = verdict["why"] or without(claim, verdict, results, place)
+    verdict["why"] = "; ".join(filter(None, [verdict["why"], without(claim, verdict, results, place)]))
     failures = [one for one in results.failed if measured.matches(one, {**claim["ours"], **place})]
     for number, words in ((len(failures), "runs failed"), (measured.wrong(rows), "operations went wrong")):
         if number:
@@ -159,8 +162,17 @@ def ratio(claim, verdict, rows, reference):
         reference=measured.overall(others, claim["metric"]),
         against=systems.label(*group, op=rows[0]["op"]),
     )
+    verdict["why"] = unsteady(others, claim["metric"], verdict["against"])
     holds = worst <= claim["bound"] if slower else worst >= claim["bound"]
     verdict["verdict"] = MET if holds and not (claim.get("strict") and worst == claim["bound"]) else NOT_MET
+
+
+def unsteady(rows, metric, name):
+    """That a reference had rounds far apart, as one has that mostly waits for memory beside noisy neighbours."""
+    rounds = measured.by_round(rows, metric).values()
+    if not rounds or not min(rounds) or max(rounds) <= STEADY * min(rounds):
+        return ""
+    return f"rounds of {name} are {max(rounds) / min(rounds):.1f} × apart"
 
 
 def without(claim, verdict, results, place):

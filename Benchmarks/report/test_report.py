@@ -103,6 +103,31 @@ class Verdicts(unittest.TestCase):
         found = read(absent, row("ours", "memory", workload="W1M"), row("sqlite", p50=2000, workload="W1M"))
         self.assertEqual(verdict(found, "W1M-4KiB@ext4")["why"], "without LMDB")
 
+    def test_a_reference_whose_rounds_are_far_apart_is_pointed_out(self):
+        hits = {"workload": "W10", "op": "mem_hit", "size": 64, "fs": "-"}
+        lines = [row("ours", "memory", number, 600, **hits) for number in range(3)]
+        limits = [row("limit", "mutex64", number, p50, **hits) for number, p50 in enumerate((40, 300, 370))]
+        one = verdict(read(*lines, *limits), "W10-limit-1t")
+        self.assertEqual(one["verdict"], targets.NOT_MET)
+        self.assertEqual(one["why"], "rounds of limit (C, 64 mutexes) are 9.2 × apart")
+        limits = [row("limit", "mutex64", number, p50, **hits) for number, p50 in enumerate((200, 300, 370))]
+        self.assertEqual(verdict(read(*lines, *limits), "W10-limit-1t")["why"], "")
+
+    def test_several_measurements_of_a_round_count_as_their_median(self):
+        hits = {"workload": "W10", "op": "mem_hit", "size": 64, "fs": "-"}
+        limits = [row("limit", "mutex64", 0, p50, **hits) for p50 in (40, 500, 600)]
+        one = verdict(read(row("ours", "memory", 0, 600, **hits), *limits), "W10-limit-1t")
+        self.assertEqual((one["ratio"], one["rounds"]), (1.2, 1))
+
+    def test_a_cull_that_looks_at_nothing_is_no_peer_of_a_scan(self):
+        times = (("ours", "disk", 2e-2), ("limit", "", 1e-2), ("python-diskcache", "", 1e-4), ("find", "", 3e-2))
+        lines = [
+            row(system, variant, workload="W6", op="gc_scan", seconds=seconds) for system, variant, seconds in times
+        ]
+        self.assertEqual(verdict(read(*lines), "W6-scan@ext4")["best_peer"]["name"], "find")
+        lines = [{**line, "op": "gc"} for line in lines]
+        self.assertEqual(verdict(read(*lines), "W6-trim@ext4")["best_peer"]["name"], "python-diskcache")
+
     def test_one_wrong_value_spoils_the_claim(self):
         one = verdict(read(row("ours", "disk", errs=1), row("limit", p50=1e6)), "W1-disk-4KiB@ext4")
         self.assertEqual((one["verdict"], one["why"]), (targets.NOT_MET, "1 operations went wrong"))

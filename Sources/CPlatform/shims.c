@@ -16,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -102,6 +103,13 @@ int cplatform_clone(int source, int destination) { return ioctl(destination, FIC
 
 long cplatform_copy_file_range(int source, int destination, size_t count) {
     return copy_file_range(source, NULL, destination, NULL, count, 0);
+}
+
+int64_t cplatform_birth_time(int descriptor) {
+    struct statx status;
+    if (statx(descriptor, "", AT_EMPTY_PATH, STATX_BTIME, &status) != 0) return 0;
+    if (!(status.stx_mask & STATX_BTIME)) return 0;
+    return (int64_t)status.stx_btime.tv_sec * 1000000000 + status.stx_btime.tv_nsec;
 }
 
 int64_t cplatform_filesystem_magic(int descriptor, int64_t *block_size) {

@@ -25,16 +25,18 @@ final class ControlFile: Sendable {
     /// what a power cut left nor a copy is taken for it; 0 where the boot can't be told.
     let filterSeal: UInt64
 
-    private init(_ mapping: MappedFile, _ identity: FileStatus.Identity) {
+    private init(_ mapping: MappedFile, _ identity: FileStatus.Identity, birthTime: Int64) {
         self.mapping = mapping
         self.identity = identity
-        filterSeal = Self.filterSeal(of: identity)
+        filterSeal = Self.filterSeal(of: identity, birthTime: birthTime)
     }
 
-    private static func filterSeal(of identity: FileStatus.Identity) -> UInt64 {
+    /// With the time of its birth, as the number of an inode that is gone is given to the next one, on ext4 at once.
+    private static func filterSeal(of identity: FileStatus.Identity, birthTime: Int64) -> UInt64 {
         guard let boot = BootIdentity.current else { return 0 }
+        let birth = UInt64(bitPattern: birthTime)
         var hash = SHA256()
-        for number in [boot.0, boot.1, identity.device, identity.inode] {
+        for number in [boot.0, boot.1, identity.device, identity.inode, birth] {
             let bytes = InlineArray<8, UInt8> { UInt8(truncatingIfNeeded: number >> (8 * UInt64($0))) }
             hash.update(bytes.span)
         }
@@ -54,7 +56,7 @@ final class ControlFile: Sendable {
 
     /// Maps the control file of `root`.
     ///
-    /// Four system calls: `openat2`, `fstat`, `mmap`, `close`; one where it is missing.
+    /// Five system calls: `openat2`, `fstat`, `statx`, `mmap`, `close`; one where it is missing.
     static func find(in root: borrowing Directory, isWritable: Bool) throws(Errno) -> Finding {
         let file: FileDescriptor
         do throws(Errno) {
@@ -73,7 +75,8 @@ final class ControlFile: Sendable {
         do throws(Errno) {
             let control = ControlFile(
                 try MappedFile(mapping: file, wordCount: ControlLayout.wordCount, isWritable: isWritable),
-                status.identity
+                status.identity,
+                birthTime: file.birthTime
             )
             return control.isOfThisLayout ? .found(control) : .unusable
         } catch {
@@ -118,7 +121,7 @@ final class ControlFile: Sendable {
         isEmpty: Bool,
         now: Timestamp
     ) throws(Errno) {
-        let seal = isEmpty ? filterSeal(of: try file.status().identity) : 0
+        let seal = isEmpty ? filterSeal(of: try file.status().identity, birthTime: file.birthTime) : 0
         try file.allocate(ControlLayout.byteCount)
         let mapping = try MappedFile(mapping: file, wordCount: ControlLayout.wordCount, isWritable: true)
         let words = mapping.words

@@ -22,7 +22,9 @@ import Platform
 ///
 /// It is complete only for one boot of the machine and one inode (``ControlFile/filterSeal``): after a power
 /// cut the medium may have an entry without the bits, and a copy of the file knows nothing of what was put
-/// after it. The next sweep completes it again.
+/// after it. The next sweep completes it again. (The inode is told from a later one of the same number by its
+/// birth. What nothing tells of is an older copy of the contents that was written over the file in place: keys that
+/// were put after it are missed until a sweep has listed all.)
 ///
 /// 2²³ bits in blocks of one cache line, four bits a key: of 100,000 keys 1 in 100,000 is asked for in vain on
 /// disk, of a million 1 in 40, of five million 2 in 3. Keys that are gone count, too.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CPlatform
 import Glibc
 
 /// What stat(2) tells of a file.
@@ -76,6 +77,12 @@ extension FileDescriptor {
         try nothingOrErrno { unsafe fstat(rawValue, &status) }
         return FileStatus(status)
     }
+
+    /// When the inode came to be, in nanoseconds since 1970; 0 where the file system does not tell.
+    ///
+    /// Nobody can set it, so it tells a file from a later one that has got its number.
+    /// C: `statx`.
+    package var birthTime: Int64 { cplatform_birth_time(rawValue) }
 
     /// Sets the time of last access and leaves that of modification alone.
     ///

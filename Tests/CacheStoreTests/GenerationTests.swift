@@ -189,6 +189,17 @@ import Testing
         #expect(try hit().generation != nil)
     }
 
+    @Test func `what is read while another store puts is held by nothing that says it is current`() throws {
+        try fixture.put("old", "key")
+        let old = try fixture.store.find(key, .now, false) { (content) throws(StoreError) in
+            try other.put(Array("new".utf8).span, for: key, fixture.record("new"))
+            return .found(content.length)
+        }
+        let generation = try #require(old?.generation)
+        #expect(try !generations().isCurrent(generation))
+        #expect(try fixture.get("key") == "new")
+    }
+
     // MARK: The dead
 
     @Test func `a dead writer keeps values out of memory until a sweep clears it and raises the version`()

@@ -124,6 +124,68 @@ import Testing
         #expect(other.control.filter == nil)
     }
 
+    @Test(arguments: 1...4)
+    func `an older copy in the file's place does not count, also where it has got the file's number`(
+        copies: Int
+    ) throws {
+        let path = fixture.directory.path + "/unused"
+        let control = path + "/control"
+        let backup = fixture.directory.path + "/backup"
+        do {
+            let store = try StoreFixture.open(path)
+            try FileManager.default.copyItem(atPath: control, toPath: backup)
+            try store.put(Array("value".utf8).span, for: key, fixture.record("value"))
+        }
+        // Now that nobody has it open, ext4 gives its number to the next file.
+        for _ in 0..<copies {
+            try FileManager.default.removeItem(atPath: control)
+            try FileManager.default.copyItem(atPath: backup, toPath: control)
+        }
+        let other = try StoreFixture.open(path)
+        #expect(try controlFile(other).state == .ready)
+        #expect(other.control.filter == nil)
+        #expect(try other.get(key, now: .now, allowingStale: false) != nil)
+    }
+
+    /// Nothing tells of it, which the documentation says: the limit of what the filter promises.
+    @Test func `older contents that were written over the file are completed by the next sweep`() throws {
+        let control = fixture.path + "/control"
+        let older = try Data(contentsOf: URL(fileURLWithPath: control))
+        try fixture.put("value", "key")
+        let file = try #require(FileHandle(forWritingAtPath: control))
+        try file.write(contentsOf: older)
+        try file.close()
+        let other = try StoreFixture.open(fixture.path)
+        #expect(try other.get(key, now: .now, allowingStale: false) == nil)
+        #expect(try other.observe(key, now: .now).value != nil, "who will write looks")
+        try fixture.sweep()
+        #expect(try other.get(key, now: .now, allowingStale: false) != nil)
+        #expect(isAbsent(other, Digest(ofKey: "another")))
+    }
+
+    @Test func `a copy of the whole directory has a filter that does not count, and gets find what is there`()
+        throws
+    {
+        try fixture.put("value", "key")
+        let copy = fixture.directory.path + "/copy"
+        try #require(try run("cp", "-a", fixture.path, copy) == 0)
+        let other = try StoreFixture.open(copy)
+        #expect(other.control.filter == nil)
+        #expect(try other.get(key, now: .now, allowingStale: false) != nil)
+        _ = try Sweep.run(SweepRequest(), on: other, now: .now)
+        #expect(!isAbsent(other, key))
+        #expect(isAbsent(other, Digest(ofKey: "another")))
+    }
+
+    private func run(_ command: String...) throws -> Int32 {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+        process.arguments = command
+        try process.run()
+        process.waitUntilExit()
+        return process.terminationStatus
+    }
+
     @Test func `a directory set up again around its entries has none that counts`() throws {
         try fixture.put("value", "key")
         for name in ["format", "control"] {

@@ -217,6 +217,23 @@ import Testing
         #expect(try fixture.sweep().removed[.orphan]?.count == 1)
     }
 
+    /// Its object, too, which was not there, or not listed, when its entry was read, or the other way round.
+    @Test func `what is put while a sweep reads stays, at whatever moment`() throws {
+        let fixture = try StoreFixture()
+        for number in 0..<200 { try fixture.put("value \(number)", "key \(number)") }
+        let names = Locked.Box([String]())
+        let report = try Sweep.run(SweepRequest(), on: fixture.store, now: .now) { progress in
+            guard progress.phase == .scanning else { return }
+            let name = "while \(progress.done)"
+            try? fixture.put(name, name)
+            names.value.withLock { $0.append(name) }
+        }
+        #expect(report.removed.isEmpty)
+        let all = names.value.withLock { $0 }
+        #expect(!all.isEmpty)
+        for name in all { #expect(try fixture.get(name) == name) }
+    }
+
     @Test func `what a skipped stripe guards stays also when its holder goes on during the sweep`() throws {
         // He may publish an entry that the sweep has not seen.
         let fixture = try StoreFixture()

@@ -50,6 +50,10 @@ long cplatform_copy_file_range(int source, int destination, size_t count);
 /// The magic number of the file system behind `descriptor`, statfs(2), and its block size; -1 on failure.
 int64_t cplatform_filesystem_magic(int descriptor, int64_t *block_size);
 
+/// When an open file came to be, in nanoseconds since 1970, statx(2); 0 where the file system does not tell, or a
+/// sandbox forbids the call.
+int64_t cplatform_birth_time(int descriptor);
+
 /// strerrorname_np(3): "ENOENT", or NULL.
 const char *cplatform_errno_name(int number);
 

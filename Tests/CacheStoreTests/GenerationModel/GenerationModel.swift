@@ -10,6 +10,17 @@ extension GenerationModel {
         case wordAfterRecord
         /// A copy is held under a word with writers in it.
         case copyHeldDespiteWriter
+        /// The word that an absence is held under is loaded after the entry was looked for; records are not held.
+        case absenceWordAfterRecord
+        /// A key is told to be absent without a look at the word.
+        case absenceWithoutCheck
+        /// An absence is held under a word with writers in it.
+        case absenceHeldDespiteWriter
+        /// An absence is held under a word of a control file that is still forming.
+        case absenceHeldWhileForming
+        /// The word is looked at before the phase, for a copy as for what is read, as what is known of entries is
+        /// looked up: makes no difference.
+        case phaseAfterWord
         /// Whether the control file is ready is looked up after the record was read.
         case phaseAfterRecord
         /// A copy is held under a word of a control file that is still forming.
@@ -117,11 +128,15 @@ extension GenerationModel {
         let readers: [UInt8]
         let setting: Setting
         let collector: Collector
+        /// Whether processes keep that they have found no entry.
+        let keepsAbsences: Bool
         let change: Change?
         let writerSteps: [WriterStep]
         let readerSteps: [ReaderStep]
         /// The one after each of `readerSteps`, by its raw value.
         let readerStepAfter: [ReaderStep]
+        /// The first of `readerSteps` that is none of a copy.
+        let firstStepOnDisk: ReaderStep
 
         init(
             _ first: Call,
@@ -129,6 +144,7 @@ extension GenerationModel {
             readers: [UInt8] = [0, 1],
             setting: Setting = .kept,
             collector: Collector = .sweepsAndReclaims,
+            keepsAbsences: Bool = true,
             change: Change? = nil
         ) {
             self.first = first
@@ -136,12 +152,14 @@ extension GenerationModel {
             self.readers = readers
             self.setting = setting
             self.collector = collector
+            self.keepsAbsences = keepsAbsences
             self.change = change
             writerSteps = WriterStep.sequence(setting, change)
             readerSteps = ReaderStep.sequence(setting, change)
             var after = ReaderStep.allCases
             for (step, next) in zip(readerSteps, readerSteps.dropFirst()) { after[Int(step.rawValue)] = next }
             readerStepAfter = after
+            firstStepOnDisk = readerSteps.first { $0 != .checkPhase && $0 != .checkWord } ?? .readRecord
         }
     }
 
@@ -155,6 +173,8 @@ extension GenerationModel {
 
 extension GenerationModel.Model: ExploredModel {
     /// With warm and with cold memory tiers; where a control file is replaced, with and without one mapped.
+    ///
+    /// There is an entry; reclaiming it leads to all that begins without.
     var initialStates: [State] {
         var state = State()
         state.writer0 = first.kind == .none ? .ended : Writer()

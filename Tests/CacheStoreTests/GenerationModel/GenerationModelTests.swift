@@ -32,12 +32,12 @@ struct GenerationModelTests {
 
     /// Writers in the readers' processes and in others; the other key shares the word.
     static let cases: [Case] = [
-        Case(.init(.put(in: 0), .put(in: 1)), 120_000),
-        Case(.init(.put(in: 0), .put(in: 0), readers: [0, 0]), 40_000),
-        Case(.init(.put(in: 2), .put(in: 2), readers: [0, 0]), 30_000),
-        Case(.init(.put(in: 0), .remove(in: 1)), 30_000),
-        Case(.init(.put(in: 0), .remove(in: 2), readers: [0, 0]), 30_000),
-        Case(.init(.put(in: 0), .put(in: 2, .k2), readers: [0, 0]), 30_000),
+        Case(.init(.put(in: 0), .put(in: 1), keepsAbsences: false), 120_000),
+        Case(.init(.put(in: 0), .put(in: 0), readers: [0, 0]), 100_000),
+        Case(.init(.put(in: 2), .put(in: 2), readers: [0, 0], keepsAbsences: false), 30_000),
+        Case(.init(.put(in: 0), .remove(in: 1)), 150_000),
+        Case(.init(.put(in: 0), .remove(in: 2), readers: [0, 0]), 100_000),
+        Case(.init(.put(in: 0), .put(in: 2, .k2), readers: [0, 0]), 70_000),
         Case(.init(.put(in: 0), readers: [0, 0], setting: .replaced, collector: .none), 40_000),
         Case(.init(.put(in: 2), readers: [0], setting: .replaced), 20_000),
         Case(.init(.remove(in: 0), readers: [0], setting: .replaced), 8_000),
@@ -57,6 +57,10 @@ struct GenerationModelTests {
         .init(.put(in: 2), change: .hitWithoutCheck),
         .init(.put(in: 2), change: .wordAfterRecord),
         .init(.put(in: 2), change: .copyHeldDespiteWriter),
+        .init(.put(in: 2), change: .absenceWordAfterRecord),
+        .init(.put(in: 2), change: .absenceWithoutCheck),
+        .init(.put(in: 2), change: .absenceHeldDespiteWriter),
+        .init(.put(in: 0), setting: .made, change: .absenceHeldWhileForming),
         .init(.put(in: 0), setting: .made, change: .phaseAfterRecord),
         .init(.put(in: 0), setting: .made, change: .copyHeldWhileForming),
         .init(.put(in: 2), change: .endBeforePublishing),
@@ -95,6 +99,8 @@ struct GenerationModelTests {
         .init(.put(in: 0), .put(in: 2), readers: [0], change: .raisedAtBeginning),
         .init(.put(in: 0), readers: [0, 0], change: .reclaimRaises),
         .init(.put(in: 2), readers: [0], setting: .replaced, change: .wordsClosedAndRaised),
+        .init(.put(in: 2), readers: [0], setting: .replaced, change: .phaseAfterWord),
+        .init(.put(in: 0), setting: .made, change: .phaseAfterWord),
     ]
 
     @Test("need nothing that makes no difference", arguments: variations)

@@ -53,7 +53,8 @@ extension GenerationModel.Model {
             "\(control.phase) \(control.word.raw / 8)|\(control.word.writers)"
         }
         func text(_ slot: GenerationModel.Slot) -> String {
-            slot.number == 0 ? "-" : "\(slot.number) under \(slot.word.raw / 8)|\(slot.word.writers)"
+            let number = slot.isAbsence ? "absence since \(slot.number)" : "\(slot.number)"
+            return slot.number == 0 ? "-" : "\(number) under \(slot.word.raw / 8)|\(slot.word.writers)"
         }
         let control =
             setting == .kept

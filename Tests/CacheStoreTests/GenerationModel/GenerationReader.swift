@@ -28,6 +28,10 @@ extension GenerationModel {
                     [.checkPhase, .checkWord, .loadPhase, .readRecord, .loadWord, .insert]
                 case .phaseAfterRecord:
                     [.checkPhase, .checkWord, .loadWord, .readRecord, .loadPhase, .insert]
+                case .absenceWordAfterRecord:
+                    [.checkPhase, .checkWord, .loadPhase, .readRecord, .loadWord, .insert]
+                case .phaseAfterWord:
+                    [.checkWord, .checkPhase, .loadWord, .loadPhase, .readRecord, .insert]
                 case .wordsClosed, .wordsClosedAndRaised:
                     [.checkWord, .loadWord, .loadPhase, .readRecord, .insert]
                 default: [.checkPhase, .checkWord, .loadPhase, .loadWord, .readRecord, .insert]
@@ -50,17 +54,17 @@ extension GenerationModel.Model {
             me.copy = state[process: process].slot1
             if me.copy.number == 0 {
                 goToDisk(&me)
-            } else if change == .hitWithoutCheck {
+            } else if change == .hitWithoutCheck || (change == .absenceWithoutCheck && me.copy.isAbsence) {
                 end(&me, in: &state)
             } else {
                 me.step = readerSteps[0]
                 me.file = state[process: process].file
             }
         case .checkPhase:
-            me.file = state[process: process].file
-            if state[me.file].phase == .ready { me.step = .checkWord } else { goToDisk(&me) }
+            if readerSteps[0] == .checkPhase { me.file = state[process: process].file }
+            goOn(&me, isValid: state[me.file].phase == .ready, in: &state)
         case .checkWord:
-            if state[me.file].word == me.copy.word { end(&me, in: &state) } else { goToDisk(&me) }
+            goOn(&me, isValid: state[me.file].word == me.copy.word, in: &state)
         case .loadPhase, .loadWord, .readRecord:
             if me.file == .none { me.file = state[process: process].file }
             readDisk(&me, in: &state)
@@ -72,33 +76,56 @@ extension GenerationModel.Model {
         return true
     }
 
+    /// After a look at what the copy is held under: to the next look, to the end after the last, or to the disk.
+    private func goOn(_ me: inout Reader, isValid: Bool, in state: inout State) {
+        let next = readerStepAfter[Int(me.step.rawValue)]
+        if !isValid {
+            goToDisk(&me)
+        } else if next == firstStepOnDisk {
+            end(&me, in: &state)
+        } else {
+            me.step = next
+        }
+    }
+
     private func goToDisk(_ me: inout Reader) {
         me.copy = .init()
         me.file = .none
         me.mayHold = true
-        me.step = readerStepAfter[Int(GenerationModel.ReaderStep.checkWord.rawValue)]
+        me.step = firstStepOnDisk
+    }
+
+    /// In what changes absences alone, so that what is found is due to them.
+    private var holdsAbsencesOnly: Bool {
+        switch change {
+        case .absenceWordAfterRecord, .absenceHeldDespiteWriter, .absenceHeldWhileForming: true
+        default: false
+        }
     }
 
     /// The phase and the word are loaded before the record is read.
     private func readDisk(_ me: inout Reader, in state: inout State) {
         switch me.step {
         case .loadPhase:
-            let mayHold = state[me.file].phase == .ready || change == .copyHeldWhileForming
+            let isReady = state[me.file].phase == .ready
+            let mayHold = isReady || change == .copyHeldWhileForming || change == .absenceHeldWhileForming
             if me.file == .none || !mayHold { me.mayHold = false }
         case .loadWord:
             me.copy.word = state[me.file].word
-            let mayHold = me.copy.word.writers == 0 || change == .copyHeldDespiteWriter
+            let isAlone = me.copy.word.writers == 0
+            let mayHold = isAlone || change == .copyHeldDespiteWriter || change == .absenceHeldDespiteWriter
             if me.file == .none || !mayHold { me.mayHold = false }
         default:
-            me.copy.number = state.key1.disk
-            if me.copy.number == 0 { me.mayHold = false }
+            me.copy.number = state.key1.published
+            me.copy.isAbsence = state.key1.disk == 0
+            if me.copy.isAbsence ? !keepsAbsences : holdsAbsencesOnly { me.mayHold = false }
         }
         me.step = readerStepAfter[Int(me.step.rawValue)]
         if !me.mayHold {
             // Nothing that it looks at from now on but the record matters.
             me.copy.word = .start
             me.file = .none
-            if me.copy.number != 0 || me.step == .insert {
+            if me.copy.number != 0 {
                 end(&me, in: &state)
             } else {
                 me.step = .readRecord
@@ -108,11 +135,8 @@ extension GenerationModel.Model {
 
     /// The read returns: to be checked against the floor at its beginning, and to raise it.
     private func end(_ me: inout Reader, in state: inout State) {
-        let number = me.copy.number
-        if number != 0 {
-            if number < me.floor { state.isBroken = true }
-            state.key1.floor = max(state.key1.floor, number)
-        }
+        if me.copy.number < me.floor { state.isBroken = true }
+        state.key1.floor = max(state.key1.floor, me.copy.number)
         me = .init()
     }
 }

@@ -12,12 +12,12 @@
 /// read may return a number only if, when it began, neither a later one had been put or removed by a call that
 /// had returned, nor been returned by another read that had ended (`Register.floor`). If that holds for every
 /// read then each of them can be given a place after the publication of what it returned, before that of what
-/// follows, in an order that agrees with the order of calls in time: so the history is linearizable. A miss is
-/// always right, for an entry may be reclaimed at any time; so it tells nothing to later reads. What a dead writer has
+/// follows, in an order that agrees with the order of calls in time: so the history is linearizable. A miss has
+/// the number of what was written last before it found nothing, be that a remove or what gc has reclaimed since;
+/// so one that is kept may be told as long as a copy of that number might. What a dead writer has
 /// published has a number too, but raises no floor until a read returns it: it takes effect at once, or from
 /// any later moment, or never. Conversely, among puts no other order will do: a process without copies can read
-/// each number from the disk as soon as it is published. A miss leaves the place of a remove open, so that the
-/// rule is stricter than need be where a remove overlaps a put.
+/// each number from the disk as soon as it is published, and that of a remove by its miss.
 ///
 /// To a call that begins as late and ends as early as it can the rule is strictest. So beginning is one step with
 /// the first look at what is shared, and ending one with the last; flock likewise with the step that follows and
@@ -52,9 +52,11 @@ extension GenerationModel {
         mutating func clear() { raw &-= writers }
     }
 
-    /// A copy in a memory tier and the word that it is held under; number 0: none.
+    /// A copy in a memory tier, or that there was no entry, and the word that it is held under; number 0: none.
     struct Slot: Hashable {
         var number: UInt8 = 0
+        /// There was nothing, after what has this number was written.
+        var isAbsence = false
         var word = Word.start
     }
 
@@ -84,7 +86,7 @@ extension GenerationModel {
 
     /// A key's entry on the disk, and the monitor of its history.
     struct Register: Hashable {
-        /// The number of what a read of the record finds; 0: nothing.
+        /// The number of the record on the disk, which then is `published`; 0: there is none.
         var disk: UInt8 = 1
         /// The number of the last write that reached the disk; a remove has one too.
         var published: UInt8 = 1
@@ -121,7 +123,8 @@ extension GenerationModel {
         /// An order of no meaning, different for different readers.
         var rank: UInt64 {
             let step = UInt64(step.rawValue) &<< 40 | UInt64(floor) &<< 32 | UInt64(file.rawValue) &<< 24
-            return step | UInt64(copy.number) &<< 16 | UInt64(copy.word.raw) &<< 8 | (mayHold ? 1 : 0)
+            return step | UInt64(copy.number) &<< 16 | UInt64(copy.word.raw) &<< 8
+                | (mayHold ? 1 : 0) | (copy.isAbsence ? 2 : 0)
         }
     }
 

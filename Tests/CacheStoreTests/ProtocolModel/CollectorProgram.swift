@@ -33,12 +33,25 @@ extension ProtocolModel {
         case unlockObject
         /// The pass is over, or gc has died.
         case ended
+
+        // Only with two threads.
+        /// Find one object in the listing, or not.
+        case noteObject
+        /// Wait until all entries are read.
+        case joinAfterScan
+        /// Wait until all objects are listed.
+        case joinAfterListing
+        /// Wait until all entries that are to go are gone, or spared.
+        case joinAfterEntries
+        /// Wait for the other thread; the pass is over.
+        case joinAtEnd
     }
 }
 
 extension ProtocolModel.Model {
     /// Adds every state that the next step of gc can lead to; none when it waits or has ended.
     func advanceCollector(from state: State, into next: inout [State]) {
+        if state.helper.step != .ended { return advanceCrew(from: state, into: &next) }
         switch state.collector.step {
         case .readStamp, .waitForTick: takeStamp(from: state, into: &next)
         case .lockBarrier, .unlockBarrier: passBarrier(from: state, into: &next)
@@ -46,7 +59,7 @@ extension ProtocolModel.Model {
         case .lockEntry, .checkEntry, .unlinkEntry, .unlockEntry: deleteEntry(from: state, into: &next)
         case .listObject, .lockObject: findObject(from: state, into: &next)
         case .lookAgain, .unlinkObject, .unlockObject: deleteObject(from: state, into: &next)
-        case .ended: break
+        case .ended, .noteObject, .joinAfterScan, .joinAfterListing, .joinAfterEntries, .joinAtEnd: break
         }
     }
 
@@ -66,6 +79,7 @@ extension ProtocolModel.Model {
             state.collector.hasStamp = true
             let goesToScan = change == .stampAfterBarrier || change == .withoutBarrier
             state.collector.step = goesToScan ? .scan : .lockBarrier
+            if goesToScan && isCrew { startCrew(in: &state) }
         }
         next.append(state)
     }
@@ -95,6 +109,7 @@ extension ProtocolModel.Model {
         } else {
             state.collector.cursor = 0
             state.collector.step = state.collector.hasStamp ? .scan : .readStamp
+            if state.collector.hasStamp && isCrew { startCrew(in: &state) }
         }
     }
 
@@ -173,7 +188,7 @@ extension ProtocolModel.Model {
     }
 
     /// Ghost: the record that gc decided to delete is gone with good reason.
-    private func noteTrim(of record: Record, in state: inout State) {
+    func noteTrim(of record: Record, in state: inout State) {
         guard !record.isNone else { return }
         if record.origin == 0 || record.isRewritten(by: 0) { state.writer0.wasTrimmed = true }
         if record.origin == 1 || record.isRewritten(by: 1) { state.writer1.wasTrimmed = true }

@@ -17,6 +17,7 @@ extension ProtocolModel {
                 writers |= 1 &<< UInt64(state.writer0.step.rawValue)
                 writers |= 1 &<< UInt64(state.writer1.step.rawValue)
                 collector |= 1 &<< UInt64(state.collector.step.rawValue)
+                collector |= 1 &<< UInt64(state.helper.step.rawValue)
             }
 
             mutating func formUnion(_ other: Steps) {
@@ -111,6 +112,8 @@ extension ProtocolModel.Model: ExploredModel {
             switch move {
             case .writer0: "writer 0: \(before.writer0.step)"
             case .writer1: "writer 1: \(before.writer1.step)"
+            case .gc where before.helper.step != .ended:
+                "gc: \(before.collector.step), \(before.helper.step) -> \(after.collector.step), \(after.helper.step)"
             case .gc: "gc: \(before.collector.step) \(before.collector.cursor)"
             case .nextPass, .crashOfWriter0, .crashOfWriter1, .crashOfGC, .tick, .clockSetBack: "\(move)"
             }

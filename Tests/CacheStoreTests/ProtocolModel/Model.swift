@@ -31,6 +31,16 @@ extension ProtocolModel {
         case stampWithoutWaiting
         /// Gc deletes objects as old as the stamp too, not only older ones.
         case stampIncluded
+        /// A thread of gc does not wait for what the other reads.
+        case entriesNotAwaited
+        /// A thread of gc does not wait until the other knows which entries have stayed after all.
+        case deletionsNotAwaited
+        /// A thread of gc marks only what it will itself decide about.
+        case marksNotShared
+        /// Gc lists the objects before it reads the entries: makes no difference.
+        case objectsListedFirst
+        /// The same, and it deletes what looks dangling then without a look at the object under the stripe.
+        case objectsListedFirstWithoutLook
     }
 
     /// Two writers, a gc and the world that they run in.
@@ -55,12 +65,18 @@ extension ProtocolModel {
         var change: Change?
         /// Gc may give up a stripe that is held, as it does after a bounded wait behind a stopped process.
         var skipsHeldStripes = true
+        /// Of gc, once the barrier is passed: 1 or 2.
+        var threads: UInt8 = 1
         /// How often gc runs; the next pass starts any time after the one before has ended or died.
         var passes: UInt8 = 1
         /// The wall clock may be set back, once, between the stamp and the end of the pass.
         var clockMayBeSetBack = false
         /// Gc deletes no object once the clock has been set back.
         var noticesClockSet = false
+
+        var listsObjectsFirst: Bool {
+            change == .objectsListedFirst || change == .objectsListedFirstWithoutLook
+        }
 
         var objectStripes: UInt8 { separateStripes ? 2 : 1 }
         func stripe(of content: Content) -> UInt8 { separateStripes ? content.rawValue : 0 }
@@ -167,7 +183,7 @@ extension ProtocolModel.Model {
         }
         if state.collector.step != .ended {
             next.append(state)
-            next[next.count &- 1].collector.end()
+            next[next.count &- 1].end()
             moves.append(.crashOfGC)
         }
     }

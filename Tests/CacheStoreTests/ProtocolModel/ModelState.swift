@@ -2,9 +2,9 @@
 
 /// An explicit-state model of the lock protocol of the store (SharingBetweenProcesses in the DocC catalogue).
 ///
-/// Two writers and one gc share two contents and two keys. One step is one system call. Before each of them
-/// any process may be killed, and the coarse clock of the file system may tick. Times are only compared, so
-/// three values stand for all of them, and the clock needs no bound: see `FileTime`.
+/// Two writers and one gc, of one thread or two, share two contents and two keys. One step is one system call.
+/// Before each of them any process may be killed, and the coarse clock of the file system may tick. Times are only
+/// compared, so three values stand for all of them, and the clock needs no bound: see `FileTime`.
 ///
 /// Not modelled: readers, who change nothing; what is inside a file, and so the removal of what is corrupt;
 /// a third writer; a crash of the machine.
@@ -133,12 +133,27 @@ extension ProtocolModel {
         var unlisted: UInt8 = 0
         /// The wall clock was set back since the stamp, as a clock that is never set tells.
         var sawClockSet = false
+        /// With two threads: it deletes what it has just read.
+        var isReading = false
+        /// With two threads: entries (bit mask) that stay, as they were read, unless they turn out to be dangling.
+        var kept: UInt8 = 0
+        /// With two threads: objects (bit mask) that are there.
+        var listed: UInt8 = 0
         /// Ghost: how many passes have started before this one.
         var pass: UInt8 = 0
 
         /// Gc is done, or dies: its locks go, and so does all that it knew.
         mutating func end() {
             self = Collector(step: .ended, pass: pass)
+        }
+
+        /// What the first thread has for itself.
+        var thread: Thread {
+            get { Thread(step: step, objectLock: objectLock, entryLock: entryLock, isReading: isReading) }
+            set {
+                (step, objectLock, entryLock) = (newValue.step, newValue.objectLock, newValue.entryLock)
+                isReading = newValue.isReading
+            }
         }
 
         subscript(planned key: Key) -> Entry {
@@ -166,6 +181,8 @@ extension ProtocolModel {
         var writer0: Writer
         var writer1: Writer
         var collector: Collector
+        /// The second thread of gc, where there is one.
+        var helper = Thread()
 
         subscript(_ content: Content) -> FileTime {
             get { content == .a ? objectA : objectB }
@@ -195,13 +212,20 @@ extension ProtocolModel {
 extension ProtocolModel.State {
     typealias Hold = ProtocolModel.Hold
 
-    /// A process: 0 and 1 are the writers, 2 is gc.
+    /// A process: 0 and 1 are the writers, 2 is gc, and 3 its second thread, which locks for itself.
     typealias Process = UInt8
+
+    /// Gc is done, or dies, with all its threads.
+    mutating func end() {
+        collector.end()
+        helper = .init()
+    }
 
     /// Whether flock would grant the lock on an object stripe now.
     func grants(object hold: Hold, to process: Process) -> Bool {
         if process != 0 && hold.excludes(writer0.objectLock) { return false }
         if process != 1 && hold.excludes(writer1.objectLock) { return false }
+        if process != 3 && hold.excludes(helper.objectLock) { return false }
         return process == 2 || !hold.excludes(collector.objectLock)
     }
 
@@ -209,12 +233,19 @@ extension ProtocolModel.State {
     func grants(entry hold: Hold, to process: Process) -> Bool {
         if process != 0 && hold.excludes(writer0.entryLock) { return false }
         if process != 1 && hold.excludes(writer1.entryLock) { return false }
+        if process != 3 && hold.excludes(helper.entryLock) { return false }
         return process == 2 || !hold.excludes(collector.entryLock)
     }
 
     /// A name appears or changes its inode: POSIX lets a listing that has not come to it yet miss it.
     mutating func noteRename(of key: ProtocolModel.Key) {
-        if collector.step == .scan && collector.cursor <= key.rawValue {
+        let isAhead =
+            if helper.step == .ended {
+                collector.step == .scan && collector.cursor <= key.rawValue
+            } else {
+                self[thread: key.rawValue].step == .scan
+            }
+        if isAhead {
             collector.unlisted |= 1 &<< key.rawValue
         }
     }

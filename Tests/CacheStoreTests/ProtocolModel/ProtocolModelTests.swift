@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Foundation
 import Testing
 
 extension ProtocolModel.Program: CustomTestStringConvertible {
@@ -15,6 +16,7 @@ extension ProtocolModel.Program: CustomTestStringConvertible {
 extension ProtocolModel.Model: CustomTestStringConvertible {
     var testDescription: String {
         "\(first.testDescription) + \(second.testDescription)" + (separateStripes ? ", separate stripes" : "")
+            + (threads > 1 ? ", two threads" : "")
     }
 
     /// Fewer states than this would mean that the explorer did not explore.
@@ -38,6 +40,7 @@ struct ProtocolModelTests {
         let breaks: ProtocolModel.Property
         var first = ProtocolModel.Program.put(.k1, .a)
         var second = ProtocolModel.Program.remove(.k1)
+        var threads: UInt8 = 1
 
         var testDescription: String { "\(change) breaks \(breaks)" }
     }
@@ -100,11 +103,68 @@ struct ProtocolModelTests {
             second: .setExpiration(.k1)
         ),
         Mistake(change: .stampWithoutWaiting, breaks: .gcLeavesNothing),
+        Mistake(
+            change: .entriesNotAwaited,
+            breaks: .returnedPutKeepsObject,
+            first: .put(.k2, .a),
+            threads: 2
+        ),
+        Mistake(
+            change: .deletionsNotAwaited,
+            breaks: .returnedPutKeepsObject,
+            first: .put(.k2, .a),
+            threads: 2
+        ),
+        Mistake(change: .marksNotShared, breaks: .returnedPutKeepsObject, first: .put(.k2, .a), threads: 2),
+        Mistake(
+            change: .objectsListedFirstWithoutLook,
+            breaks: .returnedCallKeepsRecord,
+            second: .remove(.k2),
+            threads: 2
+        ),
     ]
+
+    /// Gc by two threads, in every order of reading; all the pairs where long runs are asked for (a minute).
+    static let crewModels: [ProtocolModel.Model] = {
+        let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
+        let chosen =
+            isSoak
+            ? models
+            : [
+                Model(first: .put(.k1, .a), second: .put(.k2, .a)),
+                Model(first: .put(.k2, .a), second: .remove(.k1), separateStripes: true),
+                Model(first: .remove(.k1), second: .setExpiration(.k1)),
+            ]
+        return chosen.map { model in
+            var model = model
+            model.threads = 2
+            return model
+        }
+    }()
+
+    @Test("holds where two threads share what gc does, in whatever order", arguments: crewModels)
+    func crewHolds(_ model: ProtocolModel.Model) {
+        let outcome = ProtocolModel.Explorer.explore(model)
+        #expect(outcome.violation == nil, "\(outcome.description)")
+        #expect(outcome.states >= 2 * model.leastStates)
+    }
+
+    @Test("needs no order between the entries and the objects where dangling ones are looked at again")
+    func objectsMayBeListedFirst() {
+        let model = Model(first: .put(.k1, .a), second: .remove(.k2), change: .objectsListedFirst, threads: 2)
+        let outcome = ProtocolModel.Explorer.explore(model)
+        #expect(outcome.violation == nil, "\(outcome.description)")
+        #expect(outcome.states >= 2 * model.leastStates)
+    }
 
     @Test("needs each of its safeguards", arguments: mistakes)
     func mistakeIsFound(_ mistake: Mistake) {
-        let model = Model(first: mistake.first, second: mistake.second, change: mistake.change)
+        let model = Model(
+            first: mistake.first,
+            second: mistake.second,
+            change: mistake.change,
+            threads: mistake.threads
+        )
         let outcome = ProtocolModel.Explorer.explore(model, checking: [mistake.breaks])
         #expect(outcome.violation == mistake.breaks, "\(outcome.description)")
         #expect(outcome.trace.count > 3)
@@ -154,8 +214,11 @@ struct ProtocolModelTests {
     @Test("is explored through every step of every program")
     func everyStepIsTaken() {
         var taken = ProtocolModel.Explorer.Steps()
-        for other in [Program.put(.k1, .a), .setExpiration(.k1)] {
-            let model = Model(first: .remove(.k1), second: other)
+        var models = [Program.put(.k1, .a), .setExpiration(.k1)].map {
+            Model(first: .remove(.k1), second: $0)
+        }
+        models.append(Model(first: .remove(.k1), second: .remove(.k1), threads: 2))
+        for model in models {
             taken.formUnion(ProtocolModel.Explorer.explore(model, checking: []).taken)
         }
         for step in ProtocolModel.WriterStep.allCases where step != .unlockObjectEarly {

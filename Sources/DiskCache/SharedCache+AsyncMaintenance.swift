@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// The asynchronous form of what concerns the cache as a whole.
+
+extension SharedCache {
+    /// Removes what is of no use, and what is over the limits of `options`.
+    @discardableResult
+    public func collectGarbage(
+        _ options: GarbageCollection = GarbageCollection(),
+        progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
+    ) async throws(CacheError) -> GCReport {
+        try await offload { () throws(CacheError) in
+            try self.collectGarbage(options, progress: progress)
+        }
+    }
+
+    /// Removes the least recently used values until all that are left take at most `size` on disk.
+    @discardableResult
+    public func trim(to size: ByteCount) async throws(CacheError) -> GCReport {
+        try await offload { () throws(CacheError) in try self.trim(to: size) }
+    }
+
+    /// Removes expired values, and what killed processes have left.
+    @discardableResult
+    public func removeExpired() async throws(CacheError) -> GCReport {
+        try await offload { () throws(CacheError) in try self.removeExpired() }
+    }
+
+    /// Removes every value that was stored before this call.
+    @discardableResult
+    public func removeAll() async throws(CacheError) -> Int {
+        try await offload { () throws(CacheError) in try self.removeAll() }
+    }
+
+    /// Removes every value with this tag.
+    @discardableResult
+    public func removeAll(taggedWith tag: String) async throws(CacheError) -> Int {
+        try await offload { () throws(CacheError) in try self.removeAll(taggedWith: tag) }
+    }
+
+    /// Reads and hashes every value and holds all metadata against it.
+    @discardableResult
+    public func verify(
+        repair: Bool = false,
+        progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
+    ) async throws(CacheError) -> VerifyReport {
+        try await offload { () throws(CacheError) in try self.verify(repair: repair, progress: progress) }
+    }
+
+    /// What the cache holds, counted now, and what was done with it.
+    public func statistics() async throws(CacheError) -> CacheStatistics {
+        try await offload { () throws(CacheError) in try self.statistics() }
+    }
+
+    /// What the last collection of any process did, or has said so far.
+    public func lastSweep() async throws(CacheError) -> SweepSummary? {
+        try await offload { () throws(CacheError) in try self.lastSweep() }
+    }
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// Keys that were found without an entry, and are told to be absent as long as nobody has begun to write.
+///
+/// The same in every interleaving: ``GenerationModel``.
+@Suite struct AbsenceTests {
+    let fixture: StoreFixture
+    let other: Store
+    let key = Digest(ofKey: "key")
+
+    init() throws {
+        fixture = try StoreFixture()
+        other = try StoreFixture.open(fixture.path)
+        // So that the filter has the key and does not answer.
+        try fixture.put("value", "key")
+        _ = try other.remove(key)
+    }
+
+    private func publishUnnoticed(_ value: String) throws {
+        let bytes = RecordCodec.encode(fixture.record(value), for: key)
+        _ = try other.entries.write(bytes, for: key, accessed: nil)
+    }
+
+    @Test func `an absence is told without the disk until another store has put the key`() throws {
+        #expect(try fixture.get("key") == nil)
+        // By hand, which raises no word.
+        try publishUnnoticed("value")
+        #expect(try fixture.get("key") == nil)
+        try other.put(Array("value".utf8).span, for: key, fixture.record("value"))
+        #expect(try fixture.get("key") == "value")
+    }
+
+    @Test func `an absence seen while somebody writes is not kept`() throws {
+        let writing = try #require(try other.control.beginWriting(key))
+        #expect(try fixture.get("key") == nil)
+        // What the writer publishes may be seen by others before it ends.
+        try fixture.put("other", "other")
+        try publishUnnoticed("other")
+        #expect(try fixture.get("key") == "other")
+        other.control.endWriting(writing)
+        #expect(try fixture.get("key") == "other")
+    }
+
+    /// The reader is interrupted at a random place of its get, again and again.
+    ///
+    /// It shares one processor with the writer, and has to go to the disk each time, as it raises the word itself.
+    @Test func `an absence seen before a put is not kept under the generation after it`() throws {
+        let race = Race(reader: fixture.store, writer: other, key: key, record: fixture.record("value"))
+        let done = DispatchSemaphore(value: 0)
+        for role in [race.write, race.read] {
+            Thread.detachNewThread {
+                ownOneProcessor()
+                role()
+                done.signal()
+            }
+        }
+        for _ in 0..<2 { done.wait() }
+        #expect(race.failure.withLock { $0 } == nil)
+        #expect(race.rounds.load(ordering: .relaxed) == Race.rounds)
+    }
+}
+
+/// A key that one thread puts and removes, and another one looks for.
+private final class Race: Sendable {
+    /// Ten times as many as it took at most, in eight runs, to find a generation looked at after the entry.
+    static let rounds = 50
+
+    let reader: Store
+    let writer: Store
+    let key: Digest
+    let record: Record
+    /// The put has returned, and nothing is removed until the reader has taken this back.
+    let isThere = Atomic<Bool>(false)
+    let isOver = Atomic<Bool>(false)
+    let rounds = Atomic<Int>(0)
+    let failure = Locked<String?>(nil)
+
+    init(reader: Store, writer: Store, key: Digest, record: Record) {
+        self.reader = reader
+        self.writer = writer
+        self.key = key
+        self.record = record
+    }
+
+    @Sendable func write() {
+        defer { isOver.store(true, ordering: .releasing) }
+        do {
+            for _ in 0..<Self.rounds where failure.withLock({ $0 == nil }) {
+                // The reader runs until it is interrupted.
+                usleep(50)
+                try writer.put(Array("value".utf8).span, for: key, record)
+                isThere.store(true, ordering: .releasing)
+                while isThere.load(ordering: .acquiring) { sched_yield() }
+                _ = try writer.remove(key)
+                rounds.add(1, ordering: .relaxed)
+            }
+        } catch {
+            failure.withLock { $0 = "\(error)" }
+        }
+    }
+
+    @Sendable func read() {
+        do {
+            while !isOver.load(ordering: .acquiring) {
+                if let writing = try reader.control.beginWriting(key) { reader.control.endWriting(writing) }
+                _ = try reader.get(key, now: .now, allowingStale: false)
+                guard isThere.load(ordering: .acquiring) else { continue }
+                if try reader.get(key, now: .now, allowingStale: false) == nil {
+                    failure.withLock { $0 = "missed after the put had returned" }
+                }
+                isThere.store(false, ordering: .releasing)
+            }
+        } catch {
+            failure.withLock { $0 = "\(error)" }
+            isThere.store(false, ordering: .releasing)
+        }
+    }
+}
+
+/// Has the calling thread run on the first processor that it may use, and on no other.
+///
+/// By name, as Swift's Glibc leaves both calls out.
+private func ownOneProcessor() {
+    typealias Affinity = @convention(c) (Int32, Int, UnsafeMutableRawPointer) -> Int32
+    func function(_ name: String) -> Affinity? {
+        dlsym(nil, name).map { unsafeBitCast($0, to: Affinity.self) }
+    }
+    guard let get = function("sched_getaffinity"), let set = function("sched_setaffinity") else { return }
+    var processors = [UInt8](repeating: 0, count: 1024)
+    processors.withUnsafeMutableBytes { bytes in
+        guard let start = bytes.baseAddress, get(0, bytes.count, start) == 0,
+            let first = bytes.firstIndex(where: { $0 != 0 })
+        else { return }
+        let lowest = bytes[first] & (~bytes[first] &+ 1)
+        for index in bytes.indices { bytes[index] = 0 }
+        bytes[first] = lowest
+        _ = set(0, bytes.count, start)
+    }
+}
