@@ -21,13 +21,13 @@ package final class Stripes: Sendable {
     private let kind: Kind
     private let directory: StoreDirectory
     private let control: Control
-    private let locks: [Locked<FileLock?>.Box]
+    /// Each opened when it is first wanted, and never another one from then on.
+    private let locks = InlineArray<64, FileLockPlace> { _ in FileLockPlace() }
 
     init(_ kind: Kind, in control: Control) {
         self.kind = kind
         self.control = control
         directory = control.directory
-        locks = (0..<StoreLayout.stripeCount).map { _ in Locked<FileLock?>.Box(nil) }
     }
 
     /// Runs `body` while the stripe of `digest` is held.
@@ -79,7 +79,7 @@ package final class Stripes: Sendable {
     }
 
     private func lock(of stripe: Int) throws(StoreError) -> FileLock {
-        if let lock = locks[stripe].value.withLock({ $0 }) { return lock }
+        if let lock = locks[stripe].lock { return lock }
         let opened = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
             let file = try directory.locks.open(
                 StoreLayout.lockName(kind, stripe),
@@ -89,10 +89,7 @@ package final class Stripes: Sendable {
             return FileLock(owning: file) { [control, kind] in control.wantedWord(kind, stripe) }
         }
         // Two of one process would exclude each other: where another thread was first, its one counts.
-        return locks[stripe].value.withLock { lock in
-            if lock == nil { lock = opened }
-            return lock ?? opened
-        }
+        return locks[stripe].settle(opened)
     }
 
     private func path(of stripe: Int) -> String {

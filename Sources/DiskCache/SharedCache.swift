@@ -111,6 +111,7 @@ public final class SharedCache: Sendable {
         if configuration.keyNames == .stored, let key, key.utf8.count <= RecordCodec.longestKey {
             record.key = key
         }
+        guard terms.attributes.describesValue else { return record }
         record.details.entityTag = terms.attributes.entityTag
         record.details.lastModified = terms.attributes.lastModified
         record.details.contentType = terms.attributes.contentType
