@@ -44,14 +44,35 @@ package struct Record: Sendable, Equatable {
     package var cost: Duration?
     /// The key in clear, unless it was too long or the cache keeps digests only.
     package var key: String?
-    package var details: RecordDetails
+    /// ``details``, where there are any: a record is copied on each path, and hardly one has them.
+    private var attached: AttachedDetails?
 
     package init(content: Content, created: Timestamp) {
         self.content = content
         // As it will be read again: else the access time of a new entry, which is its time of creation,
         // would lie after `created` and count as an access.
         self.created = created.wholeMilliseconds
-        details = RecordDetails()
+    }
+
+    package var details: RecordDetails {
+        get { attached?.details ?? RecordDetails() }
+        set { attached = newValue.isEmpty ? nil : AttachedDetails(newValue) }
+    }
+
+    /// Whether there are any ``details``.
+    package var hasDetails: Bool { attached != nil }
+}
+
+/// Details as an object: copying them counts one reference.
+private final class AttachedDetails: Sendable, Equatable {
+    let details: RecordDetails
+
+    init(_ details: RecordDetails) {
+        self.details = details
+    }
+
+    static func == (left: AttachedDetails, right: AttachedDetails) -> Bool {
+        left === right || left.details == right.details
     }
 }
 
@@ -67,7 +88,9 @@ package struct RecordDetails: Sendable, Equatable {
 
     package init() {}
 
-    var isEmpty: Bool { self == RecordDetails() }
+    var isEmpty: Bool {
+        entityTag == nil && lastModified == nil && contentType == nil && tags.isEmpty && metadata.isEmpty
+    }
 }
 
 /// How good a value still is.

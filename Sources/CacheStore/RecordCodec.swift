@@ -74,7 +74,7 @@ package enum RecordCodec {
             writer.append(byte: CostCode.encode(cost))
         }
         var details: [UInt8] = []
-        if !record.details.isEmpty {
+        if record.hasDetails {
             flags.insert(.details)
             details = RecordWriter.items(of: record.details)
             writer.append(varint: UInt64(details.count))

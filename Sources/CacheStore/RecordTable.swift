@@ -33,12 +33,19 @@ final class RecordTable: Sendable {
 
     /// Threads that read other keys seldom meet: a lock is held for some 30 ns of a get's microseconds.
     private let shards = InlineArray<16, Locked<RecordShard>> { _ in Locked(RecordShard()) }
+    private let hints = InlineArray<16, ArrayHint> { _ in ArrayHint() }
 
     /// What is known of a key.
     enum Knowledge {
         case record(KnownRecord)
         /// It has no entry.
         case absence
+    }
+
+    /// Has what is known of `key` fetched from memory, without waiting for it: whoever takes a lock before it looks
+    /// would begin to wait only then.
+    func prefetch(_ key: Digest) {
+        hints[Self.shard(of: key)].prefetch(Self.firstPlace(of: key))
     }
 
     /// What is known of `key`, if that was read under this generation.
@@ -57,11 +64,13 @@ final class RecordTable: Sendable {
 
     /// Keeps what was read after its generation was looked at, which had no writers.
     func keep(_ record: KnownRecord, at generation: Generation) {
-        shards[Self.shard(of: record.key)].withLock { (shard) -> Void in
+        let number = Self.shard(of: record.key)
+        shards[number].withLock { (shard) -> Void in
             shard.follow(generation)
             var record = record
             record.word = generation.word
             Self.put(record, in: &shard.places)
+            hints[number].follow(shard.places)
         }
     }
 
@@ -148,7 +157,7 @@ struct RecordShard: ~Copyable, Sendable {
 /// A record as it is kept: without what only a look at the metadata tells.
 ///
 /// 128 bytes, two cache lines: a get looks at ones that have left the processor's cache.
-struct KnownRecord: Sendable {
+package struct KnownRecord: Sendable {
     /// What its place in the table holds.
     enum Use: UInt8 {
         case vacant, record, absence, dropped
@@ -165,7 +174,7 @@ struct KnownRecord: Sendable {
     /// The last use of the entry that is known from the disk.
     var accessed: Timestamp
     private let digest: Digest
-    private let length: Int
+    let length: Int
     private let created: Timestamp
     /// `distantFuture` for none here and below, as no record has that time: on disk are milliseconds.
     private let expires: Timestamp
@@ -191,7 +200,7 @@ struct KnownRecord: Sendable {
     /// nil for a record that can't be kept this way: with details, or prolonged by accesses, which are told by
     /// the entry alone.
     init?(_ record: Record, of key: Digest, accessed: Timestamp) {
-        guard record.details.isEmpty, record.idleLifetime == nil else { return nil }
+        guard !record.hasDetails, record.idleLifetime == nil else { return nil }
         self.key = key
         self.accessed = accessed
         digest = record.content.digest
@@ -204,6 +213,9 @@ struct KnownRecord: Sendable {
         use = .record
     }
 
+    /// nil: never expires.
+    var expiry: Timestamp? { expires == .distantFuture ? nil : expires }
+
     var content: Content { Content(digest: digest, length: length, checksum: checksum) }
 
     /// Whether it may be given out to anybody.
@@ -214,9 +226,23 @@ struct KnownRecord: Sendable {
     /// The record but for the text of its key.
     var record: Record {
         var record = Record(content: content, created: created)
-        if expires != .distantFuture { record.expires = expires }
+        record.expires = expiry
         if staleUntil != .distantFuture { record.staleUntil = staleUntil }
         if cost >= 0 { record.cost = .nanoseconds(cost) }
         return record
+    }
+}
+
+/// What is known of an entry, made a record of where somebody wants that.
+package enum RecordSource: Sendable {
+    case record(Record)
+    case known(KnownRecord)
+
+    /// Without the text of the key where the entry was not read.
+    package var record: Record {
+        switch self {
+        case .record(let record): record
+        case .known(let known): known.record
+        }
     }
 }

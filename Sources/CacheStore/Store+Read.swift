@@ -8,14 +8,16 @@ package struct StoreHit<Value: ~Copyable>: ~Copyable {
     package let value: Value
     /// The entry as it was read; nil where it was known without, by the generation.
     package let stored: StoredEntry?
-    /// Without the text of the key where the entry was not read.
-    package let record: Record
+    package let source: RecordSource
     package let isStale: Bool
     /// The word of the generation table before the record was read, by which the value may be held in memory;
     /// nil where it may not be held without looking at the record again.
     package let generation: Generation?
     /// Until when a value held in memory may be given out without a look at the disk; nil: for ever.
     package let heldUntil: Timestamp?
+
+    /// Without the text of the key where the entry was not read.
+    package var record: Record { source.record }
 }
 
 extension StoreHit: Copyable where Value: Copyable {}
@@ -83,6 +85,7 @@ extension Store {
         _ allowingStale: Bool,
         _ read: (Content) throws(StoreError) -> Outcome<Value>
     ) throws(StoreError) -> StoreHit<Value>? {
+        records.prefetch(key)
         if isAbsent(key) { return countedMiss() }
         var previous: [UInt8]?
         for attempt in 0..<Self.readAttempts {
@@ -149,19 +152,18 @@ extension Store {
         _ generation: Generation,
         _ now: Timestamp
     ) -> StoreHit<Value>? {
-        let record = known.record
         counters.add(.hit)
-        counters.add(.bytesRead, record.content.length)
-        if !isRecent(known.accessed, now: now), let accessed = noteAccess(key, of: record, now: now) {
+        counters.add(.bytesRead, known.length)
+        if !isRecent(known.accessed, now: now), let accessed = noteAccess(key, of: known.record, now: now) {
             records.note(key, accessed: accessed)
         }
         return StoreHit(
             value: value,
             stored: nil,
-            record: record,
+            source: .known(known),
             isStale: false,
             generation: generation,
-            heldUntil: record.expires
+            heldUntil: known.expiry
         )
     }
 
@@ -190,7 +192,7 @@ extension Store {
         return StoreHit(
             value: value,
             stored: stored,
-            record: record,
+            source: .record(record),
             isStale: isStale,
             generation: generation,
             heldUntil: heldUntil

@@ -200,6 +200,8 @@ extension Store {
 
     private func writeEntry(_ publication: Publication) throws(StoreError) -> PublishOutcome {
         let key = publication.key
+        // It comes while the kernel sees to the lock.
+        control.prefetch(key)
         switch publication.precondition {
         case .none:
             return try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in

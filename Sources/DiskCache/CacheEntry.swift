@@ -71,6 +71,17 @@ public struct EntryAttributes: Sendable, Equatable {
     }
 }
 
+extension RecordDetails {
+    init(_ attributes: EntryAttributes) {
+        self.init()
+        entityTag = attributes.entityTag
+        lastModified = attributes.lastModified
+        contentType = attributes.contentType
+        tags = attributes.tags
+        metadata = attributes.metadata
+    }
+}
+
 /// What the cache knows of a key, without its value.
 public struct CacheEntry: Sendable, Equatable {
     /// The key; nil where it is longer than 1 KiB or the cache keeps digests only.
@@ -110,14 +121,15 @@ public struct CacheEntry: Sendable, Equatable {
         var staleFor: Duration?
         if let first = record.expires, let stale = record.staleUntil { staleFor = stale - first }
         staleUntil = expiry.flatMap { moment in staleFor.map { (moment + $0).date } }
+        let details = record.details
         attributes = EntryAttributes(
             staleFor: staleFor,
             cost: record.cost,
-            entityTag: record.details.entityTag,
-            lastModified: record.details.lastModified,
-            contentType: record.details.contentType,
-            tags: record.details.tags,
-            metadata: record.details.metadata
+            entityTag: details.entityTag,
+            lastModified: details.lastModified,
+            contentType: details.contentType,
+            tags: details.tags,
+            metadata: details.metadata
         )
     }
 }

@@ -86,7 +86,7 @@ extension SharedCache {
                 value,
                 key: key,
                 keyDigest: digest,
-                record: hit.record,
+                source: hit.source,
                 cost: cost,
                 storedRecord: store.hasGenerations ? nil : hit.stored?.bytes
             )

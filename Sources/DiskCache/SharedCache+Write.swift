@@ -36,7 +36,7 @@ extension SharedCache {
         }
         let held = data.withIndicesFromZero
         try putThrough(data, forKey: key, terms) {
-            HeldValue(held, key: key, keyDigest: $0, record: $1, cost: data.count)
+            HeldValue(held, key: key, keyDigest: $0, source: .record($1), cost: data.count)
         }
     }
 

@@ -25,7 +25,13 @@ extension CacheCore {
         let bytes = write.data.span
         do throws(CacheError) {
             try publish(bytes, write.keyDigest, write.makeRecord(of: bytes), .bytes) {
-                HeldValue(write.data, key: write.key, keyDigest: $0, record: $1, cost: write.data.count)
+                HeldValue(
+                    write.data,
+                    key: write.key,
+                    keyDigest: $0,
+                    source: .record($1),
+                    cost: write.data.count
+                )
             }
         } catch {
             store.counters.add(.publishFailure)

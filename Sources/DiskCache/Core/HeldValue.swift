@@ -35,7 +35,7 @@ final class HeldValue<Value: Sendable>: HitSource {
     let value: Value
     let key: String
     let keyDigest: Digest
-    let record: Record
+    let source: RecordSource
     /// What the whole value costs in memory.
     let cost: Int
     /// The record as it is on disk, where copies must be held against that before each use.
@@ -45,7 +45,7 @@ final class HeldValue<Value: Sendable>: HitSource {
         _ value: Value,
         key: String,
         keyDigest: Digest,
-        record: Record,
+        source: RecordSource,
         cost: Int,
         storedRecord: [UInt8]? = nil,
         isDiscarded: Bool = false
@@ -53,11 +53,13 @@ final class HeldValue<Value: Sendable>: HitSource {
         self.value = value
         self.key = key
         self.keyDigest = keyDigest
-        self.record = record
+        self.source = source
         self.cost = cost
         self.storedRecord = storedRecord
         self.isDiscarded = isDiscarded
     }
+
+    var record: Record { source.record }
 
     func makeRecord() -> Record { record }
 
@@ -73,7 +75,7 @@ final class HeldValue<Value: Sendable>: HitSource {
             value,
             key: key,
             keyDigest: keyDigest,
-            record: record,
+            source: source,
             cost: cost,
             storedRecord: storedRecord,
             isDiscarded: isDiscarded

@@ -126,7 +126,7 @@ extension TypedCache {
         let terms = SharedCache.Terms(expires: expires, onAccess: onAccess, attributes: attributes)
         let cost = codec.cost(of: value, encodedSize: data.count)
         try cache.putThrough(data, forKey: key, terms, form: form) {
-            HeldValue(value, key: key, keyDigest: $0, record: $1, cost: cost)
+            HeldValue(value, key: key, keyDigest: $0, source: .record($1), cost: cost)
         }
     }
 
