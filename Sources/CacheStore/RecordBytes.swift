@@ -21,7 +21,7 @@ struct RecordWriter: ~Copyable {
     init(version: UInt8, digest: Digest) {
         head[0] = version
         var room = head.mutableSpan
-        unsafe digest.bytes.span.withUnsafeBytes { digest in
+        unsafe digest.rawWords.span.withUnsafeBytes { digest in
             unsafe room.withUnsafeMutableBytes { room in
                 unsafe UnsafeMutableRawBufferPointer(rebasing: room[2..<34]).copyMemory(from: digest)
             }

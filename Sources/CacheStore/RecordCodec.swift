@@ -152,7 +152,7 @@ package enum RecordCodec {
     /// CRC-32C of the entry's name and the record without its check.
     private static func check(of bytes: [UInt8], for entry: Digest) -> UInt32 {
         var checksum = CRC32C()
-        checksum.update(entry.bytes.span)
+        checksum.update(unsafe entry.rawWords.span.bytes)
         checksum.update(bytes.span.extracting(first: 34))
         checksum.update(bytes.span.extracting(droppingFirst: 38))
         return checksum.value
