@@ -21,7 +21,7 @@ package final class Stripes: Sendable {
     private let kind: Kind
     private let directory: StoreDirectory
     private let control: Control
-    /// Each opened when it is first wanted, and never another one from then on.
+    /// One for each of ``StoreLayout/stripeCount``, opened when it is first wanted, and never another one from then on.
     private let locks = InlineArray<64, FileLockPlace> { _ in FileLockPlace() }
 
     init(_ kind: Kind, in control: Control) {
