@@ -153,6 +153,13 @@ package final class Control: Sendable {
         return add(key, publishes)
     }
 
+    /// Has what ``beginWriting(_:publishes:)`` looks at fetched, which belongs to a key and so is in no cache.
+    func prefetch(_ key: Digest) {
+        guard let words = writableWords else { return }
+        KeyFilter(in: words).prefetch(key)
+        words.prefetch(ControlLayout.generations + Generations.index(of: key))
+    }
+
     private func add(_ key: Digest, _ publishes: Bool) -> Writing? {
         guard let words = countingWords else { return nil }
         if publishes { KeyFilter(in: words).insert(key) }

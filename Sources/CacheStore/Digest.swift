@@ -4,17 +4,25 @@ import Platform
 
 /// The SHA-256 of some bytes: names an object by its content, and an entry by its key.
 package struct Digest: Sendable {
-    package let bytes: InlineArray<32, UInt8>
+    /// Its bytes as they lie in memory.
+    ///
+    /// As words, since the compiler hands a value of four of them on in four registers, but takes 32 bytes apart and
+    /// puts them together again, one by one, at each function that they go through.
+    let rawWords: InlineArray<4, UInt64>
 
     package init(bytes: InlineArray<32, UInt8>) {
-        self.bytes = bytes
+        rawWords = unsafe unsafeBitCast(bytes, to: InlineArray<4, UInt64>.self)
+    }
+
+    package var bytes: InlineArray<32, UInt8> {
+        unsafe unsafeBitCast(rawWords, to: InlineArray<32, UInt8>.self)
     }
 
     /// The digest of `content`.
     ///
     /// - Complexity: O(*n*), about 0.6 ms a MiB with SHA instructions.
     package init(of content: Span<UInt8>) {
-        bytes = SHA256.hash(content)
+        self.init(bytes: SHA256.hash(content))
     }
 
     /// The digest that names the entry of `key`: of its UTF-8 bytes, without any normalization.
@@ -25,13 +33,17 @@ package struct Digest: Sendable {
     /// One of its four words of 8 bytes, the lowest byte first.
     @inline(__always)
     package func word(_ number: Int) -> UInt64 {
-        precondition(number >= 0 && number < 4, "a digest has four words")
-        let word = unsafe bytes.span.bytes.unsafeLoadUnaligned(fromByteOffset: 8 * number, as: UInt64.self)
-        return UInt64(littleEndian: word)
+        UInt64(littleEndian: rawWords[number])
+    }
+
+    /// One of its 32 bytes.
+    @inline(__always)
+    package func byte(_ number: Int) -> UInt8 {
+        UInt8(truncatingIfNeeded: word(number / 8) >> UInt64(number % 8 * 8))
     }
 
     /// The leading 6 bits, which choose one of 64 stripes.
-    package var stripe: Int { Int(bytes[0] >> 2) }
+    package var stripe: Int { Int(byte(0) >> 2) }
 
     /// Reads 64 lowercase hexadecimal digits; nil for anything else.
     package init?(hexadecimal text: some StringProtocol) {
@@ -42,7 +54,7 @@ package struct Digest: Sendable {
             guard let value = Self.value(ofDigit: digit) else { return nil }
             bytes[position / 2] = bytes[position / 2] << 4 | value
         }
-        self.bytes = bytes
+        self.init(bytes: bytes)
     }
 
     private static func value(ofDigit digit: UInt8) -> UInt8? {
@@ -70,7 +82,7 @@ extension Digest: CustomStringConvertible {
     /// 64 lowercase hexadecimal digits, as `sha256sum` prints them.
     package var description: String {
         var path = RelativePath()
-        path.append(hexadecimal: bytes)
+        path.append(hexadecimal: rawWords)
         return path.description
     }
 }

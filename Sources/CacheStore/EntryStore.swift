@@ -144,7 +144,7 @@ package final class EntryStore: Sendable {
         _ accessed: Timestamp?
     ) throws(Errno) -> Growth? {
         let path = StoreLayout.path(of: key)
-        if novelty.isLikely, let isWritten = try create(bytes, for: key, accessed) {
+        if novelty.isLikely, let isWritten = try create(bytes, at: path, for: key, accessed) {
             return isWritten ? Growth(entries: 1, bytes: usualAllocation) : nil
         }
         while true {
@@ -169,7 +169,7 @@ package final class EntryStore: Sendable {
                 if error == .notPermitted, try isLink(path) { return nil }
                 if error != .noEntry { throw error }
             }
-            if let isWritten = try create(bytes, for: key, accessed) {
+            if let isWritten = try create(bytes, at: path, for: key, accessed) {
                 novelty.note(isNew: true)
                 return isWritten ? Growth(entries: 1, bytes: usualAllocation) : nil
             }
@@ -184,16 +184,13 @@ package final class EntryStore: Sendable {
     /// nil where somebody else has created it meanwhile, false where the record does not fit.
     private func create(
         _ bytes: [UInt8],
+        at path: RelativePath,
         for key: Digest,
         _ accessed: Timestamp?
     ) throws(Errno) -> Bool? {
         do throws(Errno) {
             let file = try directory.entries.makingShard(of: key) { () throws(Errno) in
-                try directory.entries.open(
-                    StoreLayout.path(of: key),
-                    Self.new,
-                    mode: FileMode.file
-                )
+                try directory.entries.open(path, Self.new, mode: FileMode.file)
             }
             // The time first: the attribute is what makes it an entry.
             if let accessed { try file.setAccessTime(accessed) }

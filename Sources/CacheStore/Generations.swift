@@ -99,7 +99,7 @@ package struct Generations: Sendable {
 
     /// The word's place: the leading 18 bits, so that it belongs to one stripe, which are the leading 6.
     package static func index(of key: Digest) -> Int {
-        Int(key.bytes[0]) << 10 | Int(key.bytes[1]) << 2 | Int(key.bytes[2] >> 6)
+        Int(key.byte(0)) << 10 | Int(key.byte(1)) << 2 | Int(key.byte(2) >> 6)
     }
 
     /// The places that belong to an entry stripe.

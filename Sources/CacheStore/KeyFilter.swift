@@ -51,6 +51,11 @@ struct KeyFilter: Sendable {
         }
     }
 
+    /// Has the cache line fetched in which all bits of `key` are.
+    func prefetch(_ key: Digest) {
+        words.prefetch(Self.place(of: key).block)
+    }
+
     /// False: it has none, if this filter counts.
     func mayContain(_ key: Digest) -> Bool {
         let (block, bits) = Self.place(of: key)

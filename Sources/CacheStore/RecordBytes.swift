@@ -11,24 +11,35 @@ private enum DetailKind {
     static let metadata: UInt8 = 5
 }
 
-/// Builds the bytes of a record.
-struct RecordWriter {
-    private(set) var bytes: [UInt8] = []
+/// Builds the bytes of a record in place, so that they are allocated once.
+struct RecordWriter: ~Copyable {
+    /// Room for all but details: 38 bytes up to the check, 6 of the time, 5 varints of 10, one of the cost, and a key
+    /// of usual length.
+    private var head = InlineArray<192, UInt8>(repeating: 0)
+    private var count = 38
 
     init(version: UInt8, digest: Digest) {
-        bytes.reserveCapacity(96)
-        bytes.append(version)
-        bytes.append(0)
-        unsafe digest.bytes.span.withUnsafeBytes { unsafe bytes.append(contentsOf: $0) }
-        for _ in 0..<4 { bytes.append(0) }
+        head[0] = version
+        var room = head.mutableSpan
+        unsafe digest.rawWords.span.withUnsafeBytes { digest in
+            unsafe room.withUnsafeMutableBytes { room in
+                unsafe UnsafeMutableRawBufferPointer(rebasing: room[2..<34]).copyMemory(from: digest)
+            }
+        }
     }
 
     mutating func append(byte: UInt8) {
-        bytes.append(byte)
+        head[count] = byte
+        count += 1
     }
 
     mutating func append(varint value: UInt64) {
-        bytes.append(varint: value)
+        var rest = value
+        while rest >= 0x80 {
+            append(byte: UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        append(byte: UInt8(rest))
     }
 
     mutating func append(span milliseconds: Int64) {
@@ -37,16 +48,40 @@ struct RecordWriter {
     }
 
     mutating func append(milliseconds: Int64) {
-        for shift in stride(from: Int64(0), to: 48, by: 8) {
-            bytes.append(UInt8(truncatingIfNeeded: milliseconds >> shift))
+        for index in 0..<6 {
+            head[count + index] = UInt8(truncatingIfNeeded: milliseconds >> Int64(8 * index))
+        }
+        count += 6
+    }
+
+    /// The record but for its check: what was appended, details as ``items(of:)`` gave them, the key.
+    consuming func bytes(flags: UInt8, details: [UInt8], key: String?) -> [UInt8] {
+        head[1] = flags
+        var text = key ?? ""
+        return text.withUTF8 { key in
+            let isShort = details.isEmpty && key.count <= head.count - count
+            if isShort {
+                var room = head.mutableSpan
+                unsafe room.withUnsafeMutableBytes { room in
+                    unsafe UnsafeMutableRawBufferPointer(rebasing: room[count...]).copyBytes(from: key)
+                }
+                count += key.count
+            }
+            var bytes: [UInt8] = []
+            bytes.reserveCapacity(isShort ? count : count + details.count + key.count)
+            unsafe head.span.extracting(first: count).withUnsafeBufferPointer { head in
+                unsafe bytes.append(contentsOf: head)
+            }
+            if !isShort {
+                bytes += details
+                unsafe bytes.append(contentsOf: key)
+            }
+            return bytes
         }
     }
 
-    mutating func append(text: String) {
-        bytes += text.utf8
-    }
-
-    mutating func append(details: RecordDetails) {
+    /// A record's details as bytes, without their length.
+    static func items(of details: RecordDetails) -> [UInt8] {
         var items = RecordItems()
         items.append(DetailKind.entityTag, details.entityTag)
         items.append(DetailKind.lastModified, details.lastModified)
@@ -56,16 +91,7 @@ struct RecordWriter {
         for (name, value) in details.metadata.sorted(by: { $0.key < $1.key }) {
             items.append(DetailKind.metadata, name: name, value: value)
         }
-        append(varint: UInt64(items.bytes.count))
-        bytes += items.bytes
-    }
-
-    mutating func finish(flags: UInt8) {
-        bytes[1] = flags
-    }
-
-    mutating func set(check: UInt32) {
-        for index in 0..<4 { bytes[34 + index] = UInt8(truncatingIfNeeded: check >> (8 * UInt32(index))) }
+        return items.bytes
     }
 }
 

@@ -73,17 +73,17 @@ package enum RecordCodec {
             flags.insert(.cost)
             writer.append(byte: CostCode.encode(cost))
         }
+        var details: [UInt8] = []
         if record.hasDetails {
             flags.insert(.details)
-            writer.append(details: record.details)
+            details = RecordWriter.items(of: record.details)
+            writer.append(varint: UInt64(details.count))
         }
-        if let key = record.key {
-            flags.insert(.key)
-            writer.append(text: key)
-        }
-        writer.finish(flags: flags.rawValue)
-        writer.set(check: record.content.checksum ^ check(of: writer.bytes, for: entry))
-        return writer.bytes
+        if record.key != nil { flags.insert(.key) }
+        var bytes = writer.bytes(flags: flags.rawValue, details: details, key: record.key)
+        let check = record.content.checksum ^ check(of: bytes, for: entry)
+        for index in 0..<4 { bytes[34 + index] = UInt8(truncatingIfNeeded: check >> (8 * UInt32(index))) }
+        return bytes
     }
 
     /// Reads what ``encode(_:for:)`` wrote; nil for anything else, whatever the bytes are.
@@ -152,7 +152,7 @@ package enum RecordCodec {
     /// CRC-32C of the entry's name and the record without its check.
     private static func check(of bytes: [UInt8], for entry: Digest) -> UInt32 {
         var checksum = CRC32C()
-        checksum.update(entry.bytes.span)
+        checksum.update(unsafe entry.rawWords.span.bytes)
         checksum.update(bytes.span.extracting(first: 34))
         checksum.update(bytes.span.extracting(droppingFirst: 38))
         return checksum.value

@@ -124,14 +124,17 @@ extension Store {
     /// Where the caller's clock is not the file system's it says nothing. Else, for the order of eviction, it
     /// is as good, and a call less.
     private func firstAccess(of record: Record) -> Timestamp? {
-        let now = Timestamp.coarseNow
-        let isPresent = record.created > now - Self.nearEnough && record.created < now + Self.nearEnough
-        return isPresent && record.idleLifetime == nil ? nil : record.created
+        if record.idleLifetime != nil { return record.created }
+        let (now, created) = (Timestamp.coarseNow, record.created)
+        let isFar =
+            created.isEarlier(than: now, byNanoseconds: Self.nearEnough)
+            || now.isEarlier(than: created, byNanoseconds: Self.nearEnough)
+        return isFar ? created : nil
     }
 
-    /// By so much the order of eviction may err: far less than any access granularity, far more than a put
-    /// takes, or than the kernel's coarse clock is late.
-    private static let nearEnough: Duration = .seconds(1)
+    /// Nanoseconds by which the order of eviction may err, a second: far less than any access granularity, far more
+    /// than a put takes, or than the kernel's coarse clock is late.
+    private static var nearEnough: Int64 { 1_000_000_000 }
 
     /// Publishes with bytes in memory, which are written out only where no object has them yet.
     ///
@@ -197,6 +200,8 @@ extension Store {
 
     private func writeEntry(_ publication: Publication) throws(StoreError) -> PublishOutcome {
         let key = publication.key
+        // It comes while the kernel sees to the lock.
+        control.prefetch(key)
         switch publication.precondition {
         case .none:
             return try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in

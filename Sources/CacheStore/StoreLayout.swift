@@ -61,7 +61,7 @@ package enum StoreLayout {
     /// The name of the lock of who computes the value of `key`: `flight-ab12…`.
     static func flightName(_ key: Digest) -> RelativePath {
         var name: RelativePath = "flight-"
-        name.append(hexadecimal: key.bytes)
+        name.append(hexadecimal: key.rawWords)
         return name
     }
 
@@ -88,21 +88,21 @@ package enum StoreLayout {
     package static func path(of digest: Digest) -> RelativePath {
         var path = shard(of: digest)
         path.append(UInt8(ascii: "/"))
-        path.append(hexadecimal: digest.bytes)
+        path.append(hexadecimal: digest.rawWords)
         return path
     }
 
     /// The name of a digest's file in its shard: `ab12…`.
     static func fileName(of digest: Digest) -> RelativePath {
         var name = RelativePath()
-        name.append(hexadecimal: digest.bytes)
+        name.append(hexadecimal: digest.rawWords)
         return name
     }
 
     /// The directory of a digest's file: its first two digits, so that no directory grows too long.
     static func shard(of digest: Digest) -> RelativePath {
         var path = RelativePath()
-        path.append(hexadecimal: digest.bytes, first: 1)
+        path.append(hexadecimal: digest.rawWords, first: 1)
         return path
     }
 

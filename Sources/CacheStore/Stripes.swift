@@ -21,13 +21,13 @@ package final class Stripes: Sendable {
     private let kind: Kind
     private let directory: StoreDirectory
     private let control: Control
-    private let locks: [Locked<FileLock?>.Box]
+    /// One for each of ``StoreLayout/stripeCount``, opened when it is first wanted, and never another one from then on.
+    private let locks = InlineArray<64, FileLockPlace> { _ in FileLockPlace() }
 
     init(_ kind: Kind, in control: Control) {
         self.kind = kind
         self.control = control
         directory = control.directory
-        locks = (0..<StoreLayout.stripeCount).map { _ in Locked<FileLock?>.Box(nil) }
     }
 
     /// Runs `body` while the stripe of `digest` is held.
@@ -51,11 +51,8 @@ package final class Stripes: Sendable {
         patience: Duration,
         _ body: () throws(StoreError) -> Value
     ) throws(StoreError) -> Value {
-        let lock = try lock(of: stripe)
-        try describing("lock", self.path(of: stripe)) { () throws(Errno) in
-            try lock.lock(mode, patience: patience)
-        }
-        defer { lock.unlock(mode) }
+        while try !take(mode, stripe, patience) { try open(stripe) }
+        defer { locks[stripe].unlock(mode) }
         return try body()
     }
 
@@ -78,21 +75,25 @@ package final class Stripes: Sendable {
         return skipped
     }
 
-    private func lock(of stripe: Int) throws(StoreError) -> FileLock {
-        if let lock = locks[stripe].value.withLock({ $0 }) { return lock }
-        let opened = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
-            let file = try directory.locks.open(
+    /// False where the stripe's file was not opened yet.
+    private func take(_ mode: LockMode, _ stripe: Int, _ patience: Duration) throws(StoreError) -> Bool {
+        try describing("lock", self.path(of: stripe)) { () throws(Errno) in
+            try locks[stripe].lock(mode, patience: patience)
+        }
+    }
+
+    /// Opens the stripe's file, unless another thread is first: two of one process would exclude each other.
+    private func open(_ stripe: Int) throws(StoreError) {
+        let file = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
+            try directory.locks.open(
                 StoreLayout.lockName(kind, stripe),
                 [.readWrite, .create],
                 mode: FileMode.file
             )
-            return FileLock(owning: file) { [control, kind] in control.wantedWord(kind, stripe) }
         }
-        // Two of one process would exclude each other: where another thread was first, its one counts.
-        return locks[stripe].value.withLock { lock in
-            if lock == nil { lock = opened }
-            return lock ?? opened
-        }
+        locks[stripe].settle(
+            FileLock(owning: file) { [control, kind] in control.wantedWord(kind, stripe) }
+        )
     }
 
     private func path(of stripe: Int) -> String {

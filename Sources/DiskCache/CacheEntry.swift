@@ -64,6 +64,11 @@ public struct EntryAttributes: Sendable, Equatable {
         self.tags = tags
         self.metadata = metadata
     }
+
+    /// Whether there is anything here for the record's details.
+    var describesValue: Bool {
+        !(entityTag == nil && lastModified == nil && contentType == nil && tags.isEmpty && metadata.isEmpty)
+    }
 }
 
 extension RecordDetails {

@@ -48,7 +48,8 @@ extension SharedCache {
         return PendingWrite(data.withIndicesFromZero, forKey: key, digest, draft: draft)
     }
 
-    /// Stores `data` on disk, and in memory in the form that `hold` makes of the key's digest and the record.
+    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the key's digest and
+    /// the record.
     func putThrough<Value>(
         _ data: Data,
         forKey key: String,
@@ -58,10 +59,12 @@ extension SharedCache {
     ) throws(CacheError) {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
-        let record = try record(of: Content(of: data.span), key: key, terms, now: now)
+        // Asked for once: each time costs `Data` 200 instructions.
+        let bytes = data.span
+        let record = try record(of: Content(of: bytes), key: key, terms, now: now)
         // Not dropped: until this one is on disk, and if it fails, the earlier one is what gets must see.
         writeBehind.settle(digest)
-        try core.publish(data, hold(digest, record), form)
+        try core.publish(bytes, digest, record, form, hold)
     }
 
     /// Stores bytes; all else is as when storing `Data`.

@@ -111,7 +111,8 @@ public final class SharedCache: Sendable {
         if configuration.keyNames == .stored, let key, key.utf8.count <= RecordCodec.longestKey {
             record.key = key
         }
-        record.details = RecordDetails(terms.attributes)
+        // Copying what is not there costs 300 instructions.
+        if terms.attributes.describesValue { record.details = RecordDetails(terms.attributes) }
         return record
     }
 

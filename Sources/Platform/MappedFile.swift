@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CPlatform
 import Glibc
 public import Synchronization
 
@@ -80,6 +81,12 @@ package struct MappedWords: Sendable {
     package func load(_ index: Int) -> UInt64 {
         precondition(index >= 0 && index < count, "outside of the mapping")
         return unsafe words[index].load(ordering: .acquiring)
+    }
+
+    /// Has the word's cache line fetched without waiting for it.
+    package func prefetch(_ index: Int) {
+        precondition(index >= 0 && index < count, "outside of the mapping")
+        unsafe cplatform_prefetch(words + index)
     }
 
     /// Sets the word; who loads it sees all that was done before (release).

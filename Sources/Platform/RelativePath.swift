@@ -25,13 +25,13 @@ package struct RelativePath: Sendable {
         count += 1
     }
 
-    /// Adds the lowercase hexadecimal digits of the first `length` of `digest`'s bytes.
+    /// Adds the lowercase hexadecimal digits of the first `length` of `digest`'s 32 bytes, as they lie in memory.
     ///
     /// Every call on a file of the cache builds such a name, so it is done in one pass, without a check for each
     /// digit.
     ///
     /// - Precondition: there is room for them, and `length` is at most 32.
-    package mutating func append(hexadecimal digest: InlineArray<32, UInt8>, first length: Int = 32) {
+    package mutating func append(hexadecimal digest: InlineArray<4, UInt64>, first length: Int = 32) {
         precondition(length <= 32 && count + 2 * length <= Self.capacity, "a path outgrew its room")
         var span = bytes.mutableSpan
         unsafe span.withUnsafeMutableBytes { path in

@@ -54,6 +54,20 @@ import Testing
         #expect(roundTrip(record) == record)
     }
 
+    @Test func `a key of any length comes back, with and without details`() {
+        var record = Record(content: content, created: created)
+        record.expires = created + .seconds(60)
+        for length in 0...RecordCodec.longestKey {
+            record.key = String(repeating: "k", count: length)
+            #expect(roundTrip(record) == record, "\(length) bytes")
+        }
+        record.details.contentType = "image/webp"
+        for length in [0, 1, 100, 300, RecordCodec.longestKey] {
+            record.key = String(repeating: "k", count: length)
+            #expect(roundTrip(record) == record, "\(length) bytes and details")
+        }
+    }
+
     @Test func `with a key of 16 bytes, a lifetime of a week and a cost it fits ext4's inode`() {
         var record = Record(
             content: Content(digest: content.digest, length: (256 << 20) - 1, checksum: .max),

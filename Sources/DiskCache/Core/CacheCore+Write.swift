@@ -5,29 +5,34 @@ import FoundationEssentials
 import Platform
 
 extension CacheCore {
-    /// Stores `data` on disk, and keeps it in memory in the form that `held` gives it.
+    /// Stores `bytes` on disk, and keeps in memory, if there is any, what `held` makes of the key and the record.
     func publish<Value>(
-        _ data: Data,
-        _ held: HeldValue<Value>,
-        _ form: MemoryForm
+        _ bytes: Span<UInt8>,
+        _ key: Digest,
+        _ record: Record,
+        _ form: MemoryForm,
+        _ held: (Digest, Record) -> HeldValue<Value>
     ) throws(CacheError) {
-        try describingFailures { (store) throws(StoreError) in
-            let generation = try store.put(data.span, for: held.keyDigest, held.record)
-            hold(held, form, generation, until: held.record.heldUntil)
+        let generation = try describingFailures { (store) throws(StoreError) in
+            try store.put(bytes, for: key, record)
         }
+        // Made only where it can be kept: it costs two allocations.
+        if memory != nil { hold(held(key, record), form, generation, until: record.heldUntil) }
     }
 
     /// Publishes a put that nobody waits for; a failure goes to the events.
     func publish(_ write: PendingWrite) {
-        let held = HeldValue(
-            write.data,
-            key: write.key,
-            keyDigest: write.keyDigest,
-            source: .record(write.makeRecord()),
-            cost: write.data.count
-        )
+        let bytes = write.data.span
         do throws(CacheError) {
-            try publish(write.data, held, .bytes)
+            try publish(bytes, write.keyDigest, write.makeRecord(of: bytes), .bytes) {
+                HeldValue(
+                    write.data,
+                    key: write.key,
+                    keyDigest: $0,
+                    source: .record($1),
+                    cost: write.data.count
+                )
+            }
         } catch {
             store.counters.add(.publishFailure)
             memory?.remove(write.key, cause: .invalidated)

@@ -22,9 +22,12 @@ final class PendingWrite: HitSource {
     /// The record as it will be published.
     ///
     /// - Complexity: O(*n*) in the value's bytes, which are hashed.
-    func makeRecord() -> Record {
+    func makeRecord() -> Record { makeRecord(of: data.span) }
+
+    /// The same where the bytes of `data` are at hand.
+    func makeRecord(of bytes: Span<UInt8>) -> Record {
         var record = draft
-        record.content = Content(of: data.span)
+        record.content = Content(of: bytes)
         return record
     }
 
