@@ -16,11 +16,18 @@ struct SweepState {
     /// Entries but those that have expired.
     var entries = Segments<SeenEntry>()
     var contents = SweepContents()
+    private var allocation: SweepAllocation
     /// Whether an entry may name objects without that being known.
     var hasUnreadableEntries = false
     /// Stripes that were not to be had once: what they guard is left alone, so that the wait for somebody
     /// who is stopped is paid once and not for each thing that he keeps.
     var skipped: [StoreScan.Tree: Set<Int>] = [:]
+
+    /// - Parameter blockSize: in which the file system gives out space; nil where a file's length does not tell what
+    ///   it takes.
+    init(blockSize: Int64? = nil) {
+        allocation = SweepAllocation(blockSize: blockSize)
+    }
 
     /// An entry to be deleted, as it was seen, and why.
     struct Removal: SweepDeletion {
@@ -55,6 +62,8 @@ struct SweepState {
     struct Sighting {
         let entry: SeenEntry
         let content: Digest?
+        /// As the record states it.
+        var length = 0
     }
 
     /// Takes down what was read, all at once as this is done under a lock, and tells which of it has expired.
@@ -64,7 +73,8 @@ struct SweepState {
             var entry = sighting.entry
             if let content = sighting.content {
                 entry.content = contents.place(of: content)
-                contents[entry.content].references += 1
+                let sizeClass = allocation.classNumber(ofLength: sighting.length)
+                contents[entry.content].noteReference(sizeClass: sizeClass)
             }
             report.entries.add(entry.allocatedSize.bytes)
             if entry.verdict == .expired {
@@ -79,10 +89,25 @@ struct SweepState {
     /// Takes down an object that was found.
     mutating func noteObject(_ digest: Digest, _ status: FileStatus) {
         let place = contents.place(of: digest)
-        contents[place].inode = UInt32(truncatingIfNeeded: status.identity.inode)
+        let size = AllocatedSize(bytes: status.allocatedSize)
+        allocation.note(size, ofClass: contents[place].sizeClass)
+        noteObject(at: place, inode: UInt32(truncatingIfNeeded: status.identity.inode), size)
+    }
+
+    /// Takes down an object that was listed, if what it takes on disk is known; false: ask it.
+    mutating func noteListedObject(_ file: StoreScan.File) -> Bool {
+        guard file.isRegular else { return false }
+        let place = contents.place(of: file.digest)
+        guard let size = allocation.size(ofClass: contents[place].sizeClass) else { return false }
+        noteObject(at: place, inode: file.inode, size)
+        return true
+    }
+
+    private mutating func noteObject(at place: UInt32, inode: UInt32, _ size: AllocatedSize) {
+        contents[place].inode = inode
         contents[place].presence = .present
-        contents[place].allocatedSize = AllocatedSize(bytes: status.allocatedSize)
-        report.objects.add(contents[place].allocatedSize.bytes)
+        contents[place].allocatedSize = size
+        report.objects.add(size.bytes)
     }
 
     /// Takes down that a file or a shard could not be looked at.
