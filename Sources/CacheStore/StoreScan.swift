@@ -155,15 +155,20 @@ package struct StoreScan: Sendable {
         in shard: borrowing Directory
     ) throws(StoreError) -> (bytes: [UInt8], status: FileStatus)? {
         // The status first, as in the other.
-        guard let status = try status(of: key, .entries, in: shard), status.kind == .regular else {
-            return nil
-        }
+        guard let status = try status(of: key, .entries, in: shard), status.kind == .regular,
+            let bytes = try recordBytes(of: key, in: shard)
+        else { return nil }
+        return (bytes, status)
+    }
+
+    /// The bytes of the record of an entry that is a file; nil where it is gone.
+    ///
+    /// One system call for a record in an attribute.
+    func recordBytes(of key: Digest, in shard: borrowing Directory) throws(StoreError) -> [UInt8]? {
         if store.directory.capabilities.attributes != .absent {
             do throws(Errno) {
                 let name = StoreLayout.fileName(of: key)
-                if let bytes = try shard.attribute(StoreLayout.recordAttribute, of: name) {
-                    return (bytes, status)
-                }
+                if let bytes = try shard.attribute(StoreLayout.recordAttribute, of: name) { return bytes }
             } catch {
                 if error == .noEntry { return nil }
                 // Whatever it is that bears the name, readers know what to make of it.
@@ -172,8 +177,7 @@ package struct StoreScan: Sendable {
                 }
             }
         }
-        guard let stored = try store.entries.read(key) else { return nil }
-        return (stored.bytes, status)
+        return try store.entries.read(key)?.bytes
     }
 
     /// The state of a file in an open shard; nil where it is gone.

@@ -117,6 +117,7 @@ package struct Sweep {
         guard try deleteLeftovers() else { return }
         progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
         let stamp = try fileSystemTime(by: lock)
+        if store.directory.fileSystem.datesAttributes { worker.stamp = stamp }
         let objectStripes = store.objectStripes
         guard let skipped = try objectStripes.barrier(patience: { stripePatience() }) else { return }
         worker.state.value.withLock { $0.skipped[.objects] = skipped }

@@ -12,7 +12,9 @@ protocol SweepDeletion: Sendable {
 
 /// What a sweep has seen and done so far, which its threads share.
 struct SweepState {
+    /// Without what only ``finishedReport`` has.
     var report = SweepReport()
+    var removed = SweepTallies()
     /// Entries but those that have expired.
     var entries = Segments<SeenEntry>()
     var contents = SweepContents()
@@ -56,6 +58,10 @@ struct SweepState {
         case skipped
         /// The kernel would not have it looked at or deleted.
         case refused(path: String)
+
+        var isDeletion: Bool {
+            if case .deleted = self { true } else { false }
+        }
     }
 
     /// An entry that was read, with what it names.
@@ -119,7 +125,7 @@ struct SweepState {
     mutating func note(_ removal: Removal, _ outcome: Outcome) {
         let size = removal.entry.allocatedSize.bytes
         guard count(outcome) else { return }
-        report.removed[removal.reason, default: SweepTally()].add(size)
+        removed[removal.reason].add(size)
         report.entries.subtract(size)
         guard removal.entry.verdict != .corrupt else { return }
         let place = removal.entry.content
@@ -156,15 +162,16 @@ struct SweepState {
         contents[object.place].presence = .absent
         report.objects.subtract(size)
         if let reason = object.content.freed {
-            report.removed[reason]?.bytes += size
+            removed[reason].bytes += size
         } else {
-            report.removed[.orphan, default: SweepTally()].add(size)
+            removed[.orphan].add(size)
         }
     }
 
     /// The report with what belongs to the sweep as a whole.
     var finishedReport: SweepReport {
         var report = report
+        report.removed = removed.byReason
         report.unrecognised.sort { $0.path < $1.path }
         report.unreadable.sort()
         report.skippedStripes =

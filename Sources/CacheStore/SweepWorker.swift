@@ -23,6 +23,9 @@ struct SweepWorker: Sendable {
     let scan: StoreScan
     let state: Locked<SweepState>.Box
     var pacer: SweepPacer
+    /// The present as the file system dates changes, taken before any entry was read; nil before that, and where change
+    /// times do not tell of all changes of an entry.
+    var stamp: Timestamp?
 
     init(_ request: SweepRequest, on store: Store, now: Timestamp) {
         self.store = store
@@ -30,7 +33,9 @@ struct SweepWorker: Sendable {
         begin = (now, ContinuousClock.now)
         clock = ClockWitness()
         scan = StoreScan(of: store)
-        state = Locked.Box(SweepState(blockSize: store.directory.blockSizeOfSmallFiles))
+        let directory = store.directory
+        let isLengthTelling = directory.fileSystem.givesSmallFilesTheirBlocks
+        state = Locked.Box(SweepState(blockSize: isLengthTelling ? directory.blockSize : nil))
         pacer = SweepPacer(request.pace)
     }
 
