@@ -141,10 +141,10 @@ extension SweepWorker {
                 let patience = min(Self.stripePatience, pacer.rest)
                 try stripes.withLock(.exclusive, stripe: stripe, patience: patience) {
                     () throws(StoreError) in
-                    let end = ContinuousClock.now + (worker.pacer.isSparing ? .zero : Self.longestHold)
+                    let end = worker.instant() + (worker.pacer.isSparing ? .zero : Self.longestHold)
                     repeat {
                         outcomes.append(try worker.outcome(outcomes.count, delete))
-                    } while outcomes.count < count && ContinuousClock.now < end && !worker.pacer.isOver
+                    } while outcomes.count < count && worker.instant() < end && !worker.pacer.isOver
                 }
             } catch {
                 guard error.code == .busy else { return (outcomes, error) }

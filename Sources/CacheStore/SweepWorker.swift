@@ -27,11 +27,19 @@ struct SweepWorker: Sendable {
     /// times do not tell of all changes of an entry.
     var stamp: Timestamp?
 
-    init(_ request: SweepRequest, on store: Store, now: Timestamp) {
+    /// By which it measures how long it holds a stripe.
+    var instant: @Sendable () -> ContinuousClock.Instant = { .now }
+
+    init(
+        _ request: SweepRequest,
+        on store: Store,
+        now: Timestamp,
+        clock: ClockWitness = ClockWitness()
+    ) {
         self.store = store
         self.request = request
         begin = (now, ContinuousClock.now)
-        clock = ClockWitness()
+        self.clock = clock
         scan = StoreScan(of: store)
         let directory = store.directory
         let isLengthTelling = directory.fileSystem.givesSmallFilesTheirBlocks
