@@ -48,7 +48,7 @@ package struct StoreScan: Sendable {
     /// The shards that there are, in the order of their directories' inodes: on a cold disk inodes that are neighbours
     /// are read together.
     ///
-    /// Six system calls. All 256 where the tree can't be listed: whoever opens them is told why.
+    /// Five system calls. All 256 where the tree can't be listed: whoever opens them is told why.
     func shards(_ tree: Tree) -> [Int] {
         var found: [(shard: Int, inode: UInt64)] = []
         do throws(Errno) {
@@ -74,7 +74,7 @@ package struct StoreScan: Sendable {
 
     /// What is in one of 256 shards.
     ///
-    /// Four system calls, and one for about 340 names; one where there is no such shard.
+    /// Four system calls, and one for about 370 names; one where there is no such shard.
     package func digests(_ tree: Tree, shard: Int) throws(StoreError) -> Listing {
         var listing = Listing()
         _ = try open(tree, shard: shard, listing: &listing)

@@ -27,7 +27,7 @@ extension Directory {
     /// Runs `body` with each name in this directory but "." and "..", in no order, as the bytes that it has.
     ///
     /// For a directory that nobody else lists at the same time, as this moves its offset: so it needs no descriptor of
-    /// its own. `body` must not delete: that may make a directory skip names. About 340 names of 64 bytes come with one
+    /// its own. `body` must not delete: that may make a directory skip names. About 370 names of 64 bytes come with one
     /// system call; nothing is allocated for a name.
     ///
     /// C: `lseek`, `getdents64`.
