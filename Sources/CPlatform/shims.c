@@ -91,6 +91,10 @@ int cplatform_setxattrat(int directory, const char *path, const char *name, cons
         SYS_setxattrat, directory, path, AT_SYMLINK_NOFOLLOW, name, &arguments, sizeof arguments);
 }
 
+long cplatform_getdents64(int directory, void *buffer, size_t size) {
+    return syscall(SYS_getdents64, directory, buffer, size);
+}
+
 long cplatform_fgetxattr(int descriptor, const char *name, void *value, size_t size) {
     return fgetxattr(descriptor, name, value, size);
 }

@@ -35,6 +35,7 @@ package final class StoreDirectory: Sendable {
     package let isWritable: Bool
     /// In such portions the file system gives out space.
     let blockSize: Int64
+    let fileSystem: FileSystemKind
 
     /// Opens the cache at `path`, creating it and the directories above it where they are missing.
     ///
@@ -53,6 +54,7 @@ package final class StoreDirectory: Sendable {
         let fileSystem = try setup.fileSystem(of: root)
         capabilities.sharedMapping = !fileSystem.kind.isRemote
         blockSize = fileSystem.blockSize
+        self.fileSystem = fileSystem.kind
         self.capabilities = assumed ?? capabilities
         isWritable = found.isWritable
     }

@@ -30,36 +30,51 @@ package struct StoreScan: Sendable {
 
     /// The digests in a shard that name files of ours, and the names that do not.
     package struct Listing: Sendable {
-        package var digests: [Digest] = []
+        var files: [File] = []
         package var unrecognised: [UnrecognisedFile] = []
+
+        package var digests: [Digest] { files.map(\.digest) }
     }
 
-    /// The shards that there are, in the order of their directories' inodes.
+    /// A name of ours, with what the directory tells of its file.
+    struct File: Sendable {
+        let digest: Digest
+        /// The lower half of its inode number.
+        let inode: UInt32
+        /// False also where the directory does not tell.
+        let isRegular: Bool
+    }
+
+    /// The shards that there are, in the order of their directories' inodes: on a cold disk inodes that are neighbours
+    /// are read together.
     ///
-    /// What is not there costs no more than that, and on a cold disk inodes that are neighbours are read together.
-    ///
-    /// 256 system calls.
+    /// Five system calls. All 256 where the tree can't be listed: whoever opens them is told why.
     func shards(_ tree: Tree) -> [Int] {
         var found: [(shard: Int, inode: UInt64)] = []
-        for shard in 0..<256 {
-            do throws(Errno) {
-                let status =
-                    switch tree {
-                    case .entries: try store.directory.entries.status(of: StoreLayout.shards[shard])
-                    case .objects: try store.directory.objects.status(of: StoreLayout.shards[shard])
-                    }
-                found.append((shard, status.identity.inode))
-            } catch {
-                // Whoever opens it is told why.
-                if error != .noEntry { found.append((shard, 0)) }
+        do throws(Errno) {
+            let directory =
+                switch tree {
+                case .entries: try store.directory.entries.openDirectory(".")
+                case .objects: try store.directory.objects.openDirectory(".")
+                }
+            try directory.forEachFile { (name, file) in
+                if let shard = Self.shard(named: name) { found.append((shard, file.inode)) }
             }
+        } catch {
+            return Array(0..<256)
         }
         return found.sorted { $0.inode < $1.inode }.map(\.shard)
     }
 
+    private static func shard(named name: Span<UInt8>) -> Int? {
+        guard name.count == 2 else { return nil }
+        let number = Int(Digest.value(ofDigit: name[0])) << 4 | Int(Digest.value(ofDigit: name[1]))
+        return number < 256 ? number : nil
+    }
+
     /// What is in one of 256 shards.
     ///
-    /// Four system calls, and one for about 90 names; one where there is no such shard.
+    /// Four system calls, and one for about 370 names; one where there is no such shard.
     package func digests(_ tree: Tree, shard: Int) throws(StoreError) -> Listing {
         var listing = Listing()
         _ = try open(tree, shard: shard, listing: &listing)
@@ -109,9 +124,10 @@ package struct StoreScan: Sendable {
         _ place: String,
         into listing: inout Listing
     ) throws(Errno) {
-        try directory.forEachName { name in
+        try directory.forEachFile { (name, file) in
             if let digest = Digest(hexadecimal: name), Int(digest.bytes[0]) == shard {
-                listing.digests.append(digest)
+                let inode = UInt32(truncatingIfNeeded: file.inode)
+                listing.files.append(File(digest: digest, inode: inode, isRegular: file.kind == .regular))
             } else {
                 listing.unrecognised.append(UnrecognisedFile(path: "\(place)/\(String(decoding: name))"))
             }
@@ -139,15 +155,20 @@ package struct StoreScan: Sendable {
         in shard: borrowing Directory
     ) throws(StoreError) -> (bytes: [UInt8], status: FileStatus)? {
         // The status first, as in the other.
-        guard let status = try status(of: key, .entries, in: shard), status.kind == .regular else {
-            return nil
-        }
+        guard let status = try status(of: key, .entries, in: shard), status.kind == .regular,
+            let bytes = try recordBytes(of: key, in: shard)
+        else { return nil }
+        return (bytes, status)
+    }
+
+    /// The bytes of the record of an entry that is a file; nil where it is gone.
+    ///
+    /// One system call for a record in an attribute.
+    func recordBytes(of key: Digest, in shard: borrowing Directory) throws(StoreError) -> [UInt8]? {
         if store.directory.capabilities.attributes != .absent {
             do throws(Errno) {
                 let name = StoreLayout.fileName(of: key)
-                if let bytes = try shard.attribute(StoreLayout.recordAttribute, of: name) {
-                    return (bytes, status)
-                }
+                if let bytes = try shard.attribute(StoreLayout.recordAttribute, of: name) { return bytes }
             } catch {
                 if error == .noEntry { return nil }
                 // Whatever it is that bears the name, readers know what to make of it.
@@ -156,8 +177,7 @@ package struct StoreScan: Sendable {
                 }
             }
         }
-        guard let stored = try store.entries.read(key) else { return nil }
-        return (stored.bytes, status)
+        return try store.entries.read(key)?.bytes
     }
 
     /// The state of a file in an open shard; nil where it is gone.
@@ -226,7 +246,7 @@ extension Digest {
     /// 0 to 15; more for what is no digit.
     ///
     /// Without a branch, which digests would make the processor guess wrong half of the time.
-    private static func value(ofDigit digit: UInt8) -> UInt8 {
+    fileprivate static func value(ofDigit digit: UInt8) -> UInt8 {
         let number = digit &- UInt8(ascii: "0")
         let letter = digit &- UInt8(ascii: "a")
         let ofNumber: UInt8 = number < 10 ? number : 0xff

@@ -31,12 +31,11 @@ extension Sweep {
     /// so what was found is what the usage should have been in the middle. What the scan itself has removed
     /// is in neither. Where not everything could be read, nothing is known to be better.
     func recount(_ before: StoreUsage?, _ between: StoreUsage?, _ after: StoreUsage?) {
-        let report = worker.state.value.withLock { $0.report }
+        let (report, expired) = worker.state.value.withLock { ($0.report, $0.removed[.expired].count) }
         guard !request.isDryRun, report.unreadable.isEmpty, let before, let between, let after else { return }
-        let removed = report.removed[.expired]?.count ?? 0
         // Wrapping: the words may hold anything, written by whom ever, and are right again after this.
         let bytes = between.bytes.middle(after.bytes) &- report.entries.bytes &- report.objects.bytes
-        let entries = (before.entries &- removed).middle(between.entries) &- report.entries.count
+        let entries = (before.entries &- expired).middle(between.entries) &- report.entries.count
         store.control.addUsage(bytes: 0 &- bytes, entries: 0 &- entries)
         store.control.noteUsageIsCounted()
         var drift = SweepTally()

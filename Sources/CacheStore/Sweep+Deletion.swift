@@ -40,7 +40,7 @@ extension Sweep {
     private mutating func delete<Place: Sendable, Item: SweepDeletion>(
         _ places: [Place],
         in tree: StoreScan.Tree,
-        item: @escaping @Sendable (Place, borrowing SweepState) -> Item,
+        item: @escaping @Sendable (Place, inout SweepState) -> Item,
         by delete:
             @escaping @Sendable (inout SweepWorker, ArraySlice<Item>, borrowing Directory) throws(StoreError)
             -> Bool
@@ -49,14 +49,14 @@ extension Sweep {
         var places = places
         if worker.pacer.isUnlimited {
             places = worker.state.value.withLock { state in
-                Self.inOrder(places) { item($0, state).inode }
+                Self.inOrder(places) { item($0, &state).inode }
             }
         }
         var position = 0
         while position < places.count {
             let end = min(position + Self.deletionsAtATime, places.count)
             let piece = worker.state.value.withLock { state in
-                Self.byShard(places[position..<end]) { item($0, state).digest }
+                Self.byShard(places[position..<end]) { item($0, &state).digest }
             }
             let busy = shards.filter { !piece[$0].isEmpty }
             let (done, progress, total) = (position, progress, places.count)
@@ -71,7 +71,7 @@ extension Sweep {
                 guard worker.mayGoOn() else { return false }
                 let shard = busy[number]
                 guard let directory = try worker.open(tree, shard: shard) else { return true }
-                let items = worker.state.value.withLock { state in piece[shard].map { item($0, state) } }
+                let items = worker.state.value.withLock { state in piece[shard].map { item($0, &state) } }
                 return try delete(&worker, items[...], directory)
             }
             guard worker.mayGoOn() else { return }

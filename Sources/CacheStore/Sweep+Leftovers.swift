@@ -78,8 +78,8 @@ extension Sweep {
         if leftovers.count == 0 { return }
         if !request.isDryRun { store.counters.add(.sweptTemporary, leftovers.count) }
         worker.state.value.withLock { state in
-            state.report.removed[.staleTemporary, default: SweepTally()].count += leftovers.count
-            state.report.removed[.staleTemporary, default: SweepTally()].bytes += leftovers.bytes
+            state.removed[.staleTemporary].count += leftovers.count
+            state.removed[.staleTemporary].bytes += leftovers.bytes
         }
     }
 

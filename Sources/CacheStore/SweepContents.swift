@@ -21,6 +21,9 @@ struct SeenContent: Sendable {
     /// Entries that name it, as far as they are not deleted.
     var references: UInt32 = 0
     var presence = Presence.absent
+    /// What is expected of its size: its class in ``SweepAllocation``; that of no length where entries differ, or none
+    /// names it.
+    private(set) var sizeClass = SweepAllocation.unknownClass
     /// Why the last entry that named it was deleted; nil where none was.
     var freed: SweepReason?
     /// Whether its object was to be deleted already, and stayed if it did.
@@ -28,6 +31,13 @@ struct SeenContent: Sendable {
 
     init(digest: Digest) {
         self.digest = digest
+    }
+
+    /// Takes down that an entry names it, and the class of the length that this one states.
+    mutating func noteReference(sizeClass: UInt8) {
+        self.sizeClass =
+            references == 0 || self.sizeClass == sizeClass ? sizeClass : SweepAllocation.unknownClass
+        references += 1
     }
 }
 

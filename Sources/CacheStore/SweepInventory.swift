@@ -77,6 +77,16 @@ struct SeenEntry: Sendable {
         Self.witness(of: bytes, status) & (.max >> 8) == witnessAndVerdict >> 8
     }
 
+    /// Whether nobody has overwritten, read or replaced the entry since `stamp`, which is older than what was seen of
+    /// it; false also where that can't be told by `status` alone.
+    ///
+    /// All of that raises the change time, as the file system that gave the stamp dates it, but for accesses that the
+    /// kernel notes by itself: those raise the access time. By the clock's leave: ask it after `status` was taken.
+    func isUntouched(since stamp: Timestamp, _ status: FileStatus) -> Bool {
+        status.changed < stamp && status.accessed <= lastUse
+            && UInt32(truncatingIfNeeded: status.identity.inode) == inode
+    }
+
     /// What changes when anybody overwrites, reads or replaces the entry: a hash, with the process's random seed,
     /// of the file's identity, its access time and the bytes of the record.
     ///

@@ -29,6 +29,39 @@ package struct SweepTally: Sendable, Equatable {
     }
 }
 
+/// Tallies by reason, in a list: a dictionary would hash the reason of each single thing that is deleted.
+struct SweepTallies: Sendable {
+    private var tallies = [SweepTally](repeating: SweepTally(), count: SweepReason.allCases.count)
+
+    subscript(reason: SweepReason) -> SweepTally {
+        get { tallies[reason.place] }
+        _modify { yield &tallies[reason.place] }
+    }
+
+    /// Those that are not empty.
+    var byReason: [SweepReason: SweepTally] {
+        let pairs = SweepReason.allCases.map { ($0, self[$0]) }
+        return Dictionary(uniqueKeysWithValues: pairs.filter { $0.1.count > 0 })
+    }
+}
+
+extension SweepReason {
+    /// Its place among all of them.
+    fileprivate var place: Int {
+        switch self {
+        case .staleTemporary: 0
+        case .expired: 1
+        case .dangling: 2
+        case .corrupt: 3
+        case .orphan: 4
+        case .age: 5
+        case .idle: 6
+        case .entries: 7
+        case .size: 8
+        }
+    }
+}
+
 /// What a sweep did, or in a dry run would have done.
 package struct SweepReport: Sendable {
     /// Entries removed, and orphans and temporaries deleted, by reason.

@@ -12,15 +12,24 @@ protocol SweepDeletion: Sendable {
 
 /// What a sweep has seen and done so far, which its threads share.
 struct SweepState {
+    /// Without what only ``finishedReport`` has.
     var report = SweepReport()
+    var removed = SweepTallies()
     /// Entries but those that have expired.
     var entries = Segments<SeenEntry>()
     var contents = SweepContents()
+    private var allocation: SweepAllocation
     /// Whether an entry may name objects without that being known.
     var hasUnreadableEntries = false
     /// Stripes that were not to be had once: what they guard is left alone, so that the wait for somebody
     /// who is stopped is paid once and not for each thing that he keeps.
     var skipped: [StoreScan.Tree: Set<Int>] = [:]
+
+    /// - Parameter blockSize: in which the file system gives out space; nil where a file's length does not tell what
+    ///   it takes.
+    init(blockSize: Int64? = nil) {
+        allocation = SweepAllocation(blockSize: blockSize)
+    }
 
     /// An entry to be deleted, as it was seen, and why.
     struct Removal: SweepDeletion {
@@ -49,12 +58,18 @@ struct SweepState {
         case skipped
         /// The kernel would not have it looked at or deleted.
         case refused(path: String)
+
+        var isDeletion: Bool {
+            if case .deleted = self { true } else { false }
+        }
     }
 
     /// An entry that was read, with what it names.
     struct Sighting {
         let entry: SeenEntry
         let content: Digest?
+        /// As the record states it.
+        var length = 0
     }
 
     /// Takes down what was read, all at once as this is done under a lock, and tells which of it has expired.
@@ -64,7 +79,8 @@ struct SweepState {
             var entry = sighting.entry
             if let content = sighting.content {
                 entry.content = contents.place(of: content)
-                contents[entry.content].references += 1
+                let sizeClass = allocation.classNumber(ofLength: sighting.length)
+                contents[entry.content].noteReference(sizeClass: sizeClass)
             }
             report.entries.add(entry.allocatedSize.bytes)
             if entry.verdict == .expired {
@@ -79,10 +95,25 @@ struct SweepState {
     /// Takes down an object that was found.
     mutating func noteObject(_ digest: Digest, _ status: FileStatus) {
         let place = contents.place(of: digest)
-        contents[place].inode = UInt32(truncatingIfNeeded: status.identity.inode)
+        let size = AllocatedSize(bytes: status.allocatedSize)
+        allocation.note(size, ofClass: contents[place].sizeClass)
+        noteObject(at: place, inode: UInt32(truncatingIfNeeded: status.identity.inode), size)
+    }
+
+    /// Takes down an object that was listed, if what it takes on disk is known; false: ask it.
+    mutating func noteListedObject(_ file: StoreScan.File) -> Bool {
+        guard file.isRegular else { return false }
+        let place = contents.place(of: file.digest)
+        guard let size = allocation.size(ofClass: contents[place].sizeClass) else { return false }
+        noteObject(at: place, inode: file.inode, size)
+        return true
+    }
+
+    private mutating func noteObject(at place: UInt32, inode: UInt32, _ size: AllocatedSize) {
+        contents[place].inode = inode
         contents[place].presence = .present
-        contents[place].allocatedSize = AllocatedSize(bytes: status.allocatedSize)
-        report.objects.add(contents[place].allocatedSize.bytes)
+        contents[place].allocatedSize = size
+        report.objects.add(size.bytes)
     }
 
     /// Takes down that a file or a shard could not be looked at.
@@ -94,7 +125,7 @@ struct SweepState {
     mutating func note(_ removal: Removal, _ outcome: Outcome) {
         let size = removal.entry.allocatedSize.bytes
         guard count(outcome) else { return }
-        report.removed[removal.reason, default: SweepTally()].add(size)
+        removed[removal.reason].add(size)
         report.entries.subtract(size)
         guard removal.entry.verdict != .corrupt else { return }
         let place = removal.entry.content
@@ -131,15 +162,16 @@ struct SweepState {
         contents[object.place].presence = .absent
         report.objects.subtract(size)
         if let reason = object.content.freed {
-            report.removed[reason]?.bytes += size
+            removed[reason].bytes += size
         } else {
-            report.removed[.orphan, default: SweepTally()].add(size)
+            removed[.orphan].add(size)
         }
     }
 
     /// The report with what belongs to the sweep as a whole.
     var finishedReport: SweepReport {
         var report = report
+        report.removed = removed.byReason
         report.unrecognised.sort { $0.path < $1.path }
         report.unreadable.sort()
         report.skippedStripes =

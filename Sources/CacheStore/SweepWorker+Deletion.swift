@@ -20,7 +20,8 @@ extension SweepWorker {
 
     /// Deletes entries of one shard that are still as they were seen.
     ///
-    /// Three system calls an entry, beside those for the lock. False: time ran out.
+    /// Two system calls an entry, and a third where somebody has been at it, beside those for the lock. False: time
+    /// ran out.
     mutating func deleteEntries(
         _ removals: ArraySlice<SweepState.Removal>,
         in shard: borrowing Directory
@@ -35,9 +36,11 @@ extension SweepWorker {
         state.value.withLock { state in
             for (removal, outcome) in removalsByOutcome { state.note(removal, outcome) }
         }
+        var tallies = SweepTallies()
         for case (let removal, .deleted) in removalsByOutcome {
-            noteRemoval(removal.reason, bytes: removal.entry.allocatedSize.bytes, entries: 1)
+            tallies[removal.reason].add(removal.entry.allocatedSize.bytes)
         }
+        for (reason, tally) in tallies.byReason { noteRemoval(reason, tally, entries: tally.count) }
         if let failure { throw failure }
         return outcomes.count == removals.count
     }
@@ -47,15 +50,28 @@ extension SweepWorker {
         _ removal: SweepState.Removal,
         in shard: borrowing Directory
     ) throws(StoreError) -> Bool {
-        let key = removal.entry.key
-        guard let (bytes, status) = try scan.entry(key, in: shard), removal.entry.isStill(bytes, status)
+        guard try isAsSeen(removal, in: shard) else { return false }
+        return request.isDryRun ? true : try scan.delete(removal.entry.key, .entries, in: shard)
+    }
+
+    /// One system call where its change time tells that nobody has been at the entry since the sweep began, and two
+    /// where the record must be read again.
+    private func isAsSeen(
+        _ removal: SweepState.Removal,
+        in shard: borrowing Directory
+    ) throws(StoreError) -> Bool {
+        let entry = removal.entry
+        guard let status = try scan.status(of: entry.key, .entries, in: shard), status.kind == .regular
         else { return false }
-        if removal.reason == .dangling, let record = RecordCodec.decode(bytes, for: key),
-            try scan.object(record.content.digest) != nil
-        {
-            return false
+        // The clock last, as for objects.
+        if removal.reason != .dangling, let stamp, entry.isUntouched(since: stamp, status), clock.isSteady {
+            return true
         }
-        return request.isDryRun ? true : try scan.delete(key, .entries, in: shard)
+        guard let bytes = try scan.recordBytes(of: entry.key, in: shard), entry.isStill(bytes, status)
+        else { return false }
+        guard removal.reason == .dangling, let record = RecordCodec.decode(bytes, for: entry.key)
+        else { return true }
+        return try scan.object(record.content.digest) == nil
     }
 
     /// Deletes objects of one shard that no entry names.
@@ -77,9 +93,7 @@ extension SweepWorker {
         state.value.withLock { state in
             for (object, outcome) in objectsByOutcome { state.note(object, outcome) }
         }
-        for case (let object, .deleted) in objectsByOutcome {
-            noteObject(object.content)
-        }
+        noteObjects(objectsByOutcome.lazy.filter { $0.1.isDeletion }.map(\.0.content))
         if let failure { throw failure }
         return outcomes.count == objects.count
     }
@@ -121,14 +135,16 @@ extension SweepWorker {
                 outcomes += repeatElement(.skipped, count: count - outcomes.count)
                 break
             }
+            // One copy for all: within the closure each use of what may change copies it.
+            let worker = self
             do throws(StoreError) {
                 let patience = min(Self.stripePatience, pacer.rest)
                 try stripes.withLock(.exclusive, stripe: stripe, patience: patience) {
                     () throws(StoreError) in
-                    let end = ContinuousClock.now + (pacer.isSparing ? .zero : Self.longestHold)
+                    let end = worker.instant() + (worker.pacer.isSparing ? .zero : Self.longestHold)
                     repeat {
-                        outcomes.append(try outcome(outcomes.count, delete))
-                    } while outcomes.count < count && ContinuousClock.now < end && !pacer.isOver
+                        outcomes.append(try worker.outcome(outcomes.count, delete))
+                    } while outcomes.count < count && worker.instant() < end && !worker.pacer.isOver
                 }
             } catch {
                 guard error.code == .busy else { return (outcomes, error) }
@@ -153,18 +169,24 @@ extension SweepWorker {
     // MARK: Counting
 
     /// Counts what was removed, other than for show.
-    private func noteRemoval(_ reason: SweepReason, bytes: Int64, entries: Int) {
+    private func noteRemoval(_ reason: SweepReason, _ tally: SweepTally, entries: Int) {
         if request.isDryRun { return }
-        store.control.addUsage(bytes: -bytes, entries: -entries)
-        store.counters.add(StoreCounters.Event(reason))
+        store.control.addUsage(bytes: -tally.bytes, entries: -entries)
+        store.counters.add(StoreCounters.Event(reason), tally.count)
     }
 
-    /// Counts an object that was deleted: by itself where no entry had named it.
-    private func noteObject(_ content: SeenContent) {
-        if content.freed == nil {
-            noteRemoval(.orphan, bytes: content.allocatedSize.bytes, entries: 0)
-        } else if !request.isDryRun {
-            store.control.addUsage(bytes: -content.allocatedSize.bytes, entries: 0)
+    /// Counts objects that were deleted: by themselves where no entry had named them.
+    private func noteObjects(_ contents: some Sequence<SeenContent>) {
+        var freed: Int64 = 0
+        var orphans = SweepTally()
+        for content in contents {
+            if content.freed == nil {
+                orphans.add(content.allocatedSize.bytes)
+            } else {
+                freed += content.allocatedSize.bytes
+            }
         }
+        if orphans.count > 0 { noteRemoval(.orphan, orphans, entries: 0) }
+        if !request.isDryRun { store.control.addUsage(bytes: -freed, entries: 0) }
     }
 }

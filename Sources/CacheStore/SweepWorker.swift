@@ -23,14 +23,27 @@ struct SweepWorker: Sendable {
     let scan: StoreScan
     let state: Locked<SweepState>.Box
     var pacer: SweepPacer
+    /// The present as the file system dates changes, taken before any entry was read; nil before that, and where change
+    /// times do not tell of all changes of an entry.
+    var stamp: Timestamp?
 
-    init(_ request: SweepRequest, on store: Store, now: Timestamp) {
+    /// By which it measures how long it holds a stripe.
+    var instant: @Sendable () -> ContinuousClock.Instant = { .now }
+
+    init(
+        _ request: SweepRequest,
+        on store: Store,
+        now: Timestamp,
+        clock: ClockWitness = ClockWitness()
+    ) {
         self.store = store
         self.request = request
         begin = (now, ContinuousClock.now)
-        clock = ClockWitness()
+        self.clock = clock
         scan = StoreScan(of: store)
-        state = Locked.Box(SweepState())
+        let directory = store.directory
+        let isLengthTelling = directory.fileSystem.givesSmallFilesTheirBlocks
+        state = Locked.Box(SweepState(blockSize: isLengthTelling ? directory.blockSize : nil))
         pacer = SweepPacer(request.pace)
     }
 
@@ -53,12 +66,12 @@ struct SweepWorker: Sendable {
     /// All that are listed are noted in `filter`. False: time ran out.
     mutating func scanEntries(inShard shard: Int, noting filter: FilterCompletion?) throws(StoreError) -> Bool
     {
-        var keys: [Digest] = []
-        guard let directory = try open(.entries, shard: shard, &keys) else { return true }
-        if let filter { for key in keys { filter.insert(key) } }
+        var files: [StoreScan.File] = []
+        guard let directory = try open(.entries, shard: shard, &files) else { return true }
+        if let filter { for file in files { filter.insert(file.digest) } }
         var position = 0
-        while position < keys.count {
-            let piece = keys[position..<min(position + entriesAtATime, keys.count)]
+        while position < files.count {
+            let piece = files[position..<min(position + entriesAtATime, files.count)]
             var sightings: [SweepState.Sighting] = []
             sightings.reserveCapacity(piece.count)
             let isOver = try !read(piece, in: directory, into: &sightings)
@@ -72,19 +85,23 @@ struct SweepWorker: Sendable {
 
     /// False: time ran out.
     private mutating func read(
-        _ keys: ArraySlice<Digest>,
+        _ files: ArraySlice<StoreScan.File>,
         in directory: borrowing Directory,
         into sightings: inout [SweepState.Sighting]
     ) throws(StoreError) -> Bool {
         // Once for all of them, as it is not for free.
         let now = now
-        for key in keys {
+        for file in files {
             guard mayGoOn() else { return false }
+            let key = file.digest
             do throws(StoreError) {
                 guard let (bytes, status) = try scan.entry(key, in: directory) else { continue }
                 let record = RecordCodec.decode(bytes, for: key)
                 let entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
-                sightings.append(SweepState.Sighting(entry: entry, content: record?.content.digest))
+                let content = record?.content
+                sightings.append(
+                    SweepState.Sighting(entry: entry, content: content?.digest, length: content?.length ?? 0)
+                )
             } catch {
                 try noteUnreadable(.entries, error)
             }
@@ -96,12 +113,15 @@ struct SweepWorker: Sendable {
     ///
     /// False: time ran out.
     mutating func scanObjects(inShard shard: Int) throws(StoreError) -> Bool {
-        var digests: [Digest] = []
-        guard let directory = try open(.objects, shard: shard, &digests) else { return true }
+        var files: [StoreScan.File] = []
+        guard let directory = try open(.objects, shard: shard, &files) else { return true }
+        let listed = files
+        let asked = state.value.withLock { state in listed.filter { !state.noteListedObject($0) } }
         var found: [(digest: Digest, status: FileStatus)] = []
-        found.reserveCapacity(digests.count)
-        for digest in digests {
+        found.reserveCapacity(asked.count)
+        for file in asked {
             guard mayGoOn() else { return false }
+            let digest = file.digest
             do throws(StoreError) {
                 let status = try scan.status(of: digest, .objects, in: directory)
                 guard let status, status.kind == .regular else { continue }
@@ -121,16 +141,16 @@ struct SweepWorker: Sendable {
         return true
     }
 
-    /// Opens a shard and adds the digests in it; nil where there is none, or none that can be read.
+    /// Opens a shard and tells what is in it; nil where there is none, or none that can be read.
     private func open(
         _ tree: StoreScan.Tree,
         shard: Int,
-        _ digests: inout [Digest]
+        _ files: inout [StoreScan.File]
     ) throws(StoreError) -> Directory? {
         do throws(StoreError) {
             var listing = StoreScan.Listing()
             let directory = try scan.open(tree, shard: shard, listing: &listing)
-            digests = listing.digests
+            files = listing.files
             let unrecognised = listing.unrecognised
             if !unrecognised.isEmpty { state.value.withLock { $0.report.unrecognised += unrecognised } }
             return directory

@@ -51,7 +51,7 @@ extension Directory {
 
 extension Span<UInt8> {
     /// Whether it is "." or "..".
-    fileprivate var isSelfOrParent: Bool {
+    var isSelfOrParent: Bool {
         let dot = UInt8(ascii: ".")
         return count == 1 && self[0] == dot || count == 2 && self[0] == dot && self[1] == dot
     }

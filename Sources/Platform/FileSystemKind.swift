@@ -50,6 +50,15 @@ package struct FileSystemKind: Sendable, Equatable {
         Self.known[magic]?.isRemote ?? false
     }
 
+    /// Whether what a file of a few blocks takes depends on nothing but how many they are, and on how the file system
+    /// was made: not where data are compressed, or room is kept for more, or holes are copied from another file.
+    package var givesSmallFilesTheirBlocks: Bool { name == "ext4" }
+
+    /// Whether a file's change time tells of changed extended attributes too, on every kernel.
+    ///
+    /// On tmpfs it does only since Linux 6.2.
+    package var datesAttributes: Bool { name == "ext4" }
+
     /// Whether it lives in memory, and ends with the machine's uptime.
     package var isVolatile: Bool {
         name == "tmpfs" || name == "ramfs"

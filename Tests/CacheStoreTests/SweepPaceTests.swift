@@ -118,9 +118,8 @@ import Testing
             }
         }
         let rest = rested.value.withLock { $0 }
-        // Each slice ends after at least 4 ms, and the last one without a rest.
-        #expect(report.busy >= .milliseconds(4) && rest <= report.busy * 4)
-        #expect(rest >= report.busy / 4)
+        // Each slice ends after at least 4 ms, however much longer a busy machine makes it, and has its rest.
+        #expect(rest >= .milliseconds(16) && rest <= report.busy * 4)
     }
 
     // MARK: What it notes

@@ -37,6 +37,9 @@ long cplatform_getxattrat(int directory, const char *path, const char *name, voi
 /// setxattrat(2), Linux 6.13, not following a symbolic link at the end. ENOSYS on older kernels.
 int cplatform_setxattrat(int directory, const char *path, const char *name, const void *value, size_t size);
 
+/// getdents64(2): the number of bytes, 0 at the end.
+long cplatform_getdents64(int directory, void *buffer, size_t size);
+
 /// fgetxattr(2).
 long cplatform_fgetxattr(int descriptor, const char *name, void *value, size_t size);
 /// fsetxattr(2), creating or replacing.

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CacheStore
+@testable import Platform
+
+@Suite struct SweepAllocationTests {
+    private let block = AllocatedSize(bytes: 4096)
+
+    @Test func `lengths up to four blocks tell the class, unless they may lie in the inode`() {
+        let allocation = SweepAllocation(blockSize: 4096)
+        let lengths = [0, 1024, 1025, 4096, 4097, 8192, 16384, 16385, .max]
+        #expect(lengths.map { allocation.classNumber(ofLength: $0) } == [0, 0, 1, 1, 2, 2, 4, 0, 0])
+        let none = SweepAllocation(blockSize: nil)
+        #expect(lengths.allSatisfy { none.classNumber(ofLength: $0) == SweepAllocation.unknownClass })
+    }
+
+    @Test func `what one takes the others take too, and one in 32 is asked still`() {
+        var allocation = SweepAllocation(blockSize: 4096)
+        let unknown = allocation.size(ofClass: 1)
+        allocation.note(block, ofClass: 1)
+        let other = allocation.size(ofClass: 2)
+        #expect(unknown == nil && other == nil)
+        let known = (0..<320).map { _ in allocation.size(ofClass: 1) }
+        #expect(known.count { $0 == nil } == 10)
+        #expect(known.allSatisfy { $0 == nil || $0 == block })
+    }
+
+    @Test func `where two differ all are asked from then on`() {
+        var allocation = SweepAllocation(blockSize: 4096)
+        for size in [block, AllocatedSize(bytes: 0), block, block] { allocation.note(size, ofClass: 1) }
+        allocation.note(block, ofClass: SweepAllocation.unknownClass)
+        let known = (0..<100).compactMap { _ in allocation.size(ofClass: 1) }
+        let unknown = allocation.size(ofClass: SweepAllocation.unknownClass)
+        #expect(known.isEmpty && unknown == nil)
+    }
+
+    // MARK: Sweeps
+
+    private func value(_ index: Int, length: Int) -> String {
+        let text = "value \(index) "
+        return text + String(repeating: "x", count: length - text.utf8.count)
+    }
+
+    private func takenOnDisk(_ fixture: StoreFixture) throws -> Int64 {
+        try fixture.objects.reduce(0) {
+            try $0 + FileStatus.of(fixture.path + "/objects/" + $1).allocatedSize
+        }
+    }
+
+    @Test(arguments: [[4096], [100, 1024, 1025, 4095, 4097, 12_288, 16_384, 16_385, 100_000]])
+    func `what the objects take is what the file system says that they take`(lengths: [Int]) throws {
+        let fixture = try StoreFixture()
+        for index in 0..<200 {
+            try fixture.put(value(index, length: lengths[index % lengths.count]), "key \(index)")
+        }
+        let report = try fixture.sweep()
+        #expect(report.objects.count == 200)
+        #expect(try report.objects.bytes == takenOnDisk(fixture))
+        let half = try fixture.sweep { $0.limits.maximumEntries = 100 }
+        #expect(half.removed[.entries]?.count == 100)
+        #expect(try half.objects.bytes == takenOnDisk(fixture))
+        #expect(try fixture.store.usage?.bytes == half.entries.bytes + takenOnDisk(fixture))
+    }
+
+    @Test func `what is no file, or gone, is no object, whatever the entries say of its length`() throws {
+        let fixture = try StoreFixture()
+        for index in 0..<200 { try fixture.put(value(index, length: 4096), "key \(index)") }
+        for index in 0..<20 {
+            let path = fixture.objectPath(value(index, length: 4096))
+            try FileManager.default.removeItem(atPath: path)
+            if index % 2 == 0 {
+                try FileManager.default.createSymbolicLink(atPath: path, withDestinationPath: "/nowhere")
+            }
+        }
+        let report = try fixture.sweep()
+        #expect(report.removed[.dangling]?.count == 20)
+        #expect(report.objects.count == 180)
+    }
+
+    @Test func `an object whose entries disagree on its length is asked, and so is one that none names`() {
+        var state = SweepState(blockSize: 4096)
+        func sighting(_ key: String, _ content: String, length: Int) -> SweepState.Sighting {
+            let entry = SeenEntry(
+                key: Digest(ofKey: key),
+                lastUse: .distantPast,
+                verdict: .none,
+                witness: 0,
+                allocatedSize: AllocatedSize(bytes: 0),
+                inode: 0
+            )
+            return SweepState.Sighting(entry: entry, content: Digest(ofKey: content), length: length)
+        }
+        func file(_ content: String, isRegular: Bool = true) -> StoreScan.File {
+            StoreScan.File(digest: Digest(ofKey: content), inode: 7, isRegular: isRegular)
+        }
+        _ = state.note([
+            sighting("a", "A", length: 4096), sighting("b", "B", length: 4000),
+            sighting("c", "C", length: 4096), sighting("d", "C", length: 5000),
+            sighting("e", "C", length: 4096),
+        ])
+        let first = state.noteListedObject(file("A"))
+        #expect(!first, "nothing is known yet")
+        state.noteObject(Digest(ofKey: "A"), FileStatus(stat()))
+        let files = [file("B", isRegular: false), file("B"), file("C"), file("orphan")]
+        let areKnown = files.map { state.noteListedObject($0) }
+        #expect(areKnown == [false, true, false, false])
+        #expect(state.report.objects.count == 2)
+    }
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// What one thread of a sweep deletes, between what it saw and what it finds then.
+@Suite struct SweepWorkerTests {
+    private let fixture: StoreFixture
+
+    init() throws {
+        fixture = try StoreFixture()
+    }
+
+    private struct NoShard: Error {}
+
+    private func shard(_ tree: StoreScan.Tree, of digest: Digest, _ scan: StoreScan) throws -> Directory {
+        guard let shard = try scan.open(tree, shard: Int(digest.bytes[0])) else { throw NoShard() }
+        return shard
+    }
+
+    private func seen(_ keys: [String], by worker: SweepWorker) throws -> [SweepState.Removal] {
+        try keys.map { key in
+            let digest = Digest(ofKey: key)
+            let shard = try shard(.entries, of: digest, worker.scan)
+            let found = try worker.scan.entry(digest, in: shard)
+            let (bytes, status) = try #require(found)
+            let record = RecordCodec.decode(bytes, for: digest)
+            let entry = SeenEntry(digest, record, bytes, status, limits: SweepLimits(), now: .now)
+            return SweepState.Removal(entry: entry, reason: .size)
+        }
+    }
+
+    private func delete(_ removals: [SweepState.Removal], by worker: SweepWorker) throws {
+        var worker = worker
+        _ = worker.state.value.withLock { state in
+            state.note(removals.map { SweepState.Sighting(entry: $0.entry, content: $0.digest) })
+        }
+        let removals = worker.state.value.withLock { state in
+            removals.indices.map { SweepState.Removal(entry: state.entries[$0], reason: .size) }
+        }
+        let first = try #require(removals.first)
+        let shard = try shard(.entries, of: first.digest, worker.scan)
+        let isDone = try worker.deleteEntries(removals[...], in: shard)
+        #expect(isDone)
+    }
+
+    @Test func `where the clock was put back, change times do not tell that nobody was at an entry`() throws {
+        try fixture.put("old", "key")
+        let later = Timestamp.now + .seconds(3600)
+        var worker = SweepWorker(
+            SweepRequest(),
+            on: fixture.store,
+            now: .now,
+            clock: ClockWitness(time: later, instant: .now)
+        )
+        worker.stamp = later
+        let removals = try seen(["key"], by: worker)
+        try fixture.put("new", "key")
+        try delete(removals, by: worker)
+        #expect(try fixture.get("key") == "new")
+        #expect(worker.state.value.withLock { $0.report.spared } == 1)
+    }
+
+    @Test func `where the clock was put back, no object goes`() throws {
+        try fixture.put("value", "key")
+        let later = Timestamp.now + .seconds(3600)
+        let digest = Digest(of: Array("value".utf8).span)
+        for (time, count) in [(later, 1), (Timestamp.now, 0)] {
+            var worker = SweepWorker(
+                SweepRequest(),
+                on: fixture.store,
+                now: .now,
+                clock: ClockWitness(time: time, instant: .now)
+            )
+            let place = worker.state.value.withLock { $0.contents.place(of: digest) }
+            let object = SweepState.Unreferenced(content: SeenContent(digest: digest), place: place)
+            let shard = try shard(.objects, of: digest, worker.scan)
+            let isDone = try worker.deleteObjects([object], in: shard, changedBefore: later)
+            #expect(isDone)
+            #expect(fixture.objects.count == count)
+        }
+    }
+
+    @Test func `an entry that was overwritten since the stamp is read again, and stays`() throws {
+        try fixture.put("old", "key")
+        var worker = SweepWorker(SweepRequest(), on: fixture.store, now: .now)
+        worker.stamp = try FileStatus.of(fixture.entryPath("key")).changed + .nanoseconds(1)
+        let untouched = try seen(["key"], by: worker)
+        let stamp = try #require(worker.stamp)
+        // Until the kernel's clock has gone on.
+        repeat {
+            try fixture.put("new", "key")
+        } while try FileStatus.of(fixture.entryPath("key")).changed < stamp
+        try delete(untouched, by: worker)
+        #expect(try fixture.get("key") == "new")
+    }
+
+    @Test func `a stripe is held for a millisecond at most, and then for the next few`() throws {
+        // All in one shard, which is one stripe's.
+        let keys = (0...).lazy.map { "key \($0)" }.filter { Digest(ofKey: $0).bytes[0] == 0 }.prefix(40)
+        for key in keys { try fixture.put(key, key) }
+        let reading = Locked<(count: Int, now: ContinuousClock.Instant)>.Box((0, .now))
+        var worker = SweepWorker(SweepRequest(), on: fixture.store, now: .now)
+        worker.instant = {
+            reading.value.withLock { reading in
+                reading.count += 1
+                reading.now += .microseconds(300)
+                return reading.now
+            }
+        }
+        try delete(try seen(Array(keys), by: worker), by: worker)
+        #expect(fixture.entries.isEmpty)
+        // Once to begin each hold and once after each deletion but the last, of which each fourth ends one.
+        #expect(reading.value.withLock { $0.count } == 10 + 39)
+    }
+}
