@@ -6,53 +6,60 @@ import Platform
 /// One part of the memory tier's map: values by the UTF-8 bytes of their key, and their form.
 ///
 /// A table of open addresses, of 16 bytes each, leads to slots that stay where they are. A hit reads one cache line
-/// of the table; that tells where all the others are, which then come at the same time: two of the slot, side by
-/// side, the value's and that of its word of the generation table. The slot repeats the beginning of the key, so
-/// that the key's own memory is looked at only where it is longer than ``KeyBytes/Head/capacity`` bytes.
+/// of the table; that tells where all the others are, which then come at the same time: the slot, the value and its
+/// word of the generation table. The slot repeats the beginning of the key, so that the key's own memory is looked
+/// at only where it is longer than ``KeyBytes/Head/capacity`` bytes. What a hit does without is in ``Details``.
 /// Forms of one key have the same hash and stand one after the other in the table.
 struct MemoryShard: ~Copyable, Sendable {
-    /// A value and what belongs to it: 128 bytes, in the order in which a hit needs them.
+    /// What a hit needs of a value: 64 bytes, one cache line.
     struct Slot: Sendable {
-        let hash: UInt64
+        let head: KeyBytes.Head
         /// Nil where the slot is free.
         var item: (any MemoryItem)?
-        let head: KeyBytes.Head
-        var stamp: MemoryStamp
-        let form: MemoryForm
+        /// The word by which it may be held.
+        fileprivate let word: UInt64
+        /// Until then it may be given out as long as that word is current; from then on its stamp is to be judged.
+        fileprivate(set) var due: Timestamp
+        /// The word's place in the generation table.
+        fileprivate let index: Int32
+        /// Bytes of the key, as far as they fit: one that is longer than its head is compared as a whole anyway.
+        fileprivate let length: UInt8
+        /// Hits since it came, up to 3.
+        var frequency: UInt8
+        /// Whether its form is ``MemoryForm/bytes``.
+        fileprivate let isBytes: Bool
+
+        fileprivate init(_ content: Content, due: Timestamp) {
+            head = content.bytes.head
+            length = UInt8(clamping: content.bytes.length)
+            item = content.item
+            word = content.details.stamp.generation?.word ?? 0
+            index = Int32(truncatingIfNeeded: content.details.stamp.generation?.index ?? 0)
+            frequency = content.frequency
+            isBytes = content.details.form == .bytes
+            self.due = due
+        }
+    }
+
+    /// What belongs to a value besides.
+    struct Details: Sendable {
+        let hash: UInt64
         var key: String
+        let form: MemoryForm
+        var stamp: MemoryStamp
         /// Tells it from every other value that this tier ever held.
         let serial: UInt64
         /// Its place in the eviction queues.
         let handle: EvictionQueues<MemoryPlace>.Handle
-        /// Hits since it came, up to 3.
-        var frequency: UInt8
         var isDiscardable: Bool
-        /// Bytes of the key, as far as they fit in 16 bits: a longer one is compared as a whole anyway.
-        let length: UInt16
+    }
 
-        init(
-            _ bytes: KeyBytes,
-            key: String,
-            form: MemoryForm,
-            item: any MemoryItem,
-            stamp: MemoryStamp,
-            handle: EvictionQueues<MemoryPlace>.Handle,
-            frequency: UInt8,
-            isDiscardable: Bool,
-            serial: UInt64
-        ) {
-            hash = bytes.hash
-            head = bytes.head
-            length = UInt16(clamping: bytes.length)
-            self.key = key
-            self.form = form
-            self.item = item
-            self.stamp = stamp
-            self.handle = handle
-            self.frequency = frequency
-            self.isDiscardable = isDiscardable
-            self.serial = serial
-        }
+    /// A value on its way in, or out.
+    struct Content: Sendable {
+        let bytes: KeyBytes
+        let item: any MemoryItem
+        let frequency: UInt8
+        let details: Details
     }
 
     /// What a value has earned, and hands on to the one that replaces it.
@@ -100,9 +107,13 @@ struct MemoryShard: ~Copyable, Sendable {
 
     private var table = AlignedArray(repeating: Address(), count: 16)
     private var slots = AlignedArray<Slot>()
+    /// As many as slots.
+    private var details = AlignedArray<Details>()
     private var free: [Int32] = []
     private var items = LocationHint.Window()
     private var words = LocationHint.Window()
+    /// The mapping that the slots' words belong to; who is of another one is judged at each use.
+    private var mapping: UInt = 0
     /// What the values here are copies of, for a hit to find without another lock; the tier keeps it alive.
     var store: UncountedReference<Store>?
 
@@ -116,19 +127,24 @@ struct MemoryShard: ~Copyable, Sendable {
     var isFull: Bool { count >= Self.capacity }
 
     /// The slot of this key and form.
+    @inline(__always)
     func find(_ bytes: KeyBytes, _ key: String, _ form: MemoryForm) -> Int? {
         let tag = Address.tag(bytes.hash)
         let mask = table.count - 1
+        let isBytes = form == .bytes
         var position = Int(truncatingIfNeeded: bytes.hash) & mask
         while true {
             let address = table[position]
             if address.isEmpty { return nil }
             if address.isMarked(tag) {
                 // They lie far apart: all are on their way at the same time.
-                slots.prefetchRest(of: address.slot)
                 address.word.prefetch(words)
                 address.item.prefetchObject(items)
-                if isMatch(address.slot, bytes, key), slots[address.slot].form == form { return address.slot }
+                if isMatch(address.slot, bytes, key),
+                    isBytes ? slots[address.slot].isBytes : details[address.slot].form == form
+                {
+                    return address.slot
+                }
             }
             position = (position + 1) & mask
         }
@@ -148,51 +164,83 @@ struct MemoryShard: ~Copyable, Sendable {
         return found
     }
 
+    @inline(__always)
     private func isMatch(_ slot: Int, _ bytes: KeyBytes, _ key: String) -> Bool {
         // Field by field: a slot as a whole would be copied.
-        guard slots[slot].hash == bytes.hash, slots[slot].head == bytes.head,
-            slots[slot].length == UInt16(clamping: bytes.length)
-        else { return false }
-        return bytes.length <= KeyBytes.Head.capacity || slots[slot].key.hasSameBytes(as: key)
+        guard slots[slot].head == bytes.head, slots[slot].length == UInt8(clamping: bytes.length) else {
+            return false
+        }
+        return bytes.length <= KeyBytes.Head.capacity || details[slot].key.hasSameBytes(as: key)
+    }
+
+    /// The value of this key and form, where it may be given out at `now` without a look at its stamp.
+    ///
+    /// Counts it as a hit then. No allocation, no system call; one count of a reference.
+    @inline(__always)
+    mutating func settled(_ bytes: KeyBytes, _ key: String, _ form: MemoryForm, at now: Timestamp)
+        -> MemoryFinding
+    {
+        guard let number = find(bytes, key, form) else { return .absent }
+        let (word, index) = (slots[number].word, Int(slots[number].index))
+        // The word is looked at with the lock held: whoever has removed the value since did so before.
+        guard now < slots[number].due, let store,
+            store.use({ $0.isCurrent(word, at: index, of: mapping) }),
+            let item = hit(number)
+        else { return .unsettled }
+        store.use { $0.counters.addForAll(.memoryHit) }
+        return .hit(item)
     }
 
     /// The number of the slot that the next ``fill(_:with:)`` has to be for.
     var nextSlot: Int { free.last.map(Int.init) ?? slots.count }
 
     /// Puts a value in the slot ``nextSlot``; there must be none for its key and form.
-    mutating func fill(_ number: Int, with slot: Slot) {
+    mutating func fill(_ number: Int, with content: Content) {
         if (count + 1) * 2 > table.count { grow() }
-        if free.popLast() == nil { slots.append(slot) } else { slots[number] = slot }
+        if let generation = content.details.stamp.generation, generation.mapping != mapping {
+            mapping = generation.mapping
+            // Theirs is another one.
+            for slot in 0..<slots.count { slots[slot].due = .distantPast }
+        }
+        let slot = Slot(content, due: content.details.stamp.due)
+        if free.popLast() == nil {
+            slots.append(slot)
+            details.append(content.details)
+        } else {
+            slots[number] = slot
+            details[number] = content.details
+        }
         place(number)
     }
 
     /// Takes the value out of a slot, if there is one.
-    mutating func clear(_ number: Int) -> (slot: Slot, item: any MemoryItem)? {
+    mutating func clear(_ number: Int) -> (details: Details, item: any MemoryItem, frequency: UInt8)? {
         guard let item = slots[number].item else { return nil }
-        let slot = slots[number]
+        let content = (details[number], item, slots[number].frequency)
         slots[number].item = nil
-        slots[number].key = ""
+        details[number].key = ""
         free.append(Int32(number))
         vacate(number)
-        return (slot, item)
+        return content
     }
 
     /// The value in a slot, if it still is the one with this serial.
     func item(at number: Int, serial: UInt64) -> (any MemoryItem)? {
         // Behind the end where the tier was emptied since; a free slot keeps its last serial.
-        guard number < slots.count, slots[number].serial == serial else { return nil }
+        guard number < slots.count, details[number].serial == serial else { return nil }
         return slots[number].item
     }
 
     /// Changes a value where it is.
-    mutating func update<Result>(_ number: Int, _ body: (inout Slot) -> Result) -> Result {
-        body(&slots[number])
+    mutating func update<Result>(_ number: Int, _ body: (inout Slot, inout Details) -> Result) -> Result {
+        body(&slots[number], &details[number])
     }
 
     /// Counts a hit of a slot; gives its value.
+    @inline(__always)
     mutating func hit(_ number: Int) -> (any MemoryItem)? {
-        hits += 1
-        // Only where it changes something: else threads would take the slot's cache lines from each other.
+        hits &+= 1
+        // Only where it changes something: else threads would take the slot's cache line from each other.
         if slots[number].frequency < EvictionQueues<MemoryPlace>.highestFrequency {
             slots[number].frequency += 1
         }
@@ -203,23 +251,28 @@ struct MemoryShard: ~Copyable, Sendable {
     mutating func takeBackHit() { hits -= 1 }
 
     /// Changes a value where it is, with a look at ``store``.
-    mutating func judge<Result>(_ number: Int, _ body: (UncountedReference<Store>?, inout Slot) -> Result)
-        -> Result
-    {
-        body(store, &slots[number])
+    mutating func judge<Result>(
+        _ number: Int,
+        _ body: (UncountedReference<Store>?, inout Details) -> Result
+    ) -> Result {
+        let result = body(store, &details[number])
+        let stamp = details[number].stamp
+        slots[number].due = stamp.generation?.mapping == mapping ? stamp.due : .distantPast
+        return result
     }
 
     /// Gives up all values at once; the slots' items live on in whoever holds them.
     mutating func removeAll() {
         table = AlignedArray(repeating: Address(), count: 16)
         slots = AlignedArray()
+        details = AlignedArray()
         free = []
     }
 
     private mutating func place(_ number: Int) {
         guard let item = slots[number].item else { return }
-        let hash = slots[number].hash
-        let word = slots[number].stamp.generation.map { LocationHint(address: $0.address, &words) }
+        let hash = details[number].hash
+        let word = details[number].stamp.generation.map { LocationHint(address: $0.address, &words) }
         let mask = table.count - 1
         var position = Int(truncatingIfNeeded: hash) & mask
         while !table[position].isEmpty { position = (position + 1) & mask }
@@ -239,7 +292,7 @@ struct MemoryShard: ~Copyable, Sendable {
     /// Empties the address of a slot, and moves up those behind it that would no longer be found.
     private mutating func vacate(_ number: Int) {
         let mask = table.count - 1
-        var hole = Int(truncatingIfNeeded: slots[number].hash) & mask
+        var hole = Int(truncatingIfNeeded: details[number].hash) & mask
         while table[hole].slot != number { hole = (hole + 1) & mask }
         var position = hole
         while true {
@@ -248,7 +301,7 @@ struct MemoryShard: ~Copyable, Sendable {
             if address.isEmpty { break }
             // Those at or behind their home as seen from the hole stay findable only if they move.
             // (Wrapping: the hash may be any number.)
-            let home = Int(truncatingIfNeeded: slots[address.slot].hash)
+            let home = Int(truncatingIfNeeded: details[address.slot].hash)
             if (position &- home) & mask >= (position &- hole) & mask {
                 table[hole] = address
                 hole = position
