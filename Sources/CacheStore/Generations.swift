@@ -138,12 +138,16 @@ extension Store {
         return .current
     }
 
-    /// Whether nobody has begun to write since this was the word at `index`, in the file that is mapped at `mapping`.
+    /// Whether nobody has begun to write since this was the word at `index`, in the file that is mapped at `mapping`;
+    /// if so, counts a hit in memory for all processes.
     ///
-    /// What ``condition(of:)`` calls current; the same loads.
-    package func isCurrent(_ word: UInt64, at index: Int, of mapping: UInt) -> Bool {
-        guard let words = control.words, words.address == mapping else { return false }
-        return words.load(ControlLayout.stateIndex) == ControlFile.State.ready.rawValue
-            && words.load(ControlLayout.generations + index) == word
+    /// What ``condition(of:)`` calls current, by the same loads; and one atomic addition.
+    package func countsHit(_ word: UInt64, at index: Int, of mapping: UInt) -> Bool {
+        guard let words = control.words, words.address == mapping,
+            words.load(ControlLayout.stateIndex) == ControlFile.State.ready.rawValue,
+            words.load(ControlLayout.generations + index) == word
+        else { return false }
+        counters.addForAll(.memoryHit)
+        return true
     }
 }

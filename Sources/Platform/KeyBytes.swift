@@ -44,7 +44,7 @@ package struct KeyBytes: Sendable {
         }
     }
 
-    @usableFromInline package let hash: UInt64
+    @usableFromInline package var hash: UInt64
     @usableFromInline package let length: Int
     @usableFromInline package let head: Head
 

@@ -18,16 +18,9 @@ extension CacheCore {
         case .unsettled: return judged(key, form, tier, now)
         case .hit(let item):
             guard let held = HeldValue<Value>.known(item) else { return nil }
-            if !held.isDiscarded { return FoundValue(held: held, moment: now) }
-            // It has to be made whole first, and is counted there.
-            takeBackHit()
-            return judged(key, form, tier, now)
+            // What has dropped a part of it is always judged.
+            return FoundValue(held: held, moment: now)
         }
-    }
-
-    private func takeBackHit() {
-        store.counters.addForAll(.memoryHit, -1)
-        memory?.takeBackHit()
     }
 
     /// The same where more than the generation has to be looked at.
@@ -62,7 +55,8 @@ extension CacheCore {
         if isUnknown || held.isDiscarded {
             guard let usable = usable(held, key, form, found, isUnknown: isUnknown) else {
                 // It was none after all.
-                takeBackHit()
+                store.counters.addForAll(.memoryHit, -1)
+                memory?.takeBackHit()
                 return nil
             }
             held = usable

@@ -28,6 +28,8 @@ struct MemoryShard: ~Copyable, Sendable {
         var frequency: UInt8
         /// Whether its form is ``MemoryForm/bytes``.
         fileprivate let isBytes: Bool
+        /// Whether the item is as it came; else it has to be judged at each use.
+        fileprivate(set) var isWhole = true
 
         fileprivate init(_ content: Content, due: Timestamp) {
             head = content.bytes.head
@@ -105,6 +107,11 @@ struct MemoryShard: ~Copyable, Sendable {
     /// What a place can name.
     private static let capacity = Int(Int32.max)
 
+    /// Hits so far.
+    ///
+    /// The first of all: in the cache line of the lock, as the only thing that each hit changes. So threads that use a
+    /// shard by turns hand one line to each other.
+    private(set) var hits = 0
     private var table = AlignedArray(repeating: Address(), count: 16)
     private var slots = AlignedArray<Slot>()
     /// As many as slots.
@@ -116,9 +123,6 @@ struct MemoryShard: ~Copyable, Sendable {
     private var mapping: UInt = 0
     /// What the values here are copies of, for a hit to find without another lock; the tier keeps it alive.
     var store: UncountedReference<Store>?
-
-    /// Hits so far.
-    private(set) var hits = 0
 
     /// Number of values.
     var count: Int { slots.count - free.count }
@@ -167,9 +171,9 @@ struct MemoryShard: ~Copyable, Sendable {
     @inline(__always)
     private func isMatch(_ slot: Int, _ bytes: KeyBytes, _ key: String) -> Bool {
         // Field by field: a slot as a whole would be copied.
-        guard slots[slot].head == bytes.head, slots[slot].length == UInt8(clamping: bytes.length) else {
-            return false
-        }
+        guard slots[slot].head == bytes.head,
+            slots[slot].length == UInt8(truncatingIfNeeded: min(bytes.length, Int(UInt8.max)))
+        else { return false }
         return bytes.length <= KeyBytes.Head.capacity || details[slot].key.hasSameBytes(as: key)
     }
 
@@ -184,10 +188,9 @@ struct MemoryShard: ~Copyable, Sendable {
         let (word, index) = (slots[number].word, Int(slots[number].index))
         // The word is looked at with the lock held: whoever has removed the value since did so before.
         guard now < slots[number].due, let store,
-            store.use({ $0.isCurrent(word, at: index, of: mapping) }),
+            store.use({ $0.countsHit(word, at: index, of: mapping) }),
             let item = hit(number)
         else { return .unsettled }
-        store.use { $0.counters.addForAll(.memoryHit) }
         return .hit(item)
     }
 
@@ -257,8 +260,17 @@ struct MemoryShard: ~Copyable, Sendable {
     ) -> Result {
         let result = body(store, &details[number])
         let stamp = details[number].stamp
-        slots[number].due = stamp.generation?.mapping == mapping ? stamp.due : .distantPast
+        let isSettled = slots[number].isWhole && stamp.generation?.mapping == mapping
+        slots[number].due = isSettled ? stamp.due : .distantPast
         return result
+    }
+
+    /// Puts a lesser form of its value in a slot.
+    mutating func discard(_ number: Int, for item: any MemoryItem, isDiscardable: Bool) {
+        slots[number].item = item
+        slots[number].isWhole = false
+        slots[number].due = .distantPast
+        details[number].isDiscardable = isDiscardable
     }
 
     /// Gives up all values at once; the slots' items live on in whoever holds them.

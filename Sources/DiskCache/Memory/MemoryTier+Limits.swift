@@ -75,13 +75,11 @@ extension MemoryTier {
                 guard shard.item(at: number, serial: candidate.serial) != nil else {
                     return nil as EvictionQueues<MemoryPlace>.Handle?
                 }
-                return shard.update(number) { slot, details in
-                    guard ledger.queues.cost(of: details.handle) > cost else { return nil }
-                    // The old one lives on in the candidate: it must not go under the lock.
-                    slot.item = item
-                    details.isDiscardable = isDiscardable
-                    return details.handle
-                }
+                let handle = shard.update(number) { $1.handle }
+                guard ledger.queues.cost(of: handle) > cost else { return nil }
+                // The old one lives on in the candidate: it must not go under the lock.
+                shard.discard(number, for: item, isDiscardable: isDiscardable)
+                return handle
             }
             if let handle { ledger.queues.setCost(max(0, cost), of: handle) }
         }
