@@ -52,6 +52,14 @@ package struct AlignedArray<Element: Sendable>: ~Copyable, Sendable {
         }
     }
 
+    /// The same without the look whether there is such a position: the caller knows.
+    @unsafe
+    @inlinable
+    package subscript(unchecked position: Int) -> Element {
+        unsafeAddress { unsafe UnsafePointer(base + position) }
+        unsafeMutableAddress { unsafe base + position }
+    }
+
     /// Has an element's second cache line fetched, without waiting for it, while the first one is looked at.
     @inlinable
     package func prefetchRest(of position: Int) {

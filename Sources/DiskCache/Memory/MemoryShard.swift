@@ -22,23 +22,31 @@ struct MemoryShard: ~Copyable, Sendable {
         fileprivate(set) var due: Timestamp
         /// The word's place in the generation table.
         fileprivate let index: Int32
-        /// Bytes of the key, as far as they fit: one that is longer than its head is compared as a whole anyway.
-        fileprivate let length: UInt8
+        fileprivate let shape: Shape
         /// Hits since it came, up to 3.
         var frequency: UInt8
-        /// Whether its form is ``MemoryForm/bytes``.
-        fileprivate let isBytes: Bool
         /// Whether the item is as it came; else it has to be judged at each use.
         fileprivate(set) var isWhole = true
 
+        /// How long the key is, as far as that fits, and whether it is of the form ``MemoryForm/bytes``.
+        ///
+        /// A key of 255 bytes or more is longer than its head and compared as a whole anyway.
+        struct Shape: Equatable, Sendable {
+            private let number: UInt16
+
+            @inline(__always)
+            init(_ bytes: KeyBytes, _ form: MemoryForm) {
+                number = UInt16(truncatingIfNeeded: min(bytes.length, 255)) << 1 | (form == .bytes ? 1 : 0)
+            }
+        }
+
         fileprivate init(_ content: Content, due: Timestamp) {
             head = content.bytes.head
-            length = UInt8(clamping: content.bytes.length)
+            shape = Shape(content.bytes, content.details.form)
             item = content.item
             word = content.details.stamp.generation?.word ?? 0
             index = Int32(truncatingIfNeeded: content.details.stamp.generation?.index ?? 0)
             frequency = content.frequency
-            isBytes = content.details.form == .bytes
             self.due = due
         }
     }
@@ -134,24 +142,41 @@ struct MemoryShard: ~Copyable, Sendable {
     @inline(__always)
     func find(_ bytes: KeyBytes, _ key: String, _ form: MemoryForm) -> Int? {
         let tag = Address.tag(bytes.hash)
-        let mask = table.count - 1
-        let isBytes = form == .bytes
+        let mask = table.count &- 1
+        let isPlain = bytes.length <= KeyBytes.Head.capacity && form == .bytes
+        let shape = Slot.Shape(bytes, form)
         var position = Int(truncatingIfNeeded: bytes.hash) & mask
         while true {
-            let address = table[position]
+            // The table has a place for every number below the mask, and names no slots but those there are.
+            let address = unsafe table[unchecked: position]
             if address.isEmpty { return nil }
+            let slot = address.slot
             if address.isMarked(tag) {
                 // They lie far apart: all are on their way at the same time.
-                address.word.prefetch(words)
                 address.item.prefetchObject(items)
-                if isMatch(address.slot, bytes, key),
-                    isBytes ? slots[address.slot].isBytes : details[address.slot].form == form
+                address.word.prefetch(words)
+                if unsafe slots[unchecked: slot].head == bytes.head,
+                    unsafe slots[unchecked: slot].shape == shape,
+                    isPlain || Self.isSame(details, slot, key, form)
                 {
-                    return address.slot
+                    return slot
                 }
             }
-            position = (position + 1) & mask
+            position = (position &+ 1) & mask
         }
+    }
+
+    /// Whether what is not told by a slot alone is the same: a long key, or a form of a typed view.
+    ///
+    /// Apart from the rest, and not of the shard as a whole, which would be copied for each hit.
+    @inline(never)
+    private static func isSame(
+        _ details: borrowing AlignedArray<Details>,
+        _ slot: Int,
+        _ key: String,
+        _ form: MemoryForm
+    ) -> Bool {
+        details[slot].form == form && details[slot].key.hasSameBytes(as: key)
     }
 
     /// The slots of all forms of this key.
@@ -168,13 +193,8 @@ struct MemoryShard: ~Copyable, Sendable {
         return found
     }
 
-    @inline(__always)
     private func isMatch(_ slot: Int, _ bytes: KeyBytes, _ key: String) -> Bool {
-        // Field by field: a slot as a whole would be copied.
-        guard slots[slot].head == bytes.head,
-            slots[slot].length == UInt8(truncatingIfNeeded: min(bytes.length, Int(UInt8.max)))
-        else { return false }
-        return bytes.length <= KeyBytes.Head.capacity || details[slot].key.hasSameBytes(as: key)
+        slots[slot].head == bytes.head && details[slot].key.hasSameBytes(as: key)
     }
 
     /// The value of this key and form, where it may be given out at `now` without a look at its stamp.
@@ -185,9 +205,9 @@ struct MemoryShard: ~Copyable, Sendable {
         -> MemoryFinding
     {
         guard let number = find(bytes, key, form) else { return .absent }
-        let (word, index) = (slots[number].word, Int(slots[number].index))
+        let (word, index) = unsafe (slots[unchecked: number].word, Int(slots[unchecked: number].index))
         // The word is looked at with the lock held: whoever has removed the value since did so before.
-        guard now < slots[number].due, let store,
+        guard now < (unsafe slots[unchecked: number].due), let store,
             store.use({ $0.countsHit(word, at: index, of: mapping) }),
             let item = hit(number)
         else { return .unsettled }
@@ -245,9 +265,9 @@ struct MemoryShard: ~Copyable, Sendable {
         hits &+= 1
         // Only where it changes something: else threads would take the slot's cache line from each other.
         if slots[number].frequency < EvictionQueues<MemoryPlace>.highestFrequency {
-            slots[number].frequency += 1
+            slots[number].frequency &+= 1
         }
-        return slots[number].item
+        return unsafe slots[unchecked: number].item
     }
 
     /// Takes back a hit that turned out to be none.
