@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
 import Platform
 import Testing
 
+@testable import CacheStore
 @testable import DiskCache
 
 /// Gathers what a tier says of removals.
@@ -311,6 +311,25 @@ struct MemoryShardTests {
             #expect(place.flatMap { shard.clear($0) }?.details.key == key)
             #expect(shard.find(bytes(key, 7), key, .bytes) == nil)
         }
+    }
+
+    @Test func `what belongs to another mapping than the latest has to be judged, each time`() {
+        var shard = MemoryShard()
+        for (number, mapping) in [UInt(1), 2, 2, 1].enumerated() {
+            let stamp = MemoryStamp(generation: Generation(index: 0, word: 0, mapping: mapping))
+            shard.fill(number, with: content("\(number)", 7, stamp: stamp))
+        }
+        func due() -> [Bool] {
+            (0..<4).map { number in shard.update(number) { slot, _ in slot.due == .distantPast } }
+        }
+        #expect(due() == [true, true, true, false])
+        for number in 0..<4 { shard.judge(number) { _, _ in } }
+        // The latest mapping is 1 again.
+        #expect(due() == [false, true, true, false])
+        shard.discard(0, for: Token(), isDiscardable: false)
+        #expect(due() == [true, true, true, false])
+        shard.judge(0) { _, _ in }
+        #expect(due() == [true, true, true, false])
     }
 
     @Test func `a slot takes one cache line, an address a quarter of one`() {
