@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
@@ -21,6 +22,7 @@
 #include <sys/vfs.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
+#include <time.h>
 #include <unistd.h>
 
 const int cplatform_O_TMPFILE = O_TMPFILE;
@@ -175,16 +177,26 @@ void cplatform_thread_sanitizer_release(void *address) {
 #endif
 }
 
-unsigned int cplatform_thread_number(void) {
+_Thread_local unsigned int cplatform_numbered_thread;
+
+unsigned int cplatform_number_thread(void) {
     static atomic_uint last;
-    static _Thread_local unsigned int number;
-    if (number == 0) {
-        // Every process begins elsewhere, or the first threads of all would count in one cache line. Neighbouring
-        // numbers of processes lie 7 apart, so that up to 7 threads of each stay clear of the next one's.
-        unsigned int start = (unsigned int)getpid() * 7;
-        number = (start + atomic_fetch_add_explicit(&last, 1, memory_order_relaxed)) | 1u << 31;
-    }
-    return number;
+    // Every process begins elsewhere, or the first threads of all would count in one cache line. Neighbouring
+    // numbers of processes lie 7 apart, so that up to 7 threads of each stay clear of the next one's.
+    unsigned int start = (unsigned int)getpid() * 7;
+    unsigned int number = start + atomic_fetch_add_explicit(&last, 1, memory_order_relaxed);
+    return cplatform_numbered_thread = number | 1u << 31;
+}
+
+int64_t cplatform_coarse_now(void) {
+    struct timespec time;
+    // Fails on no Linux since 2.6.32.
+    if (clock_gettime(CLOCK_REALTIME_COARSE, &time) != 0) abort();
+    int64_t nanoseconds;
+    if (__builtin_mul_overflow((int64_t)time.tv_sec, (int64_t)1000000000, &nanoseconds)
+        || __builtin_add_overflow(nanoseconds, (int64_t)time.tv_nsec, &nanoseconds))
+        return time.tv_sec < 0 ? INT64_MIN : INT64_MAX;
+    return nanoseconds;
 }
 
 int cplatform_pipe(int descriptors[2]) { return pipe2(descriptors, O_CLOEXEC); }

@@ -9,7 +9,7 @@ package struct Generation: Sendable, Equatable {
     /// The word as it was.
     package let word: UInt64
     /// The address of the mapping.
-    let mapping: UInt
+    package let mapping: UInt
     private let place: UInt32
 
     /// The word's place in the table.
@@ -136,5 +136,18 @@ extension Store {
         guard let words = control.words else { return .unknown }
         guard let generation, words.hold(generation) else { return .outdated }
         return .current
+    }
+
+    /// Whether nobody has begun to write since this was the word at `index`, in the file that is mapped at `mapping`;
+    /// if so, counts a hit in memory for all processes.
+    ///
+    /// What ``condition(of:)`` calls current, by the same loads; and one atomic addition.
+    package func countsHit(_ word: UInt64, at index: Int, of mapping: UInt) -> Bool {
+        guard let words = control.words, words.address == mapping,
+            words.load(ControlLayout.stateIndex) == ControlFile.State.ready.rawValue,
+            words.load(ControlLayout.generations + index) == word
+        else { return false }
+        counters.addForAll(.memoryHit)
+        return true
     }
 }

@@ -100,6 +100,7 @@ package final class StoreCounters: Sendable {
     }
 
     /// Counts for all processes together and not here: what this process counts somewhere else.
+    @inline(__always)
     package func addForAll(_ event: Event, _ amount: Int = 1) {
         guard let words = control.writableWords else { return }
         words.count(UInt64(bitPattern: Int64(amount)), at: ControlLayout.counters + Self.place(of: event))

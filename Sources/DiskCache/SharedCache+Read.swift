@@ -54,8 +54,10 @@ extension SharedCache {
     }
 
     /// Looks for `key` in all that this process has in memory.
+    @inline(__always)
     func memoryHit(_ key: String, allowingStale: Bool) throws(CacheError) -> MemoryAnswer {
-        let answer = try pendingHit(key, allowingStale: allowingStale)
+        try core.checkOpen()
+        let answer = writeBehind.isIdle ? .unknown : try pendingHit(key, allowingStale: allowingStale)
         guard case .unknown = answer, let found = core.held(key, .bytes, as: Data.self) else { return answer }
         return .hit(CacheHit(found.held, from: .memory, isStale: false, at: found.moment))
     }

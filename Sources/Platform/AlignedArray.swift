@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import CPlatform
-
 /// Elements side by side from a multiple of 128 bytes on, with one owner.
 ///
-/// An element whose stride is 128 fills two cache lines, which processors fetch together. As there is one
-/// owner, reading or changing an element counts no references and looks for no other owner, as `Array` must.
+/// So an element whose stride is 64 fills one cache line. As there is one owner, reading or changing an element
+/// counts no references and looks for no other owner, as `Array` must.
 @safe
 @usableFromInline
 package struct AlignedArray<Element: Sendable>: ~Copyable, Sendable {
@@ -52,10 +50,12 @@ package struct AlignedArray<Element: Sendable>: ~Copyable, Sendable {
         }
     }
 
-    /// Has an element's second cache line fetched, without waiting for it, while the first one is looked at.
+    /// The same element, without a look whether there is such a position: the caller knows.
+    @unsafe
     @inlinable
-    package func prefetchRest(of position: Int) {
-        unsafe cplatform_prefetch(UnsafeRawPointer(base + position) + 64)
+    package subscript(unchecked position: Int) -> Element {
+        unsafeAddress { unsafe UnsafePointer(base + position) }
+        unsafeMutableAddress { unsafe base + position }
     }
 
     /// Adds an element at the end.

@@ -6,12 +6,13 @@
 /// nothing that a cache gives out, neither a value nor an order, depends on a hash. This is no keyed hash function
 /// with a proof, as SipHash is: who times single lookups for long may learn something. Nothing is wrong then, only
 /// slow: keys that collide are compared one after the other, as many as the tier holds at most.
+@usableFromInline
 package struct HashSeed: Sendable {
-    fileprivate let first = UInt64.random(in: .min ... .max)
-    fileprivate let second = UInt64.random(in: .min ... .max)
-    fileprivate let third = UInt64.random(in: .min ... .max)
-    fileprivate let fourth = UInt64.random(in: .min ... .max)
-    fileprivate let last = UInt64.random(in: .min ... .max)
+    @usableFromInline let first = UInt64.random(in: .min ... .max)
+    @usableFromInline let second = UInt64.random(in: .min ... .max)
+    @usableFromInline let third = UInt64.random(in: .min ... .max)
+    @usableFromInline let fourth = UInt64.random(in: .min ... .max)
+    @usableFromInline let last = UInt64.random(in: .min ... .max)
 
     package init() {}
 }
@@ -22,11 +23,13 @@ package struct HashSeed: Sendable {
 /// other by its head and its length alone.
 @usableFromInline
 package struct KeyBytes: Sendable {
-    /// The first bytes, followed by zeros.
+    /// The first bytes as numbers.
+    ///
+    /// Of two keys of the same length that have no more than ``capacity`` bytes, equal where the keys are.
     @usableFromInline
     package struct Head: Sendable, Equatable {
         /// Bytes that it holds: what most keys that people write down do not exceed, in half a cache line.
-        package static var capacity: Int { 32 }
+        @inlinable package static var capacity: Int { 32 }
 
         @usableFromInline var first: UInt64
         @usableFromInline var second: UInt64
@@ -41,33 +44,77 @@ package struct KeyBytes: Sendable {
         }
     }
 
-    package var hash: UInt64
-    package let length: Int
-    package let head: Head
+    @usableFromInline package var hash: UInt64
+    @usableFromInline package let length: Int
+    @usableFromInline package let head: Head
 
+    /// No call, but for a string that Swift keeps in parts, which none is that was made on Linux.
+    ///
     /// - Complexity: O(*n*) in the bytes, 16 of them at a time.
-    package init(_ key: borrowing String, _ seed: HashSeed) {
-        let bytes = key.utf8Span.span
-        length = bytes.count
-        (hash, head) = unsafe bytes.withUnsafeBytes { bytes in
-            let head = Head(
-                first: unsafe bytes.word(at: 0),
-                second: unsafe bytes.word(at: 8),
-                third: unsafe bytes.word(at: 16),
-                fourth: unsafe bytes.word(at: 24)
-            )
-            var hash =
-                fold(head.first ^ seed.first, head.second ^ seed.second)
-                ^ fold(head.third ^ seed.third, head.fourth ^ seed.fourth)
+    @inlinable
+    @inline(__always)
+    package init(_ key: String, _ seed: HashSeed) {
+        let bytes = unsafe key.utf8.withContiguousStorageIfAvailable { unsafe KeyBytes($0, seed) }
+        self = bytes ?? KeyBytes(copying: key, seed)
+    }
+
+    @usableFromInline
+    init(copying key: String, _ seed: HashSeed) {
+        self = unsafe Array(key.utf8).withUnsafeBufferPointer { unsafe KeyBytes($0, seed) }
+    }
+
+    @unsafe
+    @inlinable
+    @inline(__always)
+    init(_ bytes: UnsafeBufferPointer<UInt8>, _ seed: HashSeed) {
+        let bytes = UnsafeRawBufferPointer(bytes)
+        let count = bytes.count
+        let head = unsafe Head(bytes)
+        var hash =
+            fold(head.first ^ seed.first, head.second ^ seed.second)
+            ^ fold(head.third ^ seed.third, head.fourth ^ seed.fourth)
+        if count > Head.capacity {
             var offset = Head.capacity
-            while offset < bytes.count {
+            while offset + 16 < count {
                 hash = unsafe fold(
                     bytes.word(at: offset) ^ seed.first,
                     bytes.word(at: offset + 8) ^ seed.second ^ hash
                 )
                 offset += 16
             }
-            return (fold(hash ^ seed.last, UInt64(bytes.count) ^ seed.first), head)
+            // Some of the last sixteen may have been counted already, which does no harm.
+            hash = unsafe fold(
+                bytes.word(at: count - 16) ^ seed.first,
+                bytes.word(at: count - 8) ^ seed.second ^ hash
+            )
+        }
+        self.hash = fold(hash ^ seed.last, UInt64(truncatingIfNeeded: count) ^ seed.first)
+        length = count
+        self.head = head
+    }
+}
+
+extension KeyBytes.Head {
+    /// Of words that overlap where the bytes are no multiple of them, so that nothing has to be cut off.
+    @unsafe
+    @inlinable
+    @inline(__always)
+    init(_ bytes: UnsafeRawBufferPointer) {
+        let count = bytes.count
+        (first, second, third, fourth) = (0, 0, 0, 0)
+        if count >= 16 {
+            let rest = min(count, Self.capacity) - 16
+            first = unsafe bytes.word(at: 0)
+            second = unsafe bytes.word(at: 8)
+            third = unsafe bytes.word(at: rest)
+            fourth = unsafe bytes.word(at: rest + 8)
+        } else if count >= 8 {
+            first = unsafe bytes.word(at: 0)
+            second = unsafe bytes.word(at: count - 8)
+        } else if count >= 4 {
+            first = unsafe bytes.halfWord(at: 0) | bytes.halfWord(at: count - 4) << 32
+        } else if count > 0 {
+            first = unsafe UInt64(bytes[0]) | UInt64(bytes[count / 2]) << 8 | UInt64(bytes[count - 1]) << 16
         }
     }
 }
@@ -76,25 +123,25 @@ package struct KeyBytes: Sendable {
 ///
 /// As wyhash does it, which Go's maps use where a processor has no AES instructions; with factors that nobody
 /// outside knows.
-private func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
+@inlinable
+@inline(__always)
+func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
     let product = left.multipliedFullWidth(by: right)
     return product.high ^ product.low
 }
 
 extension UnsafeRawBufferPointer {
-    /// Eight bytes as a number, the first one the lowest; those behind the end are 0.
-    fileprivate func word(at offset: Int) -> UInt64 {
-        let rest = count - offset
-        if rest >= 8 { return unsafe number(at: offset) }
-        if rest <= 0 { return 0 }
-        // The last eight, without those that lie before the offset.
-        if count >= 8 { return unsafe number(at: count - 8) >> UInt64(64 - rest * 8) }
-        var word: UInt64 = 0
-        for index in 0..<count { word |= unsafe UInt64(self[index]) << UInt64(index * 8) }
-        return word
+    /// The eight bytes from `offset` on as a number, the first one the lowest.
+    @inlinable
+    @inline(__always)
+    func word(at offset: Int) -> UInt64 {
+        UInt64(littleEndian: unsafe loadUnaligned(fromByteOffset: offset, as: UInt64.self))
     }
 
-    private func number(at offset: Int) -> UInt64 {
-        UInt64(littleEndian: unsafe loadUnaligned(fromByteOffset: offset, as: UInt64.self))
+    /// The four bytes from `offset` on as a number.
+    @inlinable
+    @inline(__always)
+    func halfWord(at offset: Int) -> UInt64 {
+        UInt64(UInt32(littleEndian: unsafe loadUnaligned(fromByteOffset: offset, as: UInt32.self)))
     }
 }

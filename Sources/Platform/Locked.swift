@@ -10,9 +10,10 @@ public import Synchronization
 @safe
 @usableFromInline
 package struct Locked<Value: ~Copyable>: ~Copyable, Sendable {
-    @usableFromInline let mutex: Mutex<Value>
     /// An address that stays, for the sanitizer to know this mutex by; nil without it.
     @usableFromInline nonisolated(unsafe) let token: UnsafeMutableRawPointer?
+    // Behind it, so that what the value begins with is in the same cache line as both.
+    @usableFromInline let mutex: Mutex<Value>
 
     package init(_ value: consuming sending Value) {
         mutex = Mutex(value)

@@ -29,12 +29,7 @@ package struct Timestamp: Sendable, Hashable, Comparable {
     /// The same, late by up to a tick of the kernel (1 to 10 ms), for a quarter of the cost.
     ///
     /// C: `clock_gettime(CLOCK_REALTIME_COARSE)`.
-    package static var coarseNow: Timestamp {
-        var time = Glibc.timespec()
-        let result = unsafe clock_gettime(CLOCK_REALTIME_COARSE, &time)
-        precondition(result == 0, "CLOCK_REALTIME_COARSE exists since Linux 2.6.32")
-        return Timestamp(time)
-    }
+    package static var coarseNow: Timestamp { Timestamp(nanoseconds: cplatform_coarse_now()) }
 
     /// Milliseconds of CLOCK_MONOTONIC, which all processes of the machine share and nobody sets.
     package static var monotonicMilliseconds: UInt64 {

@@ -64,13 +64,14 @@ package struct LocationHint: Sendable {
         window.upper | UInt(rawValue) << 4
     }
 
-    /// Has the count of references there fetched, and the 24 bytes behind it, without waiting for them.
+    /// Has the count of references there fetched, which is about to be changed, and the 16 bytes behind it, without
+    /// waiting for them.
     @inlinable
     package func prefetchObject(_ window: Window) {
         let address = address(window)
-        unsafe cplatform_prefetch(UnsafeRawPointer(bitPattern: address))
+        unsafe cplatform_prefetch_to_change(UnsafeRawPointer(bitPattern: address))
         // Objects begin at any multiple of 16, so that they may lie across the end of a cache line.
-        unsafe cplatform_prefetch(UnsafeRawPointer(bitPattern: address + 39))
+        unsafe cplatform_prefetch(UnsafeRawPointer(bitPattern: address &+ 31))
     }
 
     /// Has the 16 bytes there fetched, without waiting for them.

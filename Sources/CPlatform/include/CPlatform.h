@@ -93,8 +93,29 @@ extern const _Bool cplatform_is_thread_sanitized;
 /// Has the cache line at `address` fetched, which may be any, without waiting for it.
 static inline void cplatform_prefetch(const void *address) { __builtin_prefetch(address); }
 
+/// The same for memory that is about to be changed: this processor takes the line for itself at once, where a
+/// load would get it shared with others that have it.
+static inline void cplatform_prefetch_to_change(const void *address) {
+#if defined(__x86_64__)
+    // The compiler takes this instruction only where it is told of the processor; to those without it, it is a no-op.
+    __asm__ volatile("prefetchw %0" : : "m"(*(const char *)address));
+#else
+    __builtin_prefetch(address, 1);
+#endif
+}
+
+/// Nanoseconds of CLOCK_REALTIME_COARSE since 1970, clock_gettime(2): no system call. As far as 64 bits go.
+int64_t cplatform_coarse_now(void);
+
+/// What cplatform_thread_number has given the calling thread, and what gives it that.
+extern _Thread_local unsigned int cplatform_numbered_thread;
+unsigned int cplatform_number_thread(void);
+
 /// A number of the calling thread's own, counted up as threads first ask, from another number in each process.
-unsigned int cplatform_thread_number(void);
+static inline unsigned int cplatform_thread_number(void) {
+    unsigned int number = cplatform_numbered_thread;
+    return number != 0 ? number : cplatform_number_thread();
+}
 
 /// pipe2(2) with O_CLOEXEC: reading end first.
 int cplatform_pipe(int descriptors[2]);

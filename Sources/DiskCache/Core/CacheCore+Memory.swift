@@ -13,6 +13,24 @@ extension CacheCore {
         guard let tier else { return nil }
         // Before the tier's lock: a clock of the user's runs under none.
         let now = coarseNow
+        switch tier.use({ $0.settledValue(forKey: key, form, at: now) }) {
+        case .absent: return nil
+        case .unsettled: return judged(key, form, tier, now)
+        case .hit(let item):
+            guard let held = HeldValue<Value>.known(item) else { return nil }
+            // What has dropped a part of it is always judged.
+            return FoundValue(held: held, moment: now)
+        }
+    }
+
+    /// The same where more than the generation has to be looked at.
+    @inline(never)
+    private func judged<Value>(
+        _ key: String,
+        _ form: MemoryForm,
+        _ tier: UncountedReference<MemoryTier>,
+        _ now: Timestamp
+    ) -> FoundValue<Value>? {
         var accessed: Timestamp?
         var isUnknown = false
         var found = MemoryStamp()
@@ -23,7 +41,7 @@ extension CacheCore {
                 case .unknown, nil: isUnknown = true
                 case .current: break
                 }
-                if isOver(stamp.end, now) { return .expired }
+                if isOver(stamp, now) { return .expired }
                 if !(now < stamp.accessDue) {
                     stamp.accessDue = now + configuration.accessGranularity
                     accessed = now
@@ -77,24 +95,12 @@ extension CacheCore {
         }
     }
 
-    /// Whether the time until `end` is up.
-    private func isOver(_ end: Timestamp, _ coarseNow: Timestamp) -> Bool {
-        if end == .distantFuture { return false }
-        // The coarse clock is late by up to a tick; near the end the exact one decides.
-        if coarseNow.isEarlier(than: end, byNanoseconds: Self.coarseClockLag) { return false }
-        // A clock of the cache's own has no other time than the one it gave.
-        return !((configuration.now == nil ? .now : coarseNow) < end)
+    /// Whether the stamp's time is up.
+    private func isOver(_ stamp: MemoryStamp, _ coarseNow: Timestamp) -> Bool {
+        // Near the end the exact clock decides; a clock of the cache's own has no other time than the one it gave.
+        if stamp.isBeforeEnd(coarseNow) { return false }
+        return !((configuration.now == nil ? .now : coarseNow) < stamp.end)
     }
-
-    /// Nanoseconds by which the coarse clock may be late.
-    ///
-    /// A tick of the kernel, 1 to 10 ms (CONFIG_HZ), where the processor that keeps the time runs. In a virtual
-    /// machine the host may stop that one while others run on: Linux lets another take over after 5 ticks
-    /// (MAX_STALLED_JIFFIES in kernel/time/tick-sched.c); older kernels, and processors without ticks (nohz_full),
-    /// wait for as long as the host does. More than 20 ms were seen. So no kernel promises a bound; a second is
-    /// chosen as far beyond what hosts do, not measured. It costs a look at the exact clock for each hit in the last
-    /// second of a value's life, no more.
-    private static var coarseClockLag: Int64 { 1_000_000_000 }
 
     var coarseNow: Timestamp {
         configuration.now.map { Timestamp($0()) } ?? .coarseNow

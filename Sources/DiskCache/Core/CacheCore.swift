@@ -60,10 +60,14 @@ final class CacheCore: Sendable {
     }
 
     /// Refuses to go on after ``close()``.
+    @inline(__always)
     func checkOpen() throws(CacheError) {
-        if isClosed.load(ordering: .relaxed) {
-            throw CacheError(.closed, "use \(path): the cache was closed: open it anew", path: path)
-        }
+        if isClosed.load(ordering: .relaxed) { throw closedError }
+    }
+
+    @inline(never)
+    private var closedError: CacheError {
+        CacheError(.closed, "use \(path): the cache was closed: open it anew", path: path)
     }
 
     /// Runs `body` on the store and says of its failures what the user can do.

@@ -29,10 +29,10 @@ struct HitOrigin: Sendable {
 
 /// A value as a process holds it: what was stored, or what a typed view made of it, with its record.
 final class HeldValue<Value: Sendable>: HitSource {
-    // What each hit looks at comes first, in one cache line with the count of references.
+    // What each hit looks at comes first, mostly in one cache line with the count of references.
+    let value: Value
     /// Whether it has dropped its costly part.
     let isDiscarded: Bool
-    let value: Value
     let key: String
     let keyDigest: Digest
     let source: RecordSource

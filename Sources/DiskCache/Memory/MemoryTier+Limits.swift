@@ -54,9 +54,9 @@ extension MemoryTier {
             var candidates: [Candidate] = []
             ledger.queues.forEachOldestFirst { place, _ in
                 let candidate = shards.withLock(at: Int(place.shard)) { shard in
-                    shard.update(Int(place.slot)) { slot in
-                        slot.isDiscardable
-                            ? Candidate(place: place, serial: slot.serial, item: slot.item) : nil
+                    shard.update(Int(place.slot)) { slot, details in
+                        details.isDiscardable
+                            ? Candidate(place: place, serial: details.serial, item: slot.item) : nil
                     }
                 }
                 if let candidate { candidates.append(candidate) }
@@ -75,13 +75,11 @@ extension MemoryTier {
                 guard shard.item(at: number, serial: candidate.serial) != nil else {
                     return nil as EvictionQueues<MemoryPlace>.Handle?
                 }
-                return shard.update(number) { slot in
-                    guard ledger.queues.cost(of: slot.handle) > cost else { return nil }
-                    // The old one lives on in the candidate: it must not go under the lock.
-                    slot.item = item
-                    slot.isDiscardable = isDiscardable
-                    return slot.handle
-                }
+                let handle = shard.update(number) { $1.handle }
+                guard ledger.queues.cost(of: handle) > cost else { return nil }
+                // The old one lives on in the candidate: it must not go under the lock.
+                shard.discard(number, for: item, isDiscardable: isDiscardable)
+                return handle
             }
             if let handle { ledger.queues.setCost(max(0, cost), of: handle) }
         }

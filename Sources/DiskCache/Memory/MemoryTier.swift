@@ -49,6 +49,15 @@ final class MemoryTier: Sendable {
         self.onRemoval = onRemoval
     }
 
+    /// The value of this key and form, where at `now` it may be given out without a judgement.
+    ///
+    /// `now` may be late by what the coarse clock is. No allocation and no system call.
+    @inline(__always)
+    func settledValue(forKey key: String, _ form: MemoryForm, at now: Timestamp) -> MemoryFinding {
+        let bytes = KeyBytes(key, seed)
+        return shards.withLock(at: Self.shard(of: bytes.hash)) { $0.settled(bytes, key, form, at: now) }
+    }
+
     /// The value of this key and form, if there is one and `judge` finds that it may be given out.
     ///
     /// What is found expired or invalidated is removed. `judge` gets the store that was set last, and can change
@@ -64,9 +73,9 @@ final class MemoryTier: Sendable {
         var isFound = false
         let item: (any MemoryItem)? = shards.withLock(at: Self.shard(of: bytes.hash)) { shard in
             guard let number = shard.find(bytes, key, form) else { return nil }
-            verdict = shard.judge(number) { store, slot in
-                serial = slot.serial
-                return judge(store, &slot.stamp)
+            verdict = shard.judge(number) { store, details in
+                serial = details.serial
+                return judge(store, &details.stamp)
             }
             isFound = true
             return verdict == .valid ? shard.hit(number) : nil
@@ -155,7 +164,9 @@ final class MemoryTier: Sendable {
     // MARK: Changes, under the ledger's lock
 
     /// Takes out the value at `place`, by then out of the queues too.
-    func clear(_ place: MemoryPlace) -> (slot: MemoryShard.Slot, item: any MemoryItem)? {
+    func clear(
+        _ place: MemoryPlace
+    ) -> (details: MemoryShard.Details, item: any MemoryItem, frequency: UInt8)? {
         shards.withLock(at: Int(place.shard)) { $0.clear(Int(place.slot)) }
     }
 
@@ -168,9 +179,9 @@ final class MemoryTier: Sendable {
         _ removed: inout [MemoryRemoval]
     ) -> MemoryShard.Standing? {
         guard let content = clear(place) else { return nil }
-        let (queue, cost) = ledger.queues.remove(content.slot.handle)
+        let (queue, cost) = ledger.queues.remove(content.details.handle)
         removed.append(MemoryRemoval(content, cost: cost, cause: cause))
-        return MemoryShard.Standing(queue: queue, frequency: content.slot.frequency)
+        return MemoryShard.Standing(queue: queue, frequency: content.frequency)
     }
 
     /// Lets go of values until no more is held than this.
@@ -195,7 +206,7 @@ final class MemoryTier: Sendable {
 
     private func exchangeFrequency(at place: MemoryPlace, _ change: (UInt8) -> UInt8) -> UInt8 {
         shards.withLock(at: Int(place.shard)) { shard in
-            shard.update(Int(place.slot)) { slot in
+            shard.update(Int(place.slot)) { slot, _ in
                 let old = slot.frequency
                 slot.frequency = change(old)
                 return old
@@ -227,16 +238,20 @@ final class MemoryTier: Sendable {
             cost: newcomer.cost,
             queue: standing?.queue
         )
-        let content = MemoryShard.Slot(
-            bytes,
+        let details = MemoryShard.Details(
+            hash: bytes.hash,
             key: newcomer.key,
             form: newcomer.form,
-            item: newcomer.item,
             stamp: newcomer.stamp,
+            serial: serial,
             handle: handle,
+            isDiscardable: newcomer.isDiscardable
+        )
+        let content = MemoryShard.Content(
+            bytes: bytes,
+            item: newcomer.item,
             frequency: standing?.frequency ?? 0,
-            isDiscardable: newcomer.isDiscardable,
-            serial: serial
+            details: details
         )
         shards.withLock(at: number) { $0.fill(slot, with: content) }
         return .admitted
@@ -254,7 +269,7 @@ final class MemoryTier: Sendable {
         ledger.withLock { ledger in
             let number = shards.withLock(at: Self.shard(of: bytes.hash)) { shard -> Int? in
                 guard let number = shard.find(bytes, key, form),
-                    shard.update(number, { $0.serial }) == serial
+                    shard.update(number, { $1.serial }) == serial
                 else { return nil }
                 return number
             }

@@ -44,6 +44,38 @@ struct MemoryStamp: Sendable, Equatable {
         end = heldUntil ?? .distantFuture
         self.accessDue = accessDue
     }
+
+    /// Until when by the coarse clock nothing but the generation has to be looked at; the beginning of time
+    /// where there is none.
+    var due: Timestamp {
+        if generation == nil { return .distantPast }
+        return end == .distantFuture ? accessDue : min(accessDue, end - .nanoseconds(Self.coarseClockLag))
+    }
+
+    /// Whether the coarse clock decides that `end` has not come.
+    func isBeforeEnd(_ coarseNow: Timestamp) -> Bool {
+        end == .distantFuture || coarseNow.isEarlier(than: end, byNanoseconds: Self.coarseClockLag)
+    }
+
+    /// Nanoseconds by which the coarse clock may be late.
+    ///
+    /// A tick of the kernel, 1 to 10 ms (CONFIG_HZ), where the processor that keeps the time runs. In a virtual
+    /// machine the host may stop that one while others run on: Linux lets another take over after 5 ticks
+    /// (MAX_STALLED_JIFFIES in kernel/time/tick-sched.c); older kernels, and processors without ticks (nohz_full),
+    /// wait for as long as the host does. More than 20 ms were seen. So no kernel promises a bound; a second is
+    /// chosen as far beyond what hosts do, not measured. It costs a look at the exact clock for each hit in the last
+    /// second of a value's life, no more.
+    private static var coarseClockLag: Int64 { 1_000_000_000 }
+}
+
+/// What a look at the tier finds, without a judgement.
+enum MemoryFinding {
+    /// It can be given out, and is counted.
+    case hit(any MemoryItem)
+    /// There is none.
+    case absent
+    /// There is one that has to be judged.
+    case unsettled
 }
 
 /// What a caller finds of a copy's stamp.
@@ -89,9 +121,13 @@ struct MemoryRemoval: Sendable {
 }
 
 extension MemoryRemoval {
-    init(_ content: (slot: MemoryShard.Slot, item: any MemoryItem), cost: Int, cause: RemovalCause) {
-        let slot = content.slot
-        self.init(key: slot.key, form: slot.form, item: content.item, cost: cost, cause: cause)
+    init(
+        _ content: (details: MemoryShard.Details, item: any MemoryItem, frequency: UInt8),
+        cost: Int,
+        cause: RemovalCause
+    ) {
+        let (key, form) = (content.details.key, content.details.form)
+        self.init(key: key, form: form, item: content.item, cost: cost, cause: cause)
     }
 }
 

@@ -98,11 +98,17 @@ final class WriteBehind: Sendable {
         start(if: mustStart)
     }
 
+    /// Whether nothing is pending, of any key.
+    ///
+    /// One load.
+    @inline(__always)
+    var isIdle: Bool { count.load(ordering: .sequentiallyConsistent) == 0 }
+
     /// What a get of this process must see although it is not on disk yet.
     ///
     /// One load where nothing is pending, and then `key` is not asked for its digest.
     func latest(_ key: () -> Digest) -> PendingWrite? {
-        guard count.load(ordering: .sequentiallyConsistent) > 0 else { return nil }
+        if isIdle { return nil }
         let digest = key()
         return pending.withLock { $0.latest(of: digest) }
     }

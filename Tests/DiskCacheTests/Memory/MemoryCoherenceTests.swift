@@ -51,8 +51,14 @@ private func text(_ hit: CacheHit?) -> String? {
         #expect(hit.entry.expires == pair.fixture.clock.now + 86_400)
     }
 
-    @Test func `every way of changing a value in one process is seen by the other at once`() throws {
-        let pair = try Pair()
+    /// With accesses due at once each hit is judged; else most are given out by their generation alone.
+    private static let granularities: [Duration] = [.zero, .seconds(3600)]
+
+    @Test(arguments: granularities)
+    func `every way of changing a value in one process is seen by the other at once`(
+        granularity: Duration
+    ) throws {
+        let pair = try Pair { $0.accessGranularity = granularity }
         let file = pair.fixture.directory.path + "/file"
         try Data("from file".utf8).write(to: URL(filePath: file))
         let changes: [(String, String?, (String) throws -> Void)] = [
@@ -82,8 +88,9 @@ private func text(_ hit: CacheHit?) -> String? {
         }
     }
 
-    @Test func `a value in memory expires at the instant that it was given`() throws {
-        let pair = try Pair()
+    @Test(arguments: granularities)
+    func `a value in memory expires at the instant that it was given`(granularity: Duration) throws {
+        let pair = try Pair { $0.accessGranularity = granularity }
         try pair.warm("key", "value", expires: .seconds(10))
         pair.fixture.clock.advance(by: 9.999)
         #expect(try pair.cache.get("key")?.tier == .memory)
@@ -255,8 +262,9 @@ private func text(_ hit: CacheHit?) -> String? {
         #expect(try pair.cache.get("key") == nil)
     }
 
-    @Test func `a control file that was deleted by hand is given up within moments`() throws {
-        let pair = try Pair()
+    @Test(arguments: granularities)
+    func `a control file that was deleted by hand is given up within moments`(granularity: Duration) throws {
+        let pair = try Pair { $0.accessGranularity = granularity }
         try pair.warm("key", "old")
         try FileManager.default.removeItem(atPath: pair.cache.path + "/control")
         let third = try SharedCache(at: pair.cache.path, configuration: pair.cache.configuration)
@@ -270,8 +278,28 @@ private func text(_ hit: CacheHit?) -> String? {
         for cache in [pair.cache, pair.other, third] { #expect(text(try cache.get("key")) == "newer") }
     }
 
-    @Test func `with the check turned off old values are given out: the tests above can fail`() throws {
-        let pair = try Pair { $0.checksGenerations = false }
+    @Test func `a word counts in its own mapping only`() throws {
+        let pair = try Pair()
+        try pair.warm("key", "value")
+        let store = pair.cache.core.store
+        let generation = try #require(store.generations).current(of: Digest(ofKey: "key"))
+        let (word, index, mapping) = (generation.word, generation.index, generation.mapping)
+        let hits = try #require(store.cumulative)[.memoryHit]
+        #expect(!store.countsHit(word, at: index, of: mapping &+ 8))
+        #expect(!store.countsHit(word &+ GenerationWord.raise, at: index, of: mapping))
+        #expect(store.cumulative?[.memoryHit] == hits)
+        #expect(store.countsHit(word, at: index, of: mapping))
+        #expect(store.cumulative?[.memoryHit] == hits + 1)
+    }
+
+    @Test(arguments: granularities)
+    func `with the check turned off old values are given out: the tests above can fail`(
+        granularity: Duration
+    ) throws {
+        let pair = try Pair {
+            $0.checksGenerations = false
+            $0.accessGranularity = granularity
+        }
         try pair.warm("key", "old")
         try pair.other.put("new", forKey: "key")
         #expect(text(try pair.cache.get("key")) == "old")

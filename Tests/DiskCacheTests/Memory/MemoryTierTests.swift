@@ -3,6 +3,7 @@
 import Platform
 import Testing
 
+@testable import CacheStore
 @testable import DiskCache
 
 /// Gathers what a tier says of removals.
@@ -49,6 +50,38 @@ struct MemoryTierTests {
         #expect(log.causes == [.explicit])
     }
 
+    @Test func `the coarse clock decides but in the last second, and not without a generation`() {
+        func stamp(_ end: Int64?, accessDue: Int64 = .max) -> MemoryStamp {
+            MemoryStamp(
+                generation: Generation(index: 0, word: 0),
+                heldUntil: end.map { Timestamp(nanoseconds: $0) },
+                accessDue: Timestamp(nanoseconds: accessDue)
+            )
+        }
+        let second: Int64 = 1_000_000_000
+        #expect(stamp(nil).due == .distantFuture)
+        #expect(stamp(5 * second).due == Timestamp(nanoseconds: 4 * second))
+        #expect(stamp(nil, accessDue: 7).due == Timestamp(nanoseconds: 7))
+        #expect(stamp(5 * second, accessDue: 7).due == Timestamp(nanoseconds: 7))
+        #expect(stamp(5 * second, accessDue: 9 * second).due == Timestamp(nanoseconds: 4 * second))
+        #expect(stamp(.min).due == .distantPast)
+        #expect(MemoryStamp().due == .distantPast)
+        for now in [4 * second - 1, 4 * second] {
+            let now = Timestamp(nanoseconds: now)
+            #expect(stamp(5 * second).isBeforeEnd(now) == (now < stamp(5 * second).due))
+        }
+    }
+
+    @Test func `what nobody can vouch for has to be judged`() {
+        let tier = makeTier()
+        func find(_ key: String) -> String { "\(tier.settledValue(forKey: key, .bytes, at: .distantPast))" }
+        #expect(put(tier, "key") == .admitted)
+        // Neither a store nor a generation.
+        #expect(find("key") == "unsettled")
+        #expect(find("other") == "absent")
+        #expect(tier.hits == 0)
+    }
+
     @Test func `a hash may be any number`() {
         var shard = MemoryShard()
         let seed = HashSeed()
@@ -61,18 +94,22 @@ struct MemoryTierTests {
         var queues = EvictionQueues<MemoryPlace>()
         for number in 0..<3 {
             let place = MemoryPlace(shard: 0, slot: Int32(number))
-            let slot = MemoryShard.Slot(
-                bytes[number],
+            let details = MemoryShard.Details(
+                hash: bytes[number].hash,
                 key: keys[number],
                 form: .bytes,
-                item: Token(),
                 stamp: MemoryStamp(),
+                serial: UInt64(number),
                 handle: queues.insert(place, fingerprint: 0, cost: 1, queue: nil),
-                frequency: 0,
-                isDiscardable: false,
-                serial: UInt64(number)
+                isDiscardable: false
             )
-            shard.fill(shard.nextSlot, with: slot)
+            let content = MemoryShard.Content(
+                bytes: bytes[number],
+                item: Token(),
+                frequency: 0,
+                details: details
+            )
+            shard.fill(shard.nextSlot, with: content)
         }
         #expect(shard.clear(0) != nil)
         let places = (0..<3).map { shard.find(bytes[$0], keys[$0], .bytes) }
@@ -227,29 +264,33 @@ struct MemoryShardTests {
         return bytes
     }
 
-    private func slot(_ key: String, _ hash: UInt64, form: MemoryForm = .bytes) -> MemoryShard.Slot {
-        MemoryShard.Slot(
-            bytes(key, hash),
+    private func content(
+        _ key: String,
+        _ hash: UInt64,
+        form: MemoryForm = .bytes,
+        stamp: MemoryStamp = MemoryStamp()
+    ) -> MemoryShard.Content {
+        let details = MemoryShard.Details(
+            hash: hash,
             key: key,
             form: form,
-            item: Token(),
-            stamp: MemoryStamp(),
+            stamp: stamp,
+            serial: 0,
             handle: 0,
-            frequency: 0,
-            isDiscardable: false,
-            serial: 0
+            isDiscardable: false
         )
+        return MemoryShard.Content(bytes: bytes(key, hash), item: Token(), frequency: 0, details: details)
     }
 
     @Test func `keys of one hash are told apart, in whatever order they come and go`() {
         var shard = MemoryShard()
-        for number in 0..<40 { shard.fill(shard.nextSlot, with: slot("\(number)", 7)) }
+        for number in 0..<40 { shard.fill(shard.nextSlot, with: content("\(number)", 7)) }
         for number in stride(from: 0, to: 40, by: 3) {
             guard let place = shard.find(bytes("\(number)", 7), "\(number)", .bytes) else {
                 Issue.record("\(number) is gone")
                 continue
             }
-            #expect(shard.clear(place)?.slot.key == "\(number)")
+            #expect(shard.clear(place)?.details.key == "\(number)")
         }
         for number in 0..<40 {
             #expect(
@@ -264,18 +305,36 @@ struct MemoryShardTests {
         var shard = MemoryShard()
         let long = String(repeating: "k", count: 32)
         let keys = ["k", "k\0", "k\0\0", "", "\0", long, long + "a", long + "b", long + "\0", long + long]
-        for key in keys { shard.fill(shard.nextSlot, with: slot(key, 7)) }
+        for key in keys { shard.fill(shard.nextSlot, with: content(key, 7)) }
         for key in keys {
             let place = shard.find(bytes(key, 7), key, .bytes)
-            #expect(place.flatMap { shard.clear($0) }?.slot.key == key)
+            #expect(place.flatMap { shard.clear($0) }?.details.key == key)
             #expect(shard.find(bytes(key, 7), key, .bytes) == nil)
         }
     }
 
-    @Test func `a slot takes two cache lines, an address a quarter of one`() {
+    @Test func `what belongs to another mapping than the latest has to be judged, each time`() {
+        var shard = MemoryShard()
+        for (number, mapping) in [UInt(1), 2, 2, 1].enumerated() {
+            let stamp = MemoryStamp(generation: Generation(index: 0, word: 0, mapping: mapping))
+            shard.fill(number, with: content("\(number)", 7, stamp: stamp))
+        }
+        func due() -> [Bool] {
+            (0..<4).map { number in shard.update(number) { slot, _ in slot.due == .distantPast } }
+        }
+        #expect(due() == [true, true, true, false])
+        for number in 0..<4 { shard.judge(number) { _, _ in } }
+        // The latest mapping is 1 again.
+        #expect(due() == [false, true, true, false])
+        shard.discard(0, for: Token(), isDiscardable: false)
+        #expect(due() == [true, true, true, false])
+        shard.judge(0) { _, _ in }
+        #expect(due() == [true, true, true, false])
+    }
+
+    @Test func `a slot takes one cache line, an address a quarter of one`() {
         #expect(MemoryLayout<MemoryShard.Address>.stride == 16)
-        #expect(MemoryLayout<MemoryShard.Slot>.stride == 128)
-        #expect(MemoryLayout<MemoryShard.Slot>.offset(of: \.stamp) == 48)
+        #expect(MemoryLayout<MemoryShard.Slot>.stride == 64)
     }
 
     @Test func `any mixture of homes stays findable when others leave`() {
@@ -291,7 +350,7 @@ struct MemoryShardTests {
                 #expect(cleared != nil)
             } else if step % 3 != 0 {
                 held[number] = hash
-                shard.fill(shard.nextSlot, with: slot("\(number)", hash))
+                shard.fill(shard.nextSlot, with: content("\(number)", hash))
             }
             for (number, hash) in held where shard.find(bytes("\(number)", hash), "\(number)", .bytes) == nil
             {

@@ -133,8 +133,12 @@ private struct Picture: Codable, Equatable, DiscardableValue {
         #expect(try #require(fixture.cache.core.memory).usage.cost > 8)
     }
 
-    @Test func `a frozen tier gives out what was discarded and does not lose it`() throws {
-        let fixture = try fixture()
+    @Test(arguments: [Duration.zero, .seconds(3600)])
+    func `a frozen tier gives out what was discarded and does not lose it`(granularity: Duration) throws {
+        let fixture = try CacheFixture {
+            $0.memory = MemoryConfiguration()
+            $0.accessGranularity = granularity
+        }
         let view = fixture.cache.typed(Picture.self)
         try view.put(Picture(seed: 7, pixels: [7]), forKey: "key")
         fixture.cache.core.memory?.shrink(to: 0.9)
