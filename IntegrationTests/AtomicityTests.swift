@@ -23,7 +23,7 @@ struct AtomicityTests {
         }
         var crew = try Crew(plans, program: form.program)
         let result = try crew.run()
-        #expect(result.crashes.isEmpty && result.failures.isEmpty)
+        #expect(result.crashes.isEmpty && result.failures.isEmpty, "\(result.crashes) \(result.failures)")
         return result
     }
 
