@@ -257,8 +257,8 @@ class Workloads:
         directory, n = self.fastest.new("W10"), 100_000
         programs = {"limit": "memhit"} | ({} if "nscache" in self.peers.absent else {"nscache": "nscache"})
         for number in self.rounds:
-            # The limit does little but wait for memory, which takes up to nine times as long while neighbours use the
-            # processor's cache: thrice a round, of which the median counts.
+            # The limit does little but wait for memory, which takes up to nine times as long in one run as in another,
+            # most likely as virtual machines share a processor's cache: thrice a round, of which the median counts.
             for name in self.driver.shuffled([*programs, "ours", "limit", "limit"]):
                 command = [os.path.join(BINARIES, programs[name])] if name in programs else [ADAPTER]
                 command += ["memhit", "--n", str(n), "--secs", str(self.scale.hit_seconds), "--seed", str(number + 1)]
