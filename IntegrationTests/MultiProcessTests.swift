@@ -72,6 +72,6 @@ struct MultiProcessTests {
     )
     func `the same on a file system without extended attributes`() throws {
         let mounted = try MountedFileSystem("ramfs")
-        try stress(plan([.mixed, .churn], operations: 2000), in: mounted.path + "/cache", .automatic)
+        try stress(plan([.mixed, .churn], operations: 8000), in: mounted.path + "/cache", .automatic)
     }
 }
