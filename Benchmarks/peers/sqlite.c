@@ -21,6 +21,19 @@ static void check(sqlite3 *db, int code, const char *what) {
 
 static void execute(Database *d, const char *sql) { check(d->db, sqlite3_exec(d->db, sql, 0, 0, 0), sql); }
 
+// Whoever finds another one switching over is refused at once, whatever the time-out: two that waited for each other
+// would do so for ever.
+static void use_write_ahead_log(Database *d) {
+    const char *sql = "PRAGMA journal_mode=WAL";
+    int code;
+    for (int attempt = 0; attempt < 6000; attempt++) {
+        code = sqlite3_exec(d->db, sql, 0, 0, 0);
+        if (code != SQLITE_BUSY) break;
+        usleep(10000);
+    }
+    check(d->db, code, sql);
+}
+
 static sqlite3_stmt *prepare(Database *d, const char *sql) {
     sqlite3_stmt *statement;
     check(d->db, sqlite3_prepare_v2(d->db, sql, -1, &statement, 0), sql);
@@ -34,7 +47,7 @@ static Database *open_database(const Args *a, const char *sync) {
     snprintf(path, sizeof path, "%s/cache.db", a->dir);
     check(0, sqlite3_open(path, &d->db), path);
     sqlite3_busy_timeout(d->db, 60000);
-    execute(d, "PRAGMA journal_mode=WAL");
+    use_write_ahead_log(d);
     execute(d, !strcmp(sync, "off")  ? "PRAGMA synchronous=OFF"
                : !strcmp(sync, "on") ? "PRAGMA synchronous=FULL"
                                      : "PRAGMA synchronous=NORMAL");
