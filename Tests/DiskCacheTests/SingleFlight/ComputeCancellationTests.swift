@@ -72,7 +72,7 @@ import Testing
         let leader = Task {
             try await cache.value(forKey: "key") {
                 await gate.pass()
-                try await Task.sleep(for: .seconds(60))
+                try await Task.sleep(for: .seconds(3600))
                 return Data()
             }
         }
@@ -139,7 +139,7 @@ import Testing
         }
         try await eventually("it computes") { gate.count == 1 }
         let task = Task { [fixture] in
-            try await cache.value(forKey: "key", within: .seconds(60), orCompute: fixture.compute("two"))
+            try await cache.value(forKey: "key", within: .seconds(3600), orCompute: fixture.compute("two"))
         }
         try await eventually("it waits") { cache.flights.inProgress.waiting == 1 }
         task.cancel()

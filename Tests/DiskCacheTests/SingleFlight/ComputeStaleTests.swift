@@ -231,7 +231,7 @@ import Testing
         let options = ComputeOptions(failureMemory: .seconds(10))
         let task = Task { [cache] in
             try await cache.value(forKey: "key", options: options) {
-                try await Task.sleep(for: .seconds(60))
+                try await Task.sleep(for: .seconds(3600))
                 return Data()
             }
         }
