@@ -12,9 +12,12 @@ struct StoreSetup {
     /// False where there is to be no control file.
     var makesControl = true
 
-    /// How long one process waits for another that is setting up the same directory, which takes
-    /// milliseconds.
-    private static let patience: Duration = .seconds(10)
+    /// How long one process waits for another that is setting up the same directory.
+    ///
+    /// That takes milliseconds, but has three files written through to the medium, and beside others that write as
+    /// fast as they can each of those has been seen to take seconds (fsync on ext4 writes what they have written,
+    /// too). Only one that is stopped takes longer than a minute.
+    private static let patience: Duration = .seconds(60)
 
     /// Opens the root, and makes it and what is above it where missing.
     ///
