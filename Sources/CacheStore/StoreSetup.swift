@@ -14,9 +14,10 @@ struct StoreSetup {
 
     /// How long one process waits for another that is setting up the same directory.
     ///
-    /// That takes milliseconds, but has three files written through to the medium, and beside others that write as
-    /// fast as they can each of those has been seen to take seconds (fsync on ext4 writes what they have written,
-    /// too). Only one that is stopped takes longer than a minute.
+    /// That takes milliseconds; beside others that write as fast as they can seconds, as three files are written
+    /// through to the medium (1.5 s, at most 2.7, beside four that write to the same ext4); and where whoever does it is
+    /// killed, another one begins anew. More than 10 s were seen where that happened again and again. A minute, to be
+    /// beyond that; only one that is stopped takes longer.
     private static let patience: Duration = .seconds(60)
 
     /// Opens the root, and makes it and what is above it where missing.
