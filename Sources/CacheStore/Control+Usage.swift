@@ -35,6 +35,40 @@ extension Control {
         writableWords?.store(1, at: ControlLayout.isUsageCounted)
     }
 
+    /// Bytes on disk beside entries and objects: the directories, the control file and the others in the root, as
+    /// the last sweep found them; nil where none has looked yet.
+    var overhead: Int64? {
+        guard let word = words?.load(ControlLayout.overheadBytes), word != 0 else { return nil }
+        return Int64(bitPattern: word)
+    }
+
+    func noteOverhead(bytes: Int64) {
+        writableWords?.store(UInt64(bitPattern: bytes), at: ControlLayout.overheadBytes)
+    }
+
+    // MARK: Eviction
+
+    /// For how long what was evicted last had not been used; nil where nothing was evicted yet.
+    ///
+    /// Accesses need be noted no more exactly than by a part of that.
+    var horizon: Duration? {
+        guard let word = words?.load(ControlLayout.horizon), word != 0 else { return nil }
+        return .nanoseconds(Int64(clamping: word))
+    }
+
+    func noteHorizon(_ horizon: Duration) {
+        writableWords?.store(UInt64(max(1, horizon.saturatingNanoseconds)), at: ControlLayout.horizon)
+    }
+
+    /// Entries that were replaced or removed since the last mark: as many objects may be named by none.
+    var replacedEntries: Int {
+        words.map { Int(Int64(bitPattern: $0.load(ControlLayout.replacedEntries))) } ?? 0
+    }
+
+    func noteReplacement(_ count: Int = 1) {
+        writableWords?.count(UInt64(bitPattern: Int64(count)), at: ControlLayout.replacedEntries)
+    }
+
     /// Since when the counters count; nil where no control file is mapped, or it does not say.
     var countedSince: Timestamp? {
         guard let word = words?.load(ControlLayout.countedSince), word != 0 else { return nil }

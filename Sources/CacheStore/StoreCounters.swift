@@ -71,6 +71,7 @@ package final class StoreCounters: Sendable {
         case sweptIdle = 39
         case sweptEntries = 40
         case sweptSize = 41
+        case sweptFreeSpace = 42
 
         // MARK: Leaving memory
 
@@ -137,6 +138,7 @@ extension StoreCounters.Event {
         case .idle: self = .sweptIdle
         case .entries: self = .sweptEntries
         case .size: self = .sweptSize
+        case .freeSpace: self = .sweptFreeSpace
         }
     }
 }

@@ -6,6 +6,8 @@ package import Platform
 ///
 /// ```
 /// CACHEDIR.TAG  README  format
+/// config.json        (limits: DirectoryConfiguration)
+/// candidates         (who is to go next: EvictionCandidates)
 /// control            (mapped by every process: ControlLayout)
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
@@ -22,6 +24,10 @@ package enum StoreLayout {
     static let cacheDirectoryTag: RelativePath = "CACHEDIR.TAG"
     static let readme: RelativePath = "README"
     package static let control: RelativePath = "control"
+    /// Limits and defaults that belong to the directory.
+    static let configuration: RelativePath = "config.json"
+    /// Who is to go next, as the last sweep saw it.
+    static let candidates: RelativePath = "candidates"
     static let formatLock: RelativePath = "format"
     package static let janitorLock: RelativePath = "janitor"
     package static let sessionsLock: RelativePath = "sessions"
@@ -41,7 +47,7 @@ package enum StoreLayout {
 
     /// The files in the root.
     static let rootFiles: [RelativePath] = [
-        cacheDirectoryTag, readme, format, "config.json", "control",
+        cacheDirectoryTag, readme, format, configuration, control, candidates,
     ]
 
     /// The names of all lock files that stay.
@@ -115,6 +121,8 @@ package enum StoreLayout {
 
     /// Names that a directory half set up may hold; with any other, it is somebody else's.
     static let ownNames: Set<String> = [
-        "CACHEDIR.TAG", "README", "format", "config.json", "control", "objects", "entries", "locks", "tmp",
+        "CACHEDIR.TAG", "README", "format", "config.json", "control", "candidates", "objects", "entries",
+        "locks",
+        "tmp",
     ]
 }

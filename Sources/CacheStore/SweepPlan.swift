@@ -24,6 +24,23 @@ package enum SweepReason: String, CaseIterable, Sendable, Codable {
     case entries
     /// An entry over the size limit, the least recently used first.
     case size
+    /// An entry that had to go for the file system to keep some space free, the least recently used first.
+    case freeSpace
+}
+
+/// How much of a file system is to stay available.
+package enum FreeSpaceFloor: Sendable, Equatable {
+    case bytes(Int64)
+    /// Of the file system's size: 0 to 1.
+    case share(Double)
+
+    /// In bytes, on a file system of that size.
+    package func bytes(of total: Int64) -> Int64 {
+        switch self {
+        case .bytes(let bytes): bytes
+        case .share(let share): Int64(Double(total) * share)
+        }
+    }
 }
 
 /// What a sweep should leave.
@@ -35,6 +52,8 @@ package struct SweepLimits: Sendable, Equatable {
     package var maximumAge: Duration?
     /// Time since an entry was last used.
     package var maximumIdleTime: Duration?
+    /// What is to stay available to everybody on the file system.
+    package var minimumFree: FreeSpaceFloor?
 
     package init() {}
 }

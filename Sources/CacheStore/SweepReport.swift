@@ -58,6 +58,7 @@ extension SweepReason {
         case .idle: 6
         case .entries: 7
         case .size: 8
+        case .freeSpace: 9
         }
     }
 }

@@ -77,6 +77,8 @@ public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRep
     case entries
     /// An entry over the size limit, the least recently used first.
     case size
+    /// An entry that had to go for the file system to keep some space free, the least recently used first.
+    case freeSpace
 
     init(_ reason: SweepReason) {
         self =
@@ -90,6 +92,7 @@ public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRep
             case .idle: .idle
             case .entries: .entries
             case .size: .size
+            case .freeSpace: .freeSpace
             }
     }
 }
