@@ -56,8 +56,21 @@ extension Control {
         return .nanoseconds(Int64(clamping: word))
     }
 
-    func noteHorizon(_ horizon: Duration) {
-        writableWords?.store(UInt64(max(1, horizon.saturatingNanoseconds)), at: ControlLayout.horizon)
+    func noteHorizon(_ horizon: Duration, at now: Timestamp = .now) {
+        guard let words = writableWords else { return }
+        words.store(UInt64(max(1, horizon.saturatingNanoseconds)), at: ControlLayout.horizon)
+        words.store(UInt64(bitPattern: now.nanoseconds), at: ControlLayout.lastEviction)
+    }
+
+    /// For how long at most the next entry to be evicted has not been used; nil where that can't be told.
+    ///
+    /// The time since the last eviction, on top of its ``horizon``; where there was none, since the file was made.
+    var expectedHorizon: Duration? {
+        guard let words else { return nil }
+        var begin = Int64(bitPattern: words.load(ControlLayout.lastEviction))
+        if begin == 0 { begin = file?.birthTime ?? 0 }
+        guard begin > 0 else { return nil }
+        return (horizon ?? .zero) + max(.zero, Timestamp.now - Timestamp(nanoseconds: begin))
     }
 
     /// Entries that were replaced or removed since the last mark: as many objects may be named by none.

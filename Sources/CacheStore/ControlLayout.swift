@@ -10,7 +10,9 @@
 ///     13  bytes on disk beside entries and objects: directories, this file; 0: not counted yet
 ///     14  for how long, ns, what was evicted last had not been used; 0: nothing was evicted yet
 ///     15  entries that were replaced or removed since the last mark, whose objects may be orphans
+///     16  when something was evicted last, ns since 1970
 ///    128  for each object stripe, then each entry stripe: until when it is wanted exclusively
+///    256  keys that were evicted lately (EvictedKeys)
 ///    512  16 shards of 64 counters (StoreCounters.Event)
 ///   1536  262,144 generations
 /// 263680  the filter of keys: 16,384 blocks of 8 words
@@ -36,7 +38,10 @@ enum ControlLayout {
     static let overheadBytes = 13
     static let horizon = 14
     static let replacedEntries = 15
+    static let lastEviction = 16
     static let wanted = 128
+    static let evictedKeys = 256
+    static let evictedKeyCount = 256
     static let counters = 512
     static let generations = counters + counterShards * counterSlots
     static let filter = generations + generationCount

@@ -9,19 +9,65 @@ extension CacheCore {
         JanitorDuties(
             store: { self.store },
             now: { self.now },
+            tick: { self.tick },
+            everyTick: { self.flushAccesses() },
             everySecond: {
-                self.flushAccesses()
                 self.relieve(SystemMemory.pressure)
                 self.store.followControl()
+                self.followConfiguration()
             },
             reopen: { () throws(StoreError) in try self.reopen() },
-            swept: { self.events.send(.swept(GCReport($0, isDryRun: false))) },
+            swept: {
+                self.events.send(.swept(GCReport($0, isDryRun: false)))
+                self.warnOfPressure()
+            },
             failed: { self.events.send(.sweepFailed(CacheError($0))) },
             shut: { self.close() },
             drain: { writeBehind.drain(until: $0) },
             flush: { self.flushAccesses() },
             closed: { self.events.finish() }
         )
+    }
+
+    /// Time between two notings of what was used in memory: as long as an access may go unnoted on disk, a second at
+    /// most; and not below what wakes up 20 times a second.
+    private var tick: Duration {
+        min(.seconds(1), max(.milliseconds(50), .nanoseconds(store.accessGranularity)))
+    }
+
+    /// Looks for other limits, and has uses in memory noted sooner where entries are evicted sooner.
+    private func followConfiguration() {
+        let store = store
+        let before = store.accessGranularity
+        store.followConfiguration()
+        reportConfiguration(store.configurationFailure)
+        let granularity = store.accessGranularity
+        // Halved, at least: the walk through all values in memory is for changes that matter.
+        if granularity * 2 <= before { memory?.advanceAccesses(to: coarseNow + .nanoseconds(granularity)) }
+    }
+
+    /// Says so where the directory's limits are below what is in use.
+    private func warnOfPressure() {
+        guard let totals = CacheTotals(of: store) else { return }
+        let now = ContinuousClock.now
+        let present = EvictionPressure(totals.activity)
+        let pressure: EvictionPressure? = pressureWatch.withLock { watch in
+            let recent = watch.last.map { present.since($0) }
+            watch.last = present
+            guard let recent, recent.isHigh, now >= watch.silentUntil else { return nil }
+            watch.silentUntil = now + .seconds(3600)
+            return recent
+        }
+        if let pressure { events.send(.limitsBelowWorkingSet(pressure)) }
+    }
+
+    /// The same trouble every second is told once.
+    private func reportConfiguration(_ failure: StoreError?) {
+        let isNew = configurationFailure.withLock { known in
+            defer { known = failure }
+            return known != failure
+        }
+        if isNew, let failure { events.send(.configurationFailed(CacheError(failure))) }
     }
 
     /// Gives up some of what is in memory where the system runs short of it.

@@ -18,6 +18,10 @@ final class CacheCore: Sendable {
     let tier: UncountedReference<MemoryTier>?
     private let openStore: Locked<Store>
     private let dueAccesses = Locked(DueAccesses())
+    /// What was wrong with the directory's configuration when last looked at.
+    let configurationFailure = Locked<StoreError?>(nil)
+    /// What evictions there were when last looked at, and until when nothing is said of them.
+    let pressureWatch = Locked<(last: EvictionPressure?, silentUntil: ContinuousClock.Instant)>((nil, .now))
     private let isClosed = Atomic<Bool>(false)
 
     init(path: String, configuration: CacheConfiguration) throws(StoreError) {

@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+import Synchronization
+
+/// How an attempt to make room ended.
+package enum Relief: Sendable, Equatable {
+    /// Something was removed, or others have done it.
+    case done
+    /// Another process is at it.
+    case busy
+    /// There is nothing left that could go.
+    case impossible
+}
+
+/// How a directory is kept within its limits while it is written to.
+///
+/// Every put of new bytes claims what it will take in the usage that all processes share, before it writes: so
+/// however many write at once, together they stay below the limit. Who finds no room makes some, or waits while
+/// somebody else does. A claim of a killed process stays until the next sweep counts anew.
+extension Store {
+    /// What the directory takes, as all processes have added it up; nil where that is not known: without a control
+    /// file, or before the first sweep of one that was made anew.
+    ///
+    /// One system call where a minimum of free space is set, else none.
+    package func occupancy(_ limits: SweepLimits) throws(StoreError) -> Occupancy? {
+        guard let usage, usage.isCounted else { return nil }
+        return Occupancy(
+            bytes: max(0, usage.bytes) + overhead,
+            entries: max(0, usage.entries),
+            space: limits.minimumFree == nil ? nil : try space()
+        )
+    }
+
+    private func space() throws(StoreError) -> FileSystemSpace {
+        try describing("look at the file system of", directory.path) { () throws(Errno) in
+            try directory.root.descriptor.fileSystemSpace()
+        }
+    }
+
+    /// Bytes on disk beside entries and objects.
+    ///
+    /// Before a sweep has looked, what it may come to while the cache is young: the control file, a block for each
+    /// of 512 shards, and the small files.
+    package var overhead: Int64 {
+        control.overhead ?? directory.allocation(of: ControlLayout.byteCount) + 544 * directory.blockSize
+    }
+
+    /// What has to go to be below the low mark, where the high one is passed.
+    package func overflow() throws(StoreError) -> LimitExcess? {
+        let limits = configuration.limits
+        guard limits.areBounding, let occupancy = try occupancy(limits) else { return nil }
+        return limits.overflow(of: occupancy)
+    }
+
+    /// Has `body` called when a put passes the high mark: often, and on the thread that puts, so it should only wake
+    /// somebody.
+    package func onPressure(_ body: @escaping @Sendable () -> Void) {
+        pressed.withLock { $0 = body }
+    }
+
+    // MARK: Claims
+
+    /// Claims room for a value of `length` bytes and its entry, waiting for it where there is none.
+    ///
+    /// What was claimed is to be given back once the value is stored, and counted as it was found, or has failed.
+    ///
+    /// - Throws: ``StoreError/Code/valueTooLarge`` for one that can never fit, ``StoreError/Code/noRoom`` where
+    ///   nothing could be evicted within ``StoreOptions/roomPatience``.
+    func claimRoom(forLength length: Int, now: Timestamp) throws(StoreError) -> Int64 {
+        if followed.isDue() { followConfiguration() }
+        let configuration = configuration
+        try refuse(length, configuration)
+        guard configuration.limits.areBounding else { return 0 }
+        let bytes = directory.allocation(of: length) + entries.usualAllocation
+        if try claim(bytes, configuration.limits) == nil { return bytes }
+        return try waitForRoom(bytes, now)
+    }
+
+    /// Gives back what was claimed.
+    func giveBack(_ claimed: Int64) {
+        if claimed != 0 { control.addUsage(bytes: -claimed, entries: 0) }
+    }
+
+    /// The length of the longest value that the limits allow.
+    var longestValue: Int64? {
+        let configuration = configuration
+        let room = configuration.limits.maximumSize.map { max(0, $0 - overhead) }
+        guard let most = configuration.maximumValueSize else { return room }
+        return min(most, room ?? most)
+    }
+
+    private func refuse(_ length: Int, _ configuration: DirectoryConfiguration) throws(StoreError) {
+        let room = configuration.limits.maximumSize.map { $0 - overhead }
+        if let most = configuration.maximumValueSize, Int64(length) > most {
+            throw tooLarge(length, "the longest value is \(most) bytes")
+        }
+        if let room, directory.allocation(of: length) + entries.usualAllocation > room {
+            throw tooLarge(length, "all values together may take \(max(0, room)) bytes")
+        }
+    }
+
+    private func tooLarge(_ length: Int, _ limit: String) -> StoreError {
+        StoreError(.valueTooLarge, "store \(length) bytes in", path: directory.path, detail: limit)
+    }
+
+    /// Claims, if there is room; else what has to go first.
+    private func claim(_ bytes: Int64, _ limits: SweepLimits) throws(StoreError) -> LimitExcess? {
+        guard let occupancy = try occupancy(limits) else { return nil }
+        // The claim first, the look afterwards: of two at once at least one sees the other's.
+        control.addUsage(bytes: bytes, entries: 0)
+        let usage = usage?.bytes ?? 0
+        var claimed = occupancy.adding(bytes: bytes, entries: 1)
+        claimed.bytes = max(0, usage) + overhead
+        guard let excess = limits.excess(of: claimed) else {
+            if let pressed = pressed.withLock({ $0 }), limits.overflow(of: claimed) != nil { pressed() }
+            return nil
+        }
+        control.addUsage(bytes: -bytes, entries: 0)
+        return excess
+    }
+
+    private func waitForRoom(_ bytes: Int64, _ now: Timestamp) throws(StoreError) -> Int64 {
+        counters.add(.roomWait)
+        let begin = ContinuousClock.now
+        var backoff = Backoff()
+        var generator = SystemRandomNumberGenerator()
+        while true {
+            let limits = configuration.limits
+            guard let excess = try claim(bytes, limits) else { return bytes }
+            let elapsed = ContinuousClock.now - begin
+            let relief = try relieve(excess.widened(limits), now: now + elapsed)
+            guard relief != .impossible, elapsed < roomPatience else {
+                counters.add(.roomFailure)
+                throw StoreError(
+                    .noRoom,
+                    "store \(bytes) bytes in",
+                    path: directory.path,
+                    detail: relief == .impossible
+                        ? "it is at its limit of \(excess.reason.limitName), and nothing is left to evict"
+                        : "it is at its limit of \(excess.reason.limitName), and no room was made in \(roomPatience)"
+                )
+            }
+            if relief == .busy { sleepThread(for: backoff.next(using: &generator)) }
+            if followed.isDue() { followConfiguration() }
+        }
+    }
+
+    // MARK: Relief
+
+    /// Removes what has to go: what is expired or named by nobody, as far as that promises enough, then the least
+    /// recently used.
+    ///
+    /// - Parameter pace: for a sweep.
+    package func relieve(
+        _ excess: LimitExcess,
+        now: Timestamp,
+        pace: SweepPace = SweepPace()
+    ) throws(StoreError) -> Relief {
+        if let until = nothingToEvictUntil.withLock({ $0 }), ContinuousClock.now < until {
+            return .impossible
+        }
+        return try sweepForRoom(now: now, pace: pace)
+    }
+
+    /// Sweeps down to the low mark.
+    private func sweepForRoom(now: Timestamp, pace: SweepPace) throws(StoreError) -> Relief {
+        var request = SweepRequest()
+        request.limits = configuration.limits.lowered
+        request.pace = pace
+        let begin = ContinuousClock.now
+        let report = try Sweep.runIfDue(request, on: self, now: now) { _ in true }
+        guard let report else { return .busy }
+        // What stays although it should go is in use, or is nobody's to evict.
+        let isFutile = report.isComplete && report.removed.isEmpty
+        let pause = max(.seconds(1), (ContinuousClock.now - begin) * 50)
+        nothingToEvictUntil.withLock { $0 = isFutile ? .now + pause : nil }
+        return isFutile ? .impossible : .done
+    }
+}
+
+extension LimitExcess {
+    /// With a hundredth of the limits on top, so that not every put has to make its own room.
+    fileprivate func widened(_ limits: SweepLimits) -> LimitExcess {
+        var excess = self
+        if excess.bytes > 0 { excess.bytes += (limits.maximumSize ?? excess.bytes * 100) / 100 }
+        if excess.entries > 0 { excess.entries += (limits.maximumEntries ?? 0) / 100 }
+        return excess
+    }
+}
+
+extension SweepReason {
+    /// What the limit is of, for messages.
+    fileprivate var limitName: String {
+        switch self {
+        case .entries: "keys"
+        case .freeSpace: "free space"
+        default: "size"
+        }
+    }
+}
