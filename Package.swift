@@ -61,6 +61,12 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .executableTarget(
+            name: "LoadProbe",
+            dependencies: ["DiskCache", "TestSupport"],
+            path: "IntegrationTests/LoadProbe",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
             name: "CacheWorker",
             dependencies: ["DiskCache", "Platform"],
             path: "IntegrationTests/CacheWorker",
@@ -95,11 +101,12 @@ let package = Package(
             name: "IntegrationTests",
             dependencies: [
                 "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
-                "CacheWorker", "ComputeProbe", "ShutdownProbe",
+                "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe",
             ],
             path: "IntegrationTests",
             exclude: [
-                "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "Scripts", "Expectations",
+                "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "Scripts",
+                "Expectations",
             ],
             swiftSettings: testSettings
         ),

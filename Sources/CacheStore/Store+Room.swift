@@ -46,6 +46,9 @@ extension Store {
         control.overhead ?? directory.allocation(of: ControlLayout.byteCount) + 544 * directory.blockSize
     }
 
+    /// For how long what was evicted last for want of room had not been used; nil where nothing was.
+    package var horizon: Duration? { control.horizon }
+
     /// What has to go to be below the low mark, where the high one is passed.
     package func overflow() throws(StoreError) -> LimitExcess? {
         let limits = configuration.limits

@@ -11,7 +11,7 @@ import Platform
 /// At 95 % of a limit the janitor of one of the processes evicts the least recently used values until 90 % are left.
 /// A put that would pass 100 % makes room itself, or waits while another process does, up to a minute. So a limit
 /// holds at every moment, give or take what the file system needs for directories that grow.
-public struct CacheLimits: Sendable, Equatable {
+public struct CacheLimits: Sendable, Equatable, Codable {
     /// Bytes on disk, as `du` counts them: values, keys, directories and the cache's own files, which in an empty cache
     /// take 3 to 5 MiB.
     public var maximumSize: ByteCount?
@@ -43,6 +43,40 @@ public struct CacheLimits: Sendable, Equatable {
         maximumIdleTime = configuration.limits.maximumIdleTime
         maximumValueSize = configuration.maximumValueSize.map { ByteCount($0) }
         eventLogSize = configuration.eventLogSize.map { ByteCount($0) }
+    }
+
+    // MARK: JSON
+
+    /// As in `config.json`.
+    private enum Key: String, CodingKey {
+        case maximumSize, maximumEntries, minimumFree, maximumAge, maximumIdleTime, maximumValueSize, eventLog
+    }
+
+    /// Reads what ``encode(to:)`` writes.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        func seconds(_ key: Key) throws -> Duration? {
+            try container.decodeIfPresent(Double.self, forKey: key).map { .seconds($0) }
+        }
+        maximumSize = try container.decodeIfPresent(ByteCount.self, forKey: .maximumSize)
+        maximumEntries = try container.decodeIfPresent(Int.self, forKey: .maximumEntries)
+        minimumFree = try container.decodeIfPresent(FreeSpace.self, forKey: .minimumFree)
+        maximumAge = try seconds(.maximumAge)
+        maximumIdleTime = try seconds(.maximumIdleTime)
+        maximumValueSize = try container.decodeIfPresent(ByteCount.self, forKey: .maximumValueSize)
+        eventLogSize = try container.decodeIfPresent(ByteCount.self, forKey: .eventLog)
+    }
+
+    /// Writes the keys of `config.json`, spans in seconds; what is not limited is left out.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encodeIfPresent(maximumSize, forKey: .maximumSize)
+        try container.encodeIfPresent(maximumEntries, forKey: .maximumEntries)
+        try container.encodeIfPresent(minimumFree, forKey: .minimumFree)
+        try container.encodeIfPresent(maximumAge.map { $0 / .seconds(1) }, forKey: .maximumAge)
+        try container.encodeIfPresent(maximumIdleTime.map { $0 / .seconds(1) }, forKey: .maximumIdleTime)
+        try container.encodeIfPresent(maximumValueSize, forKey: .maximumValueSize)
+        try container.encodeIfPresent(eventLogSize, forKey: .eventLog)
     }
 
     func apply(to configuration: inout DirectoryConfiguration) {

@@ -21,7 +21,8 @@ public struct EvictionPressure: Sendable, Equatable, Codable {
         self.ghostMisses = ghostMisses
     }
 
-    init(_ activity: CacheActivity) {
+    /// Of all that was done.
+    public init(_ activity: CacheActivity) {
         self.init(
             evictions: activity.evictions,
             youngEvictions: activity.youngEvictions,

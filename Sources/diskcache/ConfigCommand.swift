@@ -83,7 +83,7 @@ enum ConfigCommand: Command {
         if arguments.has("json") {
             var only = CacheLimits()
             setting.copy(limits, &only)
-            try Output.print(JSON.line(LimitsDescription(only)))
+            try Output.print(JSON.line(only))
         } else {
             try Output.print(value + "\n")
         }
@@ -101,7 +101,7 @@ enum ConfigCommand: Command {
     }
 
     private static func print(_ limits: CacheLimits, _ arguments: Arguments) throws {
-        if arguments.has("json") { return try Output.print(JSON.line(LimitsDescription(limits))) }
+        if arguments.has("json") { return try Output.print(JSON.line(limits)) }
         var table = Table(.left, .left)
         for setting in Setting.all { table.add(setting.name, setting.text(limits) ?? "-") }
         try Output.print(table.text)
@@ -183,26 +183,5 @@ struct Setting: Sendable {
         } exact: {
             "\($0.inSeconds)s"
         }
-    }
-}
-
-/// Limits as JSON has them, and `config.json`.
-struct LimitsDescription: Encodable {
-    let maximumSize: ByteCount?
-    let maximumEntries: Int?
-    let minimumFree: FreeSpace?
-    let maximumAge: Double?
-    let maximumIdleTime: Double?
-    let maximumValueSize: ByteCount?
-    let eventLog: ByteCount?
-
-    init(_ limits: CacheLimits) {
-        maximumSize = limits.maximumSize
-        maximumEntries = limits.maximumEntries
-        minimumFree = limits.minimumFree
-        maximumAge = limits.maximumAge?.inSeconds
-        maximumIdleTime = limits.maximumIdleTime?.inSeconds
-        maximumValueSize = limits.maximumValueSize
-        eventLog = limits.eventLogSize
     }
 }
