@@ -13,6 +13,13 @@ package struct StoreUsage: Sendable, Equatable {
     package var isCounted: Bool
 }
 
+/// What a writer is about to take on disk, as all processes see it.
+struct RoomClaim {
+    let bytes: Int64
+    fileprivate let index: Int
+    fileprivate let words: MappedWords
+}
+
 extension Control {
     /// nil where no control file is mapped.
     var usage: StoreUsage? {
@@ -44,6 +51,41 @@ extension Control {
 
     func noteOverhead(bytes: Int64) {
         writableWords?.store(UInt64(bitPattern: bytes), at: ControlLayout.overheadBytes)
+    }
+
+    // MARK: Claims
+
+    /// Adds to what writers are about to take; nil where no control file is mapped.
+    ///
+    /// Claims are added up in two words that take turns, so that those of killed processes, which nobody gives back,
+    /// are forgotten: whenever a turn ends, what is left of the one before it counts no more.
+    func claim(_ bytes: Int64) -> RoomClaim? {
+        guard let words = writableWords else { return nil }
+        let now = Timestamp.monotonicMilliseconds
+        let turn = words.load(ControlLayout.claimTurn)
+        // In the upper bits when it began; a boot may have passed since.
+        if now < turn >> 1 || now - (turn >> 1) >= Self.claimTurn {
+            let next = now << 1 | (turn & 1 ^ 1)
+            let word = ControlLayout.claims + Int(next & 1)
+            if words.replace(turn, by: next, at: ControlLayout.claimTurn) { words.store(0, at: word) }
+        }
+        let index = ControlLayout.claims + Int(words.load(ControlLayout.claimTurn) & 1)
+        words.count(UInt64(bitPattern: bytes), at: index)
+        return RoomClaim(bytes: bytes, index: index, words: words)
+    }
+
+    /// Milliseconds: ten minutes, which no write of bytes in memory takes.
+    private static let claimTurn: UInt64 = 600_000
+
+    func giveBack(_ claim: RoomClaim) {
+        claim.words.count(UInt64(bitPattern: -claim.bytes), at: claim.index)
+    }
+
+    /// What writers are about to take.
+    var claimedBytes: Int64 {
+        guard let words else { return 0 }
+        // Forgotten and then given back, one is negative until its turn comes.
+        return (0..<2).reduce(0) { $0 + max(0, Int64(bitPattern: words.load(ControlLayout.claims + $1))) }
     }
 
     // MARK: Eviction

@@ -11,6 +11,7 @@
 ///     14  for how long, ns, what was evicted last had not been used; 0: nothing was evicted yet
 ///     15  entries that were replaced or removed since the last mark, whose objects may be orphans
 ///     16  when something was evicted last, ns since 1970
+///     17  what writers are about to take: two words that take turns   19  the turn
 ///    128  for each object stripe, then each entry stripe: until when it is wanted exclusively
 ///    256  keys that were evicted lately (EvictedKeys)
 ///    512  16 shards of 64 counters (StoreCounters.Event)
@@ -39,6 +40,8 @@ enum ControlLayout {
     static let horizon = 14
     static let replacedEntries = 15
     static let lastEviction = 16
+    static let claims = 17
+    static let claimTurn = 19
     static let wanted = 128
     static let evictedKeys = 256
     static let evictedKeyCount = 256

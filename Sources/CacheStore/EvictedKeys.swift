@@ -23,8 +23,20 @@ package enum EvictedKeys {
     fileprivate static func mark(_ key: Digest) -> UInt64 { key.word(1) | 1 }
 }
 
+extension Store {
+    /// Counts evictions for want of room, given when each was used last.
+    func noteEvictions(_ evicted: some Sequence<SeenEntry>, at now: Timestamp) {
+        var young = 0
+        for entry in evicted {
+            control.noteEviction(of: entry.key)
+            if now - entry.lastUse < EvictedKeys.youth { young += 1 }
+        }
+        if young > 0 { counters.add(.evictedYoung, young) }
+    }
+}
+
 extension Control {
-    /// Notes an eviction of what was used last so long ago.
+    /// Notes an eviction of a key.
     func noteEviction(of key: Digest) {
         guard EvictedKeys.isSampled(key), let words = writableWords else { return }
         words.store(EvictedKeys.mark(key), at: EvictedKeys.place(of: key))

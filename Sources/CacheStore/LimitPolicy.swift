@@ -15,15 +15,11 @@ package struct Occupancy: Sendable, Equatable {
         self.entries = entries
         self.space = space
     }
-
-    /// The same with so much more in it.
-    func adding(bytes: Int64, entries: Int) -> Occupancy {
-        Occupancy(bytes: self.bytes + bytes, entries: self.entries + entries, space: space?.taking(bytes))
-    }
 }
 
 extension FileSystemSpace {
-    fileprivate func taking(_ bytes: Int64) -> FileSystemSpace {
+    /// The same with so many bytes less available.
+    func taking(_ bytes: Int64) -> FileSystemSpace {
         FileSystemSpace(
             totalBytes: totalBytes,
             availableBytes: availableBytes - bytes,

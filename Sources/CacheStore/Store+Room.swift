@@ -24,11 +24,17 @@ extension Store {
     ///
     /// One system call where a minimum of free space is set, else none.
     package func occupancy(_ limits: SweepLimits) throws(StoreError) -> Occupancy? {
+        try occupancy(limits, claimed: 0)
+    }
+
+    /// The same given how much of the claims is of the one who asks, for one entry: what is to be free is claimed by
+    /// taking it off what is available.
+    private func occupancy(_ limits: SweepLimits, claimed: Int64) throws(StoreError) -> Occupancy? {
         guard let usage, usage.isCounted else { return nil }
         return Occupancy(
-            bytes: max(0, usage.bytes) + overhead,
-            entries: max(0, usage.entries),
-            space: limits.minimumFree == nil ? nil : try space()
+            bytes: max(0, usage.bytes) + overhead + control.claimedBytes,
+            entries: max(0, usage.entries) + (claimed > 0 ? 1 : 0),
+            space: limits.minimumFree == nil ? nil : try space().taking(control.claimedBytes)
         )
     }
 
@@ -66,23 +72,26 @@ extension Store {
 
     /// Claims room for a value of `length` bytes and its entry, waiting for it where there is none.
     ///
-    /// What was claimed is to be given back once the value is stored, and counted as it was found, or has failed.
+    /// What was claimed is to be given back once the value is stored, and counted as it was found, or has failed;
+    /// nil where nothing had to be claimed.
     ///
     /// - Throws: ``StoreError/Code/valueTooLarge`` for one that can never fit, ``StoreError/Code/noRoom`` where
     ///   nothing could be evicted within ``StoreOptions/roomPatience``.
-    func claimRoom(forLength length: Int, now: Timestamp) throws(StoreError) -> Int64 {
+    func claimRoom(forLength length: Int, now: Timestamp) throws(StoreError) -> RoomClaim? {
         if followed.isDue() { followConfiguration() }
         let configuration = configuration
         try refuse(length, configuration)
-        guard configuration.limits.areBounding else { return 0 }
+        guard configuration.limits.areBounding else { return nil }
         let bytes = directory.allocation(of: length) + entries.usualAllocation
-        if try claim(bytes, configuration.limits) == nil { return bytes }
-        return try waitForRoom(bytes, now)
+        switch try claim(bytes, configuration.limits) {
+        case .granted(let claim): return claim
+        case .refused: return try waitForRoom(bytes, now)
+        }
     }
 
     /// Gives back what was claimed.
-    func giveBack(_ claimed: Int64) {
-        if claimed != 0 { control.addUsage(bytes: -claimed, entries: 0) }
+    func giveBack(_ claim: RoomClaim?) {
+        if let claim { control.giveBack(claim) }
     }
 
     /// The length of the longest value that the limits allow.
@@ -107,46 +116,64 @@ extension Store {
         StoreError(.valueTooLarge, "store \(length) bytes in", path: directory.path, detail: limit)
     }
 
-    /// Claims, if there is room; else what has to go first.
-    private func claim(_ bytes: Int64, _ limits: SweepLimits) throws(StoreError) -> LimitExcess? {
-        guard let occupancy = try occupancy(limits) else { return nil }
-        // The claim first, the look afterwards: of two at once at least one sees the other's.
-        control.addUsage(bytes: bytes, entries: 0)
-        let usage = usage?.bytes ?? 0
-        var claimed = occupancy.adding(bytes: bytes, entries: 1)
-        claimed.bytes = max(0, usage) + overhead
-        guard let excess = limits.excess(of: claimed) else {
-            if let pressed = pressed.withLock({ $0 }), limits.overflow(of: claimed) != nil { pressed() }
-            return nil
-        }
-        control.addUsage(bytes: -bytes, entries: 0)
-        return excess
+    /// How asking for room ended.
+    private enum ClaimOutcome {
+        /// nil: nobody counts here.
+        case granted(RoomClaim?)
+        /// So much has to go first.
+        case refused(LimitExcess)
     }
 
-    private func waitForRoom(_ bytes: Int64, _ now: Timestamp) throws(StoreError) -> Int64 {
+    private func claim(_ bytes: Int64, _ limits: SweepLimits) throws(StoreError) -> ClaimOutcome {
+        // The claim first, the look afterwards: of two at once at least one sees the other's.
+        let claim = control.claim(bytes)
+        do throws(StoreError) {
+            guard let occupancy = try occupancy(limits, claimed: bytes) else { return .granted(claim) }
+            guard let excess = limits.excess(of: occupancy) else {
+                if limits.overflow(of: occupancy) != nil, let pressed = pressed.withLock({ $0 }) { pressed() }
+                return .granted(claim)
+            }
+            giveBack(claim)
+            return .refused(excess)
+        } catch {
+            giveBack(claim)
+            throw error
+        }
+    }
+
+    private func waitForRoom(_ bytes: Int64, _ now: Timestamp) throws(StoreError) -> RoomClaim? {
         counters.add(.roomWait)
         let begin = ContinuousClock.now
         var backoff = Backoff()
         var generator = SystemRandomNumberGenerator()
         while true {
             let limits = configuration.limits
-            guard let excess = try claim(bytes, limits) else { return bytes }
+            let excess: LimitExcess
+            switch try claim(bytes, limits) {
+            case .granted(let claim): return claim
+            case .refused(let found): excess = found
+            }
             let elapsed = ContinuousClock.now - begin
             let relief = try relieve(excess.widened(limits), now: now + elapsed)
             guard relief != .impossible, elapsed < roomPatience else {
                 counters.add(.roomFailure)
-                throw StoreError(
-                    .noRoom,
-                    "store \(bytes) bytes in",
-                    path: directory.path,
-                    detail: relief == .impossible
-                        ? "it is at its limit of \(excess.reason.limitName), and nothing is left to evict"
-                        : "it is at its limit of \(excess.reason.limitName), and no room was made in \(roomPatience)"
-                )
+                throw noRoom(bytes, excess, relief)
             }
             if relief == .busy { sleepThread(for: backoff.next(using: &generator)) }
             if followed.isDue() { followConfiguration() }
         }
+    }
+
+    private func noRoom(_ bytes: Int64, _ excess: LimitExcess, _ relief: Relief) -> StoreError {
+        let limit = "it is at its limit of \(excess.reason.limitName)"
+        return StoreError(
+            .noRoom,
+            "store \(bytes) bytes in",
+            path: directory.path,
+            detail: relief == .impossible
+                ? "\(limit), and nothing is left to evict"
+                : "\(limit), and no room was made in \(roomPatience)"
+        )
     }
 
     // MARK: Relief
@@ -154,7 +181,8 @@ extension Store {
     /// Removes what has to go: what is expired or named by nobody, as far as that promises enough, then the least
     /// recently used.
     ///
-    /// - Parameter pace: for a sweep.
+    /// A sweep finds all of that, for a look at every file. In between the list that it leaves tells who is to go
+    /// next: as long as that lasts, and not so much was replaced or removed since that orphans would do.
     package func relieve(
         _ excess: LimitExcess,
         now: Timestamp,
@@ -163,7 +191,23 @@ extension Store {
         if let until = nothingToEvictUntil.withLock({ $0 }), ContinuousClock.now < until {
             return .impossible
         }
+        if !orphansMayDo(for: excess) {
+            let goal = EvictionGoal(bytes: excess.bytes, entries: excess.entries, reason: excess.reason)
+            let report = try Sweep.evictListed(goal, on: self, now: now, pace: pace)
+            guard let report else { return .busy }
+            if report.evicted.count > 0 || !report.isExhausted { return .done }
+        }
         return try sweepForRoom(now: now, pace: pace)
+    }
+
+    /// Whether the values of entries that were replaced or removed since the last mark may come to half of what has
+    /// to go.
+    ///
+    /// Each is taken to be as large as the mean. Then to evict first would cost values that are in use.
+    private func orphansMayDo(for excess: LimitExcess) -> Bool {
+        guard excess.bytes > 0, let usage, usage.entries > 0 else { return false }
+        let replaced = Int64(clamping: control.replacedEntries)
+        return replaced > 0 && usage.bytes / Int64(usage.entries) * replaced >= excess.bytes / 2
     }
 
     /// Sweeps down to the low mark.
@@ -175,11 +219,15 @@ extension Store {
         let report = try Sweep.runIfDue(request, on: self, now: now) { _ in true }
         guard let report else { return .busy }
         // What stays although it should go is in use, or is nobody's to evict.
-        let isFutile = report.isComplete && report.removed.isEmpty
-        let pause = max(.seconds(1), (ContinuousClock.now - begin) * 50)
-        nothingToEvictUntil.withLock { $0 = isFutile ? .now + pause : nil }
-        return isFutile ? .impossible : .done
+        guard report.isComplete, report.removed.isEmpty, try overflow() != nil else { return .done }
+        let pause = max(.seconds(1), (ContinuousClock.now - begin) * Self.futileRest)
+        nothingToEvictUntil.withLock { $0 = .now + pause }
+        return .impossible
     }
+
+    /// How many times longer than a sweep that found nothing to evict it takes until the next: so that such sweeps
+    /// take a tenth of a processor at most.
+    private static var futileRest: Int { 10 }
 }
 
 extension LimitExcess {

@@ -182,6 +182,8 @@ private struct ListedEviction {
         report.evicted.count += tally.count
         report.evicted.bytes += tally.bytes
         if tally.count > 0 { worker.noteRemoval(goal.reason, tally, entries: tally.count) }
+        let gone = zip(group, outcomes).lazy.filter { $0.1.isDeletion }.map(\.0.entry)
+        worker.store.noteEvictions(gone, at: worker.begin.time)
     }
 
     private static func byStripe(

@@ -41,6 +41,10 @@ extension SweepWorker {
             tallies[removal.reason].add(removal.entry.allocatedSize.bytes)
         }
         for (reason, tally) in tallies.byReason { noteRemoval(reason, tally, entries: tally.count) }
+        if !request.isDryRun {
+            let evicted = removalsByOutcome.lazy.filter { $0.0.reason.isEviction && $0.1.isDeletion }
+            store.noteEvictions(evicted.map(\.0.entry), at: begin.time)
+        }
         if let failure { throw failure }
         return outcomes.count == removals.count
     }

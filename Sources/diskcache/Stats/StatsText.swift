@@ -56,7 +56,7 @@ enum StatsText {
         if let free = limits.minimumFree { text += row("to stay free", Quantity.text(free)) }
         if let age = limits.maximumAge { text += row("longest age", Quantity.text(age)) }
         if let idle = limits.maximumIdleTime { text += row("longest unused", Quantity.text(idle)) }
-        if let age = totals.evictionAge { text += row("evicted when unused for", Quantity.text(age)) }
+        if let age = totals.evictionAge { text += row("evicted when unused for", span(age)) }
         return text
     }
 
