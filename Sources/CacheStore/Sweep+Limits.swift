@@ -57,13 +57,13 @@ extension Sweep {
         return Self.wanted(excess, entries: report.entries.count, bytes: bytes)
     }
 
-    /// As many of the usual size as have to go, a sixteenth more as they may be smaller or be spared, and those that
-    /// the next trims are to find.
+    /// As many of the usual size as have to go, and a sixteenth more as they may be smaller or be spared, or else those
+    /// that the next trims are to find.
     private static func wanted(_ excess: SweepExcess, entries: Int, bytes: Int64) -> Int {
         let size = max(1, bytes / Int64(max(1, entries)))
         let count = max(0, excess.entries, Int(max(excess.size, excess.freeSpace, 0) / size))
         let going = min(count, max(0, entries))
-        return going + going / 16 + listLength(ofEntries: max(0, entries - going))
+        return going + max(going / 16, listLength(ofEntries: max(0, entries - going)))
     }
 
     /// How many candidates to keep for the next trims: a quarter of all, which is what goes in two and a half trims
@@ -103,13 +103,16 @@ extension SweepState {
     fileprivate func list(of places: ArraySlice<UInt32>) -> [ListedCandidate]? {
         if hasUnreadableEntries { return nil }
         let length = Sweep.listLength(ofEntries: report.entries.count)
+        let skippedObjects = skipped[.objects, default: []]
+        let skippedEntries = skipped[.entries, default: []]
         var list: [ListedCandidate] = []
+        list.reserveCapacity(min(length, places.count))
         for place in places {
             if list.count == length { break }
             let entry = candidates.entries[Int(place)]
             guard let mark = marks.mark(of: entry.content), mark.references == 1, mark.presence == .present,
-                !skipped[.objects, default: []].contains(entry.content.stripe),
-                !skipped[.entries, default: []].contains(entry.key.stripe)
+                !skippedObjects.contains(entry.content.stripe),
+                !skippedEntries.contains(entry.key.stripe)
             else { continue }
             list.append(ListedCandidate(entry: entry, objectSize: mark.allocatedSize))
         }

@@ -150,7 +150,7 @@ package struct Sweep {
     ///
     /// See ``Store``.
     private mutating func scanAll(since stamp: Timestamp, wanted: Int) throws(StoreError) -> Bool {
-        worker.state.value.withLock { [request] in $0.beginPass(wanted: wanted, isDryRun: request.isDryRun) }
+        worker.state.value.withLock { [request] in $0.beginPass(request, wanted: wanted) }
         progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
         if store.directory.fileSystem.datesAttributes { worker.stamp = stamp }
         let objectStripes = store.objectStripes

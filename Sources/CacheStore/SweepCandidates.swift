@@ -16,9 +16,9 @@ struct SweepCandidates {
     let kept: Int
 
     /// For a sweep that has `wanted` to delete, or so: more go into the list, as others may be spared.
-    init(wanted: Int) {
-        let kept = min(max(wanted, Self.fewest), Self.most)
-        self.init(kept: kept, capacity: kept + max(kept / 4, min(kept / 2, Self.fewest)))
+    init(wanted: Int, limit: Int = Self.most) {
+        let kept = min(max(wanted, Self.fewest), limit)
+        self.init(kept: kept, capacity: kept + max(kept / 8, min(kept / 2, Self.fewest)))
     }
 
     /// By default for none.
@@ -32,7 +32,7 @@ struct SweepCandidates {
     /// With what is dropped at a time 4 million, 370 MB.
     ///
     /// To evict more takes another pass for each 3 million or so.
-    private static let most = 16 << 20 / 5
+    static let most = 32 << 20 / 9
 
     /// Whether some entries were not taken in.
     var isCut: Bool { end != .last }

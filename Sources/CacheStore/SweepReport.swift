@@ -12,6 +12,8 @@ package struct SweepRequest: Sendable {
     package var patience: Duration = .seconds(60)
     /// How fast to work, and how long at most.
     package var pace = SweepPace()
+    /// How many candidates there may be at a time: for tests of what takes several passes.
+    var candidateLimit = SweepCandidates.most
 
     package init() {}
 }

@@ -86,12 +86,12 @@ struct SweepState {
     }
 
     /// Forgets what is there, but not what was done, before everything is looked at once more.
-    mutating func beginPass(wanted: Int, isDryRun: Bool) {
-        if isDryRun, candidates.isCut { rehearsed = candidates.end }
+    mutating func beginPass(_ request: SweepRequest, wanted: Int) {
+        if request.isDryRun, candidates.isCut { rehearsed = candidates.end }
         candidates = SweepCandidates()
         marks = SweepMarks()
         // Only now, so that there is one of each at a time.
-        if !expiredOnly { candidates = SweepCandidates(wanted: wanted) }
+        if !expiredOnly { candidates = SweepCandidates(wanted: wanted, limit: request.candidateLimit) }
         freed = []
         report.entries = SweepTally()
         report.objects = SweepTally()

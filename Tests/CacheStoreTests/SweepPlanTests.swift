@@ -68,7 +68,7 @@ import Testing
         var limits = SweepLimits()
         setLimits(&limits)
         var state = SweepState()
-        state.beginPass(wanted: 0, isDryRun: false)
+        state.beginPass(SweepRequest(), wanted: 0)
         let sightings = entries.map { sighting($0, limits) }
         var gone = state.note(sightings)
         for object in objects { _ = state.noteObject(object.0, object.1) }
