@@ -4,14 +4,17 @@ package import Platform
 
 /// What a directory takes, against which its limits are held.
 package struct Occupancy: Sendable, Equatable {
-    /// Bytes on disk, directories and the control file included.
+    /// Bytes on disk of entries and objects.
     package var bytes: Int64
+    /// Of what is there beside them and can't be evicted: directories, the control file.
+    package var overhead: Int64
     package var entries: Int
     /// What the file system has, where a limit asks for it.
     package var space: FileSystemSpace?
 
-    package init(bytes: Int64, entries: Int, space: FileSystemSpace? = nil) {
+    package init(bytes: Int64, overhead: Int64 = 0, entries: Int, space: FileSystemSpace? = nil) {
         self.bytes = bytes
+        self.overhead = overhead
         self.entries = entries
         self.space = space
     }
@@ -55,6 +58,7 @@ extension SweepLimits {
 
     /// How far `occupancy` is over a share of the limits; nil: it is not.
     ///
+    /// Of the size what the directory takes by itself comes off first: a share of what is left.
     /// `mark` of a floor of free space is how much less than the rest may be taken: 5 % of the floor more stay free
     /// for each 5 % below 1.
     package func excess(of occupancy: Occupancy, over mark: Double = 1) -> LimitExcess? {
@@ -68,7 +72,8 @@ extension SweepLimits {
             )
         }
         if let maximumSize {
-            add(.size, bytes: occupancy.bytes - Int64((Double(maximumSize) * mark).rounded(.up)))
+            let room = Double(max(0, maximumSize - occupancy.overhead))
+            add(.size, bytes: occupancy.bytes - Int64((room * mark).rounded(.up)))
         }
         if let maximumEntries {
             // Rounded up, so that a limit of one entry is none of no entry.
@@ -88,9 +93,11 @@ extension SweepLimits {
     }
 
     /// The limits that a sweep has to bring about where the high mark is passed.
-    package var lowered: SweepLimits {
+    package func lowered(overhead: Int64) -> SweepLimits {
         var limits = self
-        limits.maximumSize = maximumSize.map { Int64((Double($0) * Self.lowMark).rounded(.up)) }
+        limits.maximumSize = maximumSize.map { size in
+            overhead + Int64((Double(max(0, size - overhead)) * Self.lowMark).rounded(.up))
+        }
         limits.maximumEntries = maximumEntries.map { Int((Double($0) * Self.lowMark).rounded(.up)) }
         limits.minimumFree = minimumFree.map { floor in
             switch floor {

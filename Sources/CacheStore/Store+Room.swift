@@ -32,7 +32,8 @@ extension Store {
     private func occupancy(_ limits: SweepLimits, claimed: Int64) throws(StoreError) -> Occupancy? {
         guard let usage, usage.isCounted else { return nil }
         return Occupancy(
-            bytes: max(0, usage.bytes) + overhead + control.claimedBytes,
+            bytes: max(0, usage.bytes) + control.claimedBytes,
+            overhead: overhead,
             entries: max(0, usage.entries) + (claimed > 0 ? 1 : 0),
             space: limits.minimumFree == nil ? nil : try space().taking(control.claimedBytes)
         )
@@ -44,13 +45,9 @@ extension Store {
         }
     }
 
-    /// Bytes on disk beside entries and objects.
-    ///
-    /// Before a sweep has looked, what it may come to while the cache is young: the control file, a block for each
-    /// of 512 shards, and the small files.
-    package var overhead: Int64 {
-        control.overhead ?? directory.allocation(of: ControlLayout.byteCount) + 544 * directory.blockSize
-    }
+    /// Bytes on disk that are to be reckoned with beside entries and objects: what the last sweep found, and at least
+    /// what there will be once every shard is made.
+    package var overhead: Int64 { max(control.overhead ?? 0, directory.usualOverhead) }
 
     /// For how long what was evicted last for want of room had not been used; nil where nothing was.
     package var horizon: Duration? { control.horizon }
@@ -213,7 +210,7 @@ extension Store {
     /// Sweeps down to the low mark.
     private func sweepForRoom(now: Timestamp, pace: SweepPace) throws(StoreError) -> Relief {
         var request = SweepRequest()
-        request.limits = configuration.limits.lowered
+        request.limits = configuration.limits.lowered(overhead: overhead)
         request.pace = pace
         let begin = ContinuousClock.now
         let report = try Sweep.runIfDue(request, on: self, now: now) { _ in true }

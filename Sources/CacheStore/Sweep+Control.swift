@@ -68,8 +68,10 @@ extension Sweep {
                 bytes += status?.allocatedSize ?? 0
             }
         }
+        // Shards that are to come are reckoned with.
+        let usual = store.directory.usualOverhead
         let sum = worker.state.value.withLock { [bytes] state in
-            state.overhead += bytes
+            state.overhead = max(state.overhead + bytes, usual)
             return state.overhead
         }
         if !request.isDryRun { store.control.noteOverhead(bytes: sum) }

@@ -43,7 +43,7 @@ extension Sweep {
         var excess = SweepExcess()
         if let maximum = request.limits.maximumEntries { excess.entries = usage.entries &- maximum }
         if let maximum = request.limits.maximumSize {
-            excess.size = usage.bytes &+ (store.control.overhead ?? 0) &- maximum
+            excess.size = usage.bytes &+ store.overhead &- maximum
         }
         excess.freeSpace = shortfall ?? 0
         return Self.wanted(excess, entries: usage.entries, bytes: usage.bytes)

@@ -36,8 +36,10 @@ struct DirectoryConfigurationTests {
 
     @Test(arguments: [
         "", "[]", "7", "{", #"{"maximumSize": "2G"}"#, #"{"maximumSize": -1}"#, #"{"maximumSize": 1.5}"#,
-        #"{"maximumSize": 1e300}"#, #"{"maximumAge": "7d"}"#, #"{"maximumAge": -1}"#, #"{"maximumEntries": true}"#,
-        #"{"minimumFree": "10"}"#, #"{"minimumFree": "101%"}"#, #"{"minimumFree": "-1%"}"#, #"{"minimumFree": -1}"#,
+        #"{"maximumSize": 1e300}"#, #"{"maximumAge": "7d"}"#, #"{"maximumAge": -1}"#,
+        #"{"maximumEntries": true}"#,
+        #"{"minimumFree": "10"}"#, #"{"minimumFree": "101%"}"#, #"{"minimumFree": "-1%"}"#,
+        #"{"minimumFree": -1}"#,
         #"{"maximumAge": 1e10}"#, "\u{0}",
     ])
     func `what makes no sense is refused, and named`(text: String) {
@@ -75,7 +77,9 @@ struct FollowedConfigurationTests {
         try Data(text.utf8).write(to: URL(fileURLWithPath: fixture.path + "/config.json"))
     }
 
-    @Test func `a change is seen by others when they look, and who changes other things loses nothing`() throws {
+    @Test func `a change is seen by others when they look, and who changes other things loses nothing`()
+        throws
+    {
         try fixture.store.configure { $0.limits.maximumEntries = 5 }
         #expect(fixture.store.configuration.limits.maximumEntries == 5)
         try other.configure { $0.maximumValueSize = 7 }
@@ -88,7 +92,8 @@ struct FollowedConfigurationTests {
         #expect(fixture.store.configurationFailure == nil)
     }
 
-    @Test func `a slip of the editor leaves the limits as they were, and is told until it is mended`() throws {
+    @Test func `a slip of the editor leaves the limits as they were, and is told until it is mended`() throws
+    {
         try fixture.store.configure { $0.limits.maximumEntries = 5 }
         try write(#"{"maximumEntries": }"#)
         fixture.store.followConfiguration()
@@ -97,7 +102,10 @@ struct FollowedConfigurationTests {
         fixture.store.followConfiguration()
         #expect(fixture.store.configurationFailure?.code == .badConfiguration)
         #expect(throws: StoreError.self) { try fixture.store.configure { $0.limits.maximumEntries = 6 } }
-        #expect(try String(contentsOfFile: fixture.path + "/config.json", encoding: .utf8) == #"{"maximumEntries": }"#)
+        #expect(
+            try String(contentsOfFile: fixture.path + "/config.json", encoding: .utf8)
+                == #"{"maximumEntries": }"#
+        )
         try write(#"{"maximumEntries": 66}"#)
         fixture.store.followConfiguration()
         #expect(fixture.store.configuration.limits.maximumEntries == 66)

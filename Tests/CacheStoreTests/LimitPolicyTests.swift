@@ -50,11 +50,23 @@ struct LimitPolicyTests {
         #expect(overflow == LimitExcess(bytes: 51, entries: 0, reason: .size))
     }
 
+    @Test func `what can't be evicted comes off the size before the marks are made`() {
+        let limits = limits(size: 1200)
+        func overflow(_ bytes: Int64) -> LimitExcess? {
+            limits.overflow(of: Occupancy(bytes: bytes, overhead: 200, entries: 1))
+        }
+        #expect(overflow(950) == nil)
+        #expect(overflow(951)?.bytes == 51)
+        #expect(limits.excess(of: Occupancy(bytes: 1001, overhead: 200, entries: 1))?.bytes == 1)
+        let full = Occupancy(bytes: 10, overhead: 1300, entries: 1)
+        #expect(limits.excess(of: full)?.bytes == 10)
+    }
+
     @Test func `a limit of one entry leaves one`() {
         let limits = limits(entries: 1)
         #expect(limits.overflow(of: Occupancy(bytes: 0, entries: 1)) == nil)
         #expect(limits.excess(of: Occupancy(bytes: 0, entries: 2))?.entries == 1)
-        #expect(limits.lowered.maximumEntries == 1)
+        #expect(limits.lowered(overhead: 0).maximumEntries == 1)
         #expect(self.limits(entries: 10).overflow(of: Occupancy(bytes: 0, entries: 10)) == nil)
         #expect(self.limits(entries: 20).overflow(of: Occupancy(bytes: 0, entries: 20))?.entries == 2)
     }
@@ -71,7 +83,9 @@ struct LimitPolicyTests {
     func `a floor of free space has marks above it`(floor: FreeSpaceFloor) {
         let limits = limits(free: floor)
         func overflow(_ available: Int64) -> LimitExcess? {
-            limits.overflow(of: Occupancy(bytes: 0, entries: 0, space: space(total: 1000, available: available)))
+            limits.overflow(
+                of: Occupancy(bytes: 0, entries: 0, space: space(total: 1000, available: available))
+            )
         }
         #expect(overflow(105) == nil)
         #expect(overflow(104) == LimitExcess(bytes: 6, entries: 0, reason: .freeSpace))
@@ -82,13 +96,13 @@ struct LimitPolicyTests {
     }
 
     @Test func `lowered limits are where the low mark is`() {
-        let lowered = limits(size: 1000, entries: 100, free: .share(0.1)).lowered
-        #expect(lowered.maximumSize == 900 && lowered.maximumEntries == 90)
+        let lowered = limits(size: 1000, entries: 100, free: .share(0.1)).lowered(overhead: 200)
+        #expect(lowered.maximumSize == 920 && lowered.maximumEntries == 90)
         guard case .share(let share)? = lowered.minimumFree else {
             Issue.record("no share")
             return
         }
         #expect(abs(share - 0.11) < 1e-9)
-        #expect(limits(free: .share(0.99)).lowered.minimumFree == .share(1))
+        #expect(limits(free: .share(0.99)).lowered(overhead: 0).minimumFree == .share(1))
     }
 }

@@ -64,9 +64,16 @@ struct StoreRoomTests {
         try limit { $0.maximumValueSize = 300_000 }
         let path = fixture.directory.path + "/source"
         try Data(repeating: 1, count: 300_001).write(to: URL(fileURLWithPath: path))
-        let draft = Record(content: Content(digest: Digest(ofKey: "a"), length: 0, checksum: 0), created: .now)
+        let draft = Record(
+            content: Content(digest: Digest(ofKey: "a"), length: 0, checksum: 0),
+            created: .now
+        )
         let refused = error {
-            _ = try store.stage(copying: FileDescriptor(opening: path, .readOnly), for: Digest(ofKey: "a"), draft)
+            _ = try store.stage(
+                copying: FileDescriptor(opening: path, .readOnly),
+                for: Digest(ofKey: "a"),
+                draft
+            )
         }
         #expect(refused?.code == .valueTooLarge)
         let pipe = Foundation.Pipe()

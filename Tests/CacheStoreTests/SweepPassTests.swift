@@ -105,10 +105,13 @@ import Testing
 
     @Test func `the whole directory stays within the size, as du counts it`() throws {
         for index in 0..<300 { try put("value \(index)", "key \(index)", age: 1000 - index) }
-        try fixture.sweep()
-        let size = try diskUsage()
+        let before = try fixture.sweep()
+        // Shards that are not there yet are reckoned with as if they were.
+        let unmade = try fixture.store.overhead + before.objects.bytes - diskUsage()
+        #expect(unmade > 0)
+        let size = try diskUsage() + unmade
         try fixture.sweep { $0.limits.maximumSize = size - 400_000 }
-        #expect(try abs(diskUsage() - (size - 400_000)) < 30_000)
+        #expect(try abs(diskUsage() + unmade - (size - 400_000)) < 30_000)
         #expect(try diskUsage() <= size - 400_000 + 8192)
     }
 

@@ -38,12 +38,14 @@ extension CacheCore {
     /// Looks for other limits, and has uses in memory noted sooner where entries are evicted sooner.
     private func followConfiguration() {
         let store = store
-        let before = store.accessGranularity
         store.followConfiguration()
         reportConfiguration(store.configurationFailure)
         let granularity = store.accessGranularity
-        // Halved, at least: the walk through all values in memory is for changes that matter.
-        if granularity * 2 <= before { memory?.advanceAccesses(to: coarseNow + .nanoseconds(granularity)) }
+        let before = heldGranularity.exchange(granularity, ordering: .relaxed)
+        // Noticeably finer than what values in memory were held by: it takes a walk through all of them.
+        if granularity < before - before / 4 {
+            memory?.advanceAccesses(to: coarseNow + .nanoseconds(granularity))
+        }
     }
 
     /// Says so where the directory's limits are below what is in use.
