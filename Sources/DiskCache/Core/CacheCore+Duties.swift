@@ -2,6 +2,7 @@
 
 import CacheStore
 import Platform
+import Synchronization
 
 extension CacheCore {
     /// What the janitor's thread and closing do for this cache.
