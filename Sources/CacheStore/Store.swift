@@ -52,6 +52,7 @@ package final class Store: Sendable {
     private let accessGranularityNanoseconds: Int64
     private let accessNotes = Locked(AccessNotes())
     let records = RecordTable()
+    let eventLogPlace = Locked<EventLog?>(nil)
 
     /// Opens the cache at `path`, creating it where there is nothing.
     ///

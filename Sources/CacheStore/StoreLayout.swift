@@ -7,6 +7,7 @@ package import Platform
 /// ```
 /// CACHEDIR.TAG  README  format
 /// control            (mapped by every process: ControlLayout)
+/// events  events.1   (who removed what and why, where that is wished: EventLog)
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
 /// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/sessions  locks/format
@@ -22,6 +23,8 @@ package enum StoreLayout {
     static let cacheDirectoryTag: RelativePath = "CACHEDIR.TAG"
     static let readme: RelativePath = "README"
     package static let control: RelativePath = "control"
+    static let events: RelativePath = "events"
+    static let olderEvents: RelativePath = "events.1"
     static let formatLock: RelativePath = "format"
     package static let janitorLock: RelativePath = "janitor"
     package static let sessionsLock: RelativePath = "sessions"
@@ -41,7 +44,7 @@ package enum StoreLayout {
 
     /// The files in the root.
     static let rootFiles: [RelativePath] = [
-        cacheDirectoryTag, readme, format, "config.json", "control",
+        cacheDirectoryTag, readme, format, "config.json", "control", events, olderEvents,
     ]
 
     /// The names of all lock files that stay.
@@ -115,6 +118,8 @@ package enum StoreLayout {
 
     /// Names that a directory half set up may hold; with any other, it is somebody else's.
     static let ownNames: Set<String> = [
-        "CACHEDIR.TAG", "README", "format", "config.json", "control", "objects", "entries", "locks", "tmp",
+        "CACHEDIR.TAG", "README", "format", "config.json", "control", "events", "events.1", "objects",
+        "entries",
+        "locks", "tmp",
     ]
 }

@@ -52,6 +52,14 @@ extension SharedCache {
         try await offload { () throws(CacheError) in try self.statistics() }
     }
 
+    /// What was removed, by any process, as far as the event log of the directory goes back.
+    public func removals(
+        ofKey key: String? = nil,
+        limit: Int = .max
+    ) async throws(CacheError) -> [LoggedRemoval]? {
+        try await offload { () throws(CacheError) in try self.removals(ofKey: key, limit: limit) }
+    }
+
     /// What the last collection of any process did, or has said so far.
     public func lastSweep() async throws(CacheError) -> SweepSummary? {
         try await offload { () throws(CacheError) in try self.lastSweep() }

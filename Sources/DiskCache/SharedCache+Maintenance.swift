@@ -76,10 +76,16 @@ extension SharedCache {
         return try withStore { (store, _) throws(StoreError) in
             let scan = StoreScan(of: store)
             var count = 0
+            let log = store.eventLog
             for shard in 0..<256 {
+                var removed: [LoggedKey] = []
+                defer { log?.append(removed, cause: .cleared) }
                 for key in try scan.digests(.entries, shard: shard).digests {
-                    guard let stored = try scan.entry(key)?.stored, isMeant(stored) else { continue }
-                    if try store.remove(key, ifStill: stored) { count += 1 }
+                    guard let stored = try scan.entry(key)?.stored, isMeant(stored),
+                        try store.remove(key, ifStill: stored, isLogged: false)
+                    else { continue }
+                    count += 1
+                    if log != nil { removed.append(LoggedKey(digest: key, name: stored.record?.key)) }
                 }
             }
             // What was evicted from disk may still be in the memory of any process.

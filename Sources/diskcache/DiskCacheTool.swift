@@ -13,7 +13,8 @@ struct DiskCacheTool {
         [
             PutCommand.self, GetCommand.self, RemoveCommand.self, ClearCommand.self, TouchCommand.self,
             ListCommand.self, InfoCommand.self, RunCommand.self, CollectCommand.self, StatsCommand.self,
-            VerifyCommand.self, DoctorCommand.self, BenchCommand.self, BenchWorkerCommand.self,
+            VerifyCommand.self, LogCommand.self, DoctorCommand.self, BenchCommand.self,
+            BenchWorkerCommand.self,
             RefreshCommand.self,
         ]
     }
