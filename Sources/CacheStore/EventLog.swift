@@ -95,7 +95,7 @@ package struct EventLog: Sendable {
     /// its opening and its writing, and with each rotation what was the older one.
     ///
     /// Who is stopped with the lock keeps the others from rotating, and then they write no more than the limit.
-    private func rotate(_ file: borrowing FileDescriptor, _ identity: FileStatus.Identity) throws(Errno) {
+    func rotate(_ file: borrowing FileDescriptor, _ identity: FileStatus.Identity) throws(Errno) {
         guard try file.tryLock(.exclusive) else { return }
         let named = try ifExists { () throws(Errno) in
             try directory.root.status(of: StoreLayout.events).identity

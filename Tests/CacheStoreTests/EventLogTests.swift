@@ -184,6 +184,19 @@ import Testing
         #expect(try events.last?.key.name == "last")
     }
 
+    @Test func `who finds a file full that another has rotated meanwhile rotates no other`() throws {
+        startLog(limit: 1)
+        let store = fixture.store
+        store.log(.removed, of: Digest(ofKey: "full"), name: "full")
+        let file = try FileDescriptor(opening: fixture.path + "/events", .readWrite)
+        let status = try file.status()
+        try FileManager.default.moveItem(atPath: fixture.path + "/events", toPath: fixture.path + "/events.1")
+        try store.eventLog?.rotate(file, status.identity)
+        store.log(.removed, of: Digest(ofKey: "new"), name: "new")
+        try store.eventLog?.rotate(file, status.identity)
+        #expect(try events.map(\.key.name) == ["full", "new"])
+    }
+
     @Test func `threads that log and rotate at the same time lose no line of the newer half`() async throws {
         startLog(limit: 1)
         let store = fixture.store
@@ -204,13 +217,13 @@ import Testing
     }
 
     @Test(.timeLimit(.minutes(5)))
-    func `processes that log and rotate at the same time lose nothing but at most what is old`() async throws
-    {
+    func `processes that log and rotate at the same time lose nothing`() async throws {
         startLog(limit: 1)
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<3 {
                 group.addTask { [path = fixture.path] in
-                    await #expect(processExitsWith: .success) { [path = path as String, number = number as Int] in
+                    await #expect(processExitsWith: .success) {
+                        [path = path as String, number = number as Int] in
                         let store = try StoreFixture.open(path)
                         let log = EventLog(in: store.directory, limit: 1)
                         for event in 0..<160 {

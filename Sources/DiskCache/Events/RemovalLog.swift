@@ -44,10 +44,9 @@ public struct LoggedRemoval: Sendable, Equatable {
 }
 
 extension SharedCache {
-    /// What was removed, by any process, as far as the event log of the directory goes back; the newest last.
-    /// nil: there is no such log.
+    /// What was removed, by any process, as far as the event log of the directory goes back.
     ///
-    /// Values that expire are logged when they are reclaimed; those that are overwritten are not.
+    /// The newest comes last; nil: there is no such log. Values that expire are logged when they are reclaimed; those that are overwritten are not.
     ///
     /// - Parameters:
     ///   - key: only removals of this key.
