@@ -105,10 +105,34 @@ extension SharedCache {
         repair: Bool = false,
         progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
     ) throws(CacheError) -> VerifyReport {
-        try withStore { (store, _) throws(StoreError) in
-            VerifyReport(
-                try Verification.run(on: store, isRepairing: repair) { progress(CacheProgress($0)) }
-            )
+        var options = VerifyOptions()
+        options.repair = repair
+        return try verify(options, progress: progress)
+    }
+
+    /// Reads and hashes values, all or a sample, and holds the metadata against them.
+    ///
+    /// On several threads; memory: about 27 bytes a value, 270 MB for 10 million.
+    ///
+    /// - Parameters:
+    ///   - options: what to look at, and whether to repair it.
+    ///   - found: called with each thing that is not as it should be, at once, on any thread.
+    ///   - progress: called now and then, on the calling thread.
+    /// - Complexity: O(*n*) in the bytes of the values that are read.
+    @discardableResult
+    public func verify(
+        _ options: VerifyOptions,
+        found: @escaping @Sendable (VerifyFinding) -> Void = { _ in },
+        progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
+    ) throws(CacheError) -> VerifyReport {
+        let request = try options.request()
+        return try withStore { (store, _) throws(StoreError) in
+            let report = try Verification.run(request, on: store) {
+                found(VerifyFinding($0))
+            } progress: {
+                progress(CacheProgress($0))
+            }
+            return VerifyReport(report)
         }
     }
 
