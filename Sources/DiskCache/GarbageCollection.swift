@@ -28,6 +28,20 @@ public struct GarbageCollection: Sendable {
     /// Expired entries are removed first.
     public var timeLimit: Duration?
 
+    /// How fast to work.
+    public var pace = Pace.full
+    /// Asked now and then, on any thread: true ends it although it is not done, as when its time is over; nil:
+    /// nobody calls it off.
+    public var isCalledOff: (@Sendable () -> Bool)?
+
+    /// How fast a collection works.
+    public enum Pace: Sendable {
+        /// As fast as it can, on several threads.
+        case full
+        /// A fifth of one processor: it works for 4 ms and then rests for 16 ms.
+        case sparing
+    }
+
     /// No limits.
     public init() {}
 
@@ -48,6 +62,13 @@ public struct GarbageCollection: Sendable {
         request.expiredOnly = expiredOnly
         request.isDryRun = isDryRun
         request.patience = patience
+        if pace == .sparing {
+            request.pace = .sparing { rest in
+                sleepThread(for: rest)
+                return true
+            }
+        }
+        request.pace.isCalledOff = isCalledOff
         if let timeLimit {
             request.pace.deadline = .now + .nanoseconds(max(0, timeLimit.saturatingNanoseconds))
         }

@@ -21,10 +21,27 @@ extension SharedCache {
         progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
     ) throws(CacheError) -> GCReport {
         let request = try options.request()
-        return try withStore { (store, now) throws(StoreError) in
-            let report = try Sweep.run(request, on: store, now: now) { progress(CacheProgress($0)) }
-            return GCReport(report, isDryRun: options.isDryRun)
+        do throws(CacheError) {
+            return try withStore { (store, now) throws(StoreError) in
+                let report = try Sweep.run(request, on: store, now: now) { progress(CacheProgress($0)) }
+                return GCReport(report, isDryRun: options.isDryRun)
+            }
+        } catch {
+            guard error.code == .busy else { throw error }
+            throw naming(error)
         }
+    }
+
+    /// The error, saying which process collects instead, where that has left word.
+    private func naming(_ error: CacheError) -> CacheError {
+        let record = core.store.lastSweep().flatMap { $0.ended == nil ? $0 : nil }
+        let holder =
+            record.map { record in
+                let seconds = max(0, (Timestamp.now - record.began) / .seconds(1))
+                return "process \(record.process) has been at it for \(Int(seconds)) s"
+            } ?? "another process is at it"
+        let message = "sweep \(path): \(holder): wait for it, or try again later"
+        return CacheError(.busy, message, errno: error.errno, path: error.path)
     }
 
     /// Removes the least recently used values until all that are left take at most `size` on disk.

@@ -90,11 +90,16 @@ struct DiskCacheTool {
     private static func report(_ message: String, _ status: ExitStatus) -> ExitStatus {
         // Where even standard error is closed the exit status must do.
         do throws(Errno) {
-            try Terminal.write("diskcache: \(message.singleLine)\n", to: Terminal.standardError)
+            try complain(message)
         } catch {
             return status
         }
         return status
+    }
+
+    /// One line on standard error.
+    static func complain(_ message: String) throws(Errno) {
+        try Terminal.write("diskcache: \(message.singleLine)\n", to: Terminal.standardError)
     }
 
     private static var overview: String {

@@ -14,7 +14,9 @@ final class ProgressLine: Sendable {
     private let text = Locked(ProgressText())
 
     /// Runs `body`, and takes the line away when it is through.
-    static func during<Value>(_ body: (ProgressLine) throws -> Value) rethrows -> Value {
+    static func during<Value, Failure: Error>(
+        _ body: (ProgressLine) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
         let line = ProgressLine()
         defer { line.write("") }
         return try body(line)
