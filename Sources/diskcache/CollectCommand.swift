@@ -47,9 +47,9 @@ enum CollectCommand: Command {
         processes: what they guard was left alone), unrecognised (files that are not ours), unreadable (files
         and directories that the system would not have read or removed: they were left alone), isDryRun,
         isComplete, seconds, verify (with --verify: as `diskcache verify` prints it). With --last: process,
-        began, ended (left out: it is under way, or was killed), seconds, workedSeconds (without its
-        rests), expiredOnly, isComplete, removed, removedBytes, entries, objects, drift (by how much more than there was the processes had added up), lastFull (when the last
-        full one began).
+        began, ended (left out: it is under way, or was killed), seconds, workedSeconds (without its rests),
+        expiredOnly, isComplete, removed, removedBytes, entries, objects, drift (by how much more than there
+        was the processes had added up), lastFull (when the last full one began).
 
         Exit status: 0 done, also where there was nothing to do, and --watch that was ended; 1 with --last
         where there was none yet; 64 usage; 65 --verify found damage; 73 no directory, or a read-only file
