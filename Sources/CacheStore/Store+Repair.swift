@@ -52,11 +52,14 @@ extension Store {
         ifStill bytes: [UInt8],
         patience: Duration = Stripes.writerPatience
     ) throws(StoreError) -> Bool {
-        try entryStripes.withLock(.exclusive, of: key, patience: patience) { () throws(StoreError) in
+        let isDeleted = try entryStripes.withLock(.exclusive, of: key, patience: patience) {
+            () throws(StoreError) in
             guard try entries.read(key)?.bytes == bytes, try entries.delete(key) else { return false }
             control.addUsage(bytes: -entries.usualAllocation, entries: -1)
             return true
         }
+        if isDeleted { log(.repaired, of: key, name: RecordCodec.decode(bytes, for: key)?.key) }
+        return isDeleted
     }
 
     /// What an object's bytes really are, read and hashed anew; nil where it is gone.

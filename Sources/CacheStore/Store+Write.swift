@@ -233,26 +233,40 @@ extension Store {
     /// Removes the entry of `key`; false where there was none.
     ///
     /// The object stays until a sweep finds that no entry names it. Three system calls.
-    package func remove(_ key: Digest) throws(StoreError) -> Bool {
+    ///
+    /// - Parameter name: the key, for the event log.
+    package func remove(_ key: Digest, name: String? = nil) throws(StoreError) -> Bool {
         // Raised also where there is no entry: a sweep may have evicted one whose value others still hold.
         let (isRemoved, _) = try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
             try writing(key, isRemoval: true) { () throws(StoreError) in try entries.delete(key) }
         }
-        if isRemoved { noteRemoval() }
+        if isRemoved {
+            noteRemoval()
+            log(.removed, of: key, name: name)
+        }
         return isRemoved
     }
 
     /// Removes the entry if it is still as `observed` (nil: absent); false where it is not.
-    package func remove(_ key: Digest, ifStill observed: StoredEntry?) throws(StoreError) -> Bool {
-        try entryStripes.withLock(.exclusive, of: key) { () throws(StoreError) in
+    ///
+    /// - Parameter isLogged: whether to tell the event log; else the caller does, of many at once.
+    package func remove(
+        _ key: Digest,
+        ifStill observed: StoredEntry?,
+        isLogged: Bool = true
+    ) throws(StoreError) -> Bool {
+        var isRemoved = false
+        let isAsObserved = try entryStripes.withLock(.exclusive, of: key) { () throws(StoreError) in
             guard try entries.read(key)?.bytes == observed?.bytes else { return false }
             // Raised also where there is no entry, as by any other remove.
-            let (isRemoved, _) = try writing(key, isRemoval: true) { () throws(StoreError) in
+            (isRemoved, _) = try writing(key, isRemoval: true) { () throws(StoreError) in
                 try entries.delete(key)
             }
             if isRemoved { noteRemoval() }
             return true
         }
+        if isRemoved, isLogged { log(.removed, of: key, name: observed?.record?.key) }
+        return isAsObserved
     }
 
     /// Has everybody who holds a value of `key` in memory look at its entry again, which is gone: what a sweep

@@ -63,6 +63,7 @@ package final class Store: Sendable {
     private let granularity: Atomic<Int64>
     private let accessNotes = Locked(AccessNotes())
     let records = RecordTable()
+    let eventLogPlace = Locked<EventLog?>(nil)
 
     /// Opens the cache at `path`, creating it where there is nothing.
     ///

@@ -9,6 +9,7 @@ package import Platform
 /// config.json        (limits: DirectoryConfiguration)
 /// candidates         (who is to go next: EvictionCandidates)
 /// control            (mapped by every process: ControlLayout)
+/// events  events.1   (who removed what and why, where that is wished: EventLog)
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
 /// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/sessions  locks/format
@@ -28,6 +29,8 @@ package enum StoreLayout {
     static let configuration: RelativePath = "config.json"
     /// Who is to go next, as the last sweep saw it.
     static let candidates: RelativePath = "candidates"
+    static let events: RelativePath = "events"
+    static let olderEvents: RelativePath = "events.1"
     static let formatLock: RelativePath = "format"
     package static let janitorLock: RelativePath = "janitor"
     package static let sessionsLock: RelativePath = "sessions"
@@ -47,7 +50,7 @@ package enum StoreLayout {
 
     /// The files in the root.
     static let rootFiles: [RelativePath] = [
-        cacheDirectoryTag, readme, format, configuration, control, candidates,
+        cacheDirectoryTag, readme, format, configuration, control, candidates, events, olderEvents,
     ]
 
     /// The names of all lock files that stay.
@@ -121,8 +124,7 @@ package enum StoreLayout {
 
     /// Names that a directory half set up may hold; with any other, it is somebody else's.
     static let ownNames: Set<String> = [
-        "CACHEDIR.TAG", "README", "format", "config.json", "control", "candidates", "objects", "entries",
-        "locks",
-        "tmp",
+        "CACHEDIR.TAG", "README", "format", "config.json", "control", "candidates", "events", "events.1",
+        "objects", "entries", "locks", "tmp",
     ]
 }

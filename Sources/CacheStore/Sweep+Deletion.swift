@@ -71,11 +71,12 @@ extension Sweep {
             let busy = shards.filter { !piece[$0].isEmpty }
             let (done, progress, total) = (position, progress, places.count)
             // Before anybody begins: whoever is told can still do something before the first deletion.
-            progress(SweepProgress(phase: .deleting, done: done, total: total))
+            progress(SweepProgress(phase: .deleting, done: done, total: total, items: done))
             let began = { (number: Int) in
                 if number == 0 { return }
                 let share = (end - done) * number / busy.count
-                progress(SweepProgress(phase: .deleting, done: done + share, total: total))
+                let sum = done + share
+                progress(SweepProgress(phase: .deleting, done: sum, total: total, items: sum))
             }
             try share(busy, began: began) { (worker, number) throws(StoreError) in
                 guard worker.mayGoOn() else { return false }

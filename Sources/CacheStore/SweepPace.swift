@@ -10,6 +10,8 @@ package struct SweepPace: Sendable {
     package var slice: Duration?
     /// How long it rests after each slice.
     package var rest: Duration = .zero
+    /// Asked between any two files, whether to end although it is not done; nil: nobody calls it off.
+    package var isCalledOff: (@Sendable () -> Bool)?
     /// Rests for a time, or less; false: end the sweep.
     package var pause: @Sendable (Duration) -> Bool = { time in
         sleepThread(for: time)
@@ -45,7 +47,7 @@ struct SweepPacer {
 
     init(_ pace: SweepPace) {
         self.pace = pace
-        isUnlimited = pace.deadline == nil && pace.slice == nil
+        isUnlimited = pace.deadline == nil && pace.slice == nil && pace.isCalledOff == nil
     }
 
     /// The time worked so far.
@@ -72,6 +74,8 @@ struct SweepPacer {
         if hasEnded { return false }
         let now = ContinuousClock.now
         if let deadline = pace.deadline, now >= deadline {
+            hasEnded = true
+        } else if let isCalledOff = pace.isCalledOff, isCalledOff() {
             hasEnded = true
         } else if let slice = pace.slice, now - sliceBegin >= slice {
             worked += now - sliceBegin

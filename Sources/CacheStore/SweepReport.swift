@@ -118,10 +118,15 @@ package struct SweepProgress: Sendable {
         case waiting = "waiting for other writers"
         case scanning = "scanning"
         case deleting = "deleting"
-        case verifying = "verifying"
+        case verifying = "verifying values"
+        case verifyingEntries = "verifying keys"
     }
 
     package let phase: Phase
     package let done: Int
     package let total: Int
+    /// Files looked at so far; nil where steps are no files, and nobody has counted.
+    package var items: Int?
+    /// Bytes read so far; nil where none are.
+    package var bytes: Int64?
 }

@@ -36,6 +36,7 @@ extension SweepWorker {
         state.value.withLock { state in
             for (removal, outcome) in removalsByOutcome { state.note(removal, outcome) }
         }
+        if !request.isDryRun, let log = store.eventLog { log.append(removalsByOutcome) }
         var tallies = SweepTallies()
         for case (let removal, .deleted) in removalsByOutcome {
             tallies[removal.reason].add(removal.entry.allocatedSize.bytes)

@@ -31,6 +31,20 @@ public struct GarbageCollection: Sendable {
     /// Expired entries are removed first.
     public var timeLimit: Duration?
 
+    /// How fast to work.
+    public var pace = Pace.full
+    /// Asked now and then, on any thread: true ends it although it is not done, as when its time is over; nil:
+    /// nobody calls it off.
+    public var isCalledOff: (@Sendable () -> Bool)?
+
+    /// How fast a collection works.
+    public enum Pace: Sendable {
+        /// As fast as it can, on several threads.
+        case full
+        /// A fifth of one processor: it works for 4 ms and then rests for 16 ms.
+        case sparing
+    }
+
     /// Only the directory's limits.
     public init() {}
 
@@ -53,6 +67,13 @@ public struct GarbageCollection: Sendable {
         request.expiredOnly = expiredOnly
         request.isDryRun = isDryRun
         request.patience = patience
+        if pace == .sparing {
+            request.pace = .sparing { rest in
+                sleepThread(for: rest)
+                return true
+            }
+        }
+        request.pace.isCalledOff = isCalledOff
         if let timeLimit {
             request.pace.deadline = .now + .nanoseconds(max(0, timeLimit.saturatingNanoseconds))
         }
@@ -160,48 +181,6 @@ public struct GCReport: Sendable, Equatable, Codable {
     public var removedBytes: Int64 { removed.values.reduce(0) { $0 + $1.bytes } }
 }
 
-/// What reading and hashing everything anew found.
-public struct VerifyReport: Sendable, Equatable, Codable {
-    /// Distinct values.
-    public let objects: Int
-    /// The length of all of them together.
-    public let objectBytes: Int64
-    /// Keys.
-    public let entries: Int
-    /// Names of objects whose bytes have another digest.
-    public let corruptObjects: [String]
-    /// Names of entries whose metadata can't be read or disagrees with their value.
-    public let corruptEntries: [String]
-    /// Names of entries whose value is gone.
-    public let danglingEntries: [String]
-    /// Entries without metadata: what a put leaves that is killed.
-    ///
-    /// No fault; the next collection removes them.
-    public let unfinishedEntries: Int
-    /// Values that no key names; the next collection removes them.
-    public let orphans: Int
-    /// Files in the cache that are not ours, below its directory.
-    public let unrecognised: [String]
-    /// How many of the corrupt, dangling and unfinished ones were deleted.
-    public let repaired: Int
-    /// Whether nothing is corrupt or dangling.
-    public let isClean: Bool
-
-    init(_ report: VerificationReport) {
-        objects = report.objects
-        objectBytes = report.objectBytes
-        entries = report.entries
-        corruptObjects = report.corruptObjects.map(\.description)
-        corruptEntries = report.corruptEntries.map(\.description)
-        danglingEntries = report.danglingEntries.map(\.description)
-        unfinishedEntries = report.unfinishedEntries
-        orphans = report.orphans
-        unrecognised = report.unrecognised.map(\.path)
-        repaired = report.repaired
-        isClean = report.isClean
-    }
-}
-
 /// How far long work has come.
 public struct CacheProgress: Sendable {
     /// What is being done, in words.
@@ -210,10 +189,16 @@ public struct CacheProgress: Sendable {
     public let done: Int
     /// Steps in all.
     public let total: Int
+    /// Keys or values looked at in this phase so far; nil where they are not counted.
+    public let items: Int?
+    /// Bytes read in this phase so far; nil where none are.
+    public let bytes: Int64?
 
     init(_ progress: SweepProgress) {
         phase = progress.phase.rawValue
         done = progress.done
         total = progress.total
+        items = progress.items
+        bytes = progress.bytes
     }
 }

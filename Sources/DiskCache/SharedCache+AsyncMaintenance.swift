@@ -47,9 +47,29 @@ extension SharedCache {
         try await offload { () throws(CacheError) in try self.verify(repair: repair, progress: progress) }
     }
 
+    /// Reads and hashes values, all or a sample, and holds the metadata against them.
+    @discardableResult
+    public func verify(
+        _ options: VerifyOptions,
+        found: @escaping @Sendable (VerifyFinding) -> Void = { _ in },
+        progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
+    ) async throws(CacheError) -> VerifyReport {
+        try await offload { () throws(CacheError) in
+            try self.verify(options, found: found, progress: progress)
+        }
+    }
+
     /// What the cache holds, counted now, and what was done with it.
     public func statistics() async throws(CacheError) -> CacheStatistics {
         try await offload { () throws(CacheError) in try self.statistics() }
+    }
+
+    /// What was removed, by any process, as far as the event log of the directory goes back.
+    public func removals(
+        ofKey key: String? = nil,
+        limit: Int = .max
+    ) async throws(CacheError) -> [LoggedRemoval]? {
+        try await offload { () throws(CacheError) in try self.removals(ofKey: key, limit: limit) }
     }
 
     /// What the last collection of any process did, or has said so far.

@@ -213,7 +213,10 @@ extension SharedCache {
     @discardableResult
     public func remove(_ key: String) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
-        let isRemoved = try withStore { (store, _) throws(StoreError) in try store.remove(digest) }
+        let name = configuration.keyNames == .stored ? key : nil
+        let isRemoved = try withStore { (store, _) throws(StoreError) in
+            try store.remove(digest, name: name)
+        }
         core.memory?.remove(key, cause: .explicit)
         return isRemoved
     }

@@ -17,7 +17,17 @@ enum CollectCommand: Command {
         Option("expired-only", help: "only expired values, with their space"),
         Option("dry-run", help: "decide everything and remove nothing"),
         Option("last", help: "sweep nothing, say what the last sweep of any process did"),
+        Option("nice", help: "use a fifth of one processor"),
+        Option("verify", help: "then read and hash every value, as `diskcache verify`"),
+        Option(
+            "wait",
+            nil,
+            "SPAN",
+            isValueOptional: true,
+            help: "wait so long while another process does it"
+        ),
         Option("no-wait", help: "fail at once while another process does it (else wait a minute)"),
+        Option("watch", "w", "SPAN", help: "sweep every SPAN until a signal ends it: for a daemon"),
         .json,
     ]
     static let details = """
@@ -26,23 +36,29 @@ enum CollectCommand: Command {
         what killed processes have left. Sizes are those on disk. An access is noted once in 225 s at most:
         of values used within that time of each other, those that were stored first go first.
 
+        One process sweeps at a time. --wait without SPAN waits as long as it takes. --watch waits for
+        nobody, but leaves that turn to who is at it. It prints a line a sweep, with --json an object with
+        time; what fails goes to standard error, and it goes on. SIGTERM and SIGINT end it cleanly, also in
+        the middle of a sweep, which the next one then completes; a second one ends it at once.
+
         JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries,
         size, freeSpace; each with count and bytes; what does not occur is left out), removedBytes, entries and objects
         (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks of stopped
         processes: what they guard was left alone), unrecognised (files that are not ours), unreadable (files
         and directories that the system would not have read or removed: they were left alone), isDryRun,
-        isComplete, seconds. With --last: process, began, ended (left out: it is under way, or was killed),
-        seconds, workedSeconds (without its rests), expiredOnly, isComplete, removed, removedBytes, entries,
-        objects, drift (by how much more than there was the processes had added up), lastFull (when the last
-        full one began).
+        isComplete, seconds, verify (with --verify: as `diskcache verify` prints it). With --last: process,
+        began, ended (left out: it is under way, or was killed), seconds, workedSeconds (without its rests),
+        expiredOnly, isComplete, removed, removedBytes, entries, objects, drift (by how much more than there
+        was the processes had added up), lastFull (when the last full one began).
 
-        Exit status: 0 done, also where there was nothing to do; 1 with --last where there was none yet;
-        64 usage; 73 no directory, or a read-only file system; 75 another process does it and did not end in time; 77
-        permission; 78 there is no cache.
+        Exit status: 0 done, also where there was nothing to do, and --watch that was ended; 1 with --last
+        where there was none yet; 64 usage; 65 --verify found damage; 73 no directory, or a read-only file
+        system; 75 another process does it and did not end in time; 77 permission; 78 there is no cache.
 
         Examples:
           diskcache gc --max-size 2G --max-idle 30d
           diskcache gc --expired-only --no-wait --json
+          diskcache gc --watch 15m --nice --max-size 2G
           diskcache gc --last
         """
 
@@ -50,17 +66,70 @@ enum CollectCommand: Command {
         try arguments.expectOperands(0...0, "no KEY")
         if arguments.has("last") { return try last(arguments) }
         let request = try request(arguments)
-        let cache = try arguments.requireCache()
-        let clock = ContinuousClock()
-        let start = clock.now
-        let report = try ProgressLine.during { line in
-            try cache.collectGarbage(request) { line.show($0) }
+        if let interval = try watchInterval(arguments) {
+            return try CollectWatch(arguments, request, interval: interval).run()
         }
-        let seconds = (clock.now - start).inSeconds
-        try Output.print(
-            arguments.has("json") ? JSON.line(Description(report: report, seconds: seconds)) : text(report)
-        )
-        return .done
+        let cache = try arguments.requireCache()
+        let (report, seconds) = try collect(cache, request)
+        var description = Description(report: report, seconds: seconds)
+        let isJSON = arguments.has("json")
+        if !isJSON { try Output.print(text(report)) }
+        if arguments.has("verify") {
+            let options = VerifyOptions()
+            let found = try VerifyCommand.verify(cache, options, showsFindings: !isJSON)
+            description.verify = found
+            if !isJSON { try Output.print(VerifyCommand.text(found, options)) }
+        }
+        if isJSON { try Output.print(JSON.line(description)) }
+        return description.verify?.isClean ?? true ? .done : .dataError
+    }
+
+    /// One sweep, with progress on a terminal, and the seconds that it took.
+    private static func collect(
+        _ cache: SharedCache,
+        _ request: GarbageCollection
+    ) throws(CacheError) -> (GCReport, seconds: Double) {
+        let start = ContinuousClock.now
+        let report = try ProgressLine.during { (line) throws(CacheError) in
+            try waiting(request.patience) { (patience) throws(CacheError) in
+                var request = request
+                request.patience = patience
+                return try cache.collectGarbage(request) { line.show($0) }
+            } meanwhile: { error in
+                line.show(error.message)
+            }
+        }
+        return (report, (ContinuousClock.now - start).inSeconds)
+    }
+
+    /// Tries for a second at a time until `patience` is over, so that it can be said for whom it waits.
+    private static func waiting<Value>(
+        _ patience: Duration,
+        _ attempt: (Duration) throws(CacheError) -> Value,
+        meanwhile: (CacheError) -> Void
+    ) throws(CacheError) -> Value {
+        let start = ContinuousClock.now
+        while true {
+            let rest = patience - (ContinuousClock.now - start)
+            do throws(CacheError) {
+                return try attempt(max(.zero, min(rest, .seconds(1))))
+            } catch {
+                guard error.code == .busy, rest > .seconds(1) else { throw error }
+                meanwhile(error)
+            }
+        }
+    }
+
+    /// nil: sweep once.
+    private static func watchInterval(_ arguments: Arguments) throws(Failure) -> Duration? {
+        guard let interval = try arguments.value("watch", as: Quantity.duration) else { return nil }
+        if let other = ["wait", "verify"].first(where: arguments.has) {
+            throw .usage("gc: --watch and --\(other) exclude each other: give one")
+        }
+        guard interval > .zero else {
+            throw .usage("gc: --watch: 0 leaves no time between sweeps: write it like 15m")
+        }
+        return interval
     }
 
     /// What the last sweep of any process did.
@@ -86,7 +155,8 @@ enum CollectCommand: Command {
         request.maximumIdleTime = try arguments.value("max-idle", as: Quantity.duration)
         request.expiredOnly = arguments.has("expired-only")
         request.isDryRun = arguments.has("dry-run")
-        if arguments.has("no-wait") { request.patience = .zero }
+        request.pace = arguments.has("nice") ? .sparing : .full
+        request.patience = try patience(arguments)
         let limits = ["max-size", "max-entries", "max-age", "max-idle"]
         if request.expiredOnly, let limit = limits.first(where: arguments.has) {
             throw .usage("gc: --expired-only looks at no limits: leave out either it or --\(limit)")
@@ -94,13 +164,28 @@ enum CollectCommand: Command {
         return request
     }
 
+    /// How long to wait while another process sweeps.
+    private static func patience(_ arguments: Arguments) throws(Failure) -> Duration {
+        guard arguments.has("wait") else {
+            return arguments.has("no-wait") ? .zero : GarbageCollection().patience
+        }
+        if arguments.has("no-wait") {
+            throw .usage("gc: --wait and --no-wait exclude each other: give one")
+        }
+        // Without a value it is empty.
+        if arguments.value("wait") == "" { return .seconds(9e9) }
+        return try arguments.value("wait", as: Quantity.duration) ?? .zero
+    }
+
     /// What is printed as JSON: the library's report, and what it does not hold.
-    private struct Description: Encodable {
+    struct Description: Encodable {
         let report: GCReport
         let seconds: Double
+        var time: Date?
+        var verify: VerifyReport?
 
         private enum Key: String, CodingKey {
-            case removedBytes, seconds
+            case removedBytes, seconds, time, verify
         }
 
         func encode(to encoder: any Encoder) throws {
@@ -108,6 +193,8 @@ enum CollectCommand: Command {
             var container = encoder.container(keyedBy: Key.self)
             try container.encode(report.removedBytes, forKey: .removedBytes)
             try container.encode(seconds, forKey: .seconds)
+            try container.encodeIfPresent(time, forKey: .time)
+            try container.encodeIfPresent(verify, forKey: .verify)
         }
     }
 

@@ -13,7 +13,7 @@ struct DiskCacheTool {
         [
             PutCommand.self, GetCommand.self, RemoveCommand.self, ClearCommand.self, TouchCommand.self,
             ListCommand.self, InfoCommand.self, RunCommand.self, CollectCommand.self, StatsCommand.self,
-            VerifyCommand.self, DoctorCommand.self, ConfigCommand.self, BenchCommand.self,
+            VerifyCommand.self, LogCommand.self, DoctorCommand.self, ConfigCommand.self, BenchCommand.self,
             BenchWorkerCommand.self,
             RefreshCommand.self,
         ]
@@ -90,11 +90,16 @@ struct DiskCacheTool {
     private static func report(_ message: String, _ status: ExitStatus) -> ExitStatus {
         // Where even standard error is closed the exit status must do.
         do throws(Errno) {
-            try Terminal.write("diskcache: \(message.singleLine)\n", to: Terminal.standardError)
+            try complain(message)
         } catch {
             return status
         }
         return status
+    }
+
+    /// One line on standard error.
+    static func complain(_ message: String) throws(Errno) {
+        try Terminal.write("diskcache: \(message.singleLine)\n", to: Terminal.standardError)
     }
 
     private static var overview: String {

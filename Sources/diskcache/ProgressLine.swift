@@ -11,9 +11,12 @@ final class ProgressLine: Sendable {
 
     private let isShown = Terminal.isInteractive(Terminal.standardError)
     private let next = Locked(ContinuousClock.now + ProgressLine.interval)
+    private let text = Locked(ProgressText())
 
     /// Runs `body`, and takes the line away when it is through.
-    static func during<Value>(_ body: (ProgressLine) throws -> Value) rethrows -> Value {
+    static func during<Value, Failure: Error>(
+        _ body: (ProgressLine) throws(Failure) -> Value
+    ) throws(Failure) -> Value {
         let line = ProgressLine()
         defer { line.write("") }
         return try body(line)
@@ -21,19 +24,30 @@ final class ProgressLine: Sendable {
 
     /// Rewrites the line, if it is time to.
     func show(_ progress: CacheProgress) {
-        show("\(progress.phase): \(progress.done) of \(progress.total)")
+        guard isShown else { return }
+        let now = ContinuousClock.now
+        // Always, as it is to hear of the beginning of each phase.
+        text.withLock { $0.hear(progress, at: now) }
+        if isDue(now) { write("diskcache: \(text.withLock { $0.line(progress, at: now) })") }
+    }
+
+    /// Writes a line to standard output, above this one where both are on the same terminal.
+    func print(_ text: String) throws(Errno) {
+        write("")
+        try Terminal.write(text + "\n", to: Terminal.standardOutput)
     }
 
     /// Rewrites the line with any text, if it is time to.
     func show(_ text: String) {
-        guard isShown else { return }
-        let isDue = next.withLock { next in
-            let now = ContinuousClock.now
+        if isShown, isDue(.now) { write("diskcache: \(text)") }
+    }
+
+    private func isDue(_ now: ContinuousClock.Instant) -> Bool {
+        next.withLock { next in
             if now < next { return false }
             next = now + Self.interval
             return true
         }
-        if isDue { write("diskcache: \(text)") }
     }
 
     private func write(_ text: String) {

@@ -92,6 +92,16 @@ final class StoreFixture: Sendable {
     var temporaries: [String] { directory.files(below: "cache/tmp") }
 }
 
+extension Verification {
+    /// Verifies all of it.
+    @discardableResult
+    static func run(on store: Store, isRepairing: Bool) throws(StoreError) -> VerificationReport {
+        var request = VerificationRequest()
+        request.isRepairing = isRepairing
+        return try run(request, on: store)
+    }
+}
+
 extension RecordForm {
     static let both: [RecordForm] = [.attribute, .sidecar]
 }

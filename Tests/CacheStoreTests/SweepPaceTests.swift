@@ -50,6 +50,24 @@ import Testing
         #expect(fixture.objects.isEmpty)
     }
 
+    @Test(arguments: [Duration?.none, .zero])
+    func `who calls it off is heard at any pace`(slice: Duration?) throws {
+        let fixture = try filled(40)
+        let questions = Locked<Int>.Box(0)
+        let report = try fixture.sweep {
+            $0.pace.slice = slice
+            $0.pace.isCalledOff = {
+                questions.value.withLock { count in
+                    count += 1
+                    return count > 66 + 20
+                }
+            }
+        }
+        #expect(!report.isComplete)
+        #expect(!fixture.entries.isEmpty && fixture.entries.count < 40)
+        #expect(try fixture.sweep().isComplete && fixture.entries.isEmpty)
+    }
+
     @Test func `one that may be called off deletes what has expired soon after it was read`() throws {
         let fixture = try StoreFixture()
         // All in one shard, which is listed at once.

@@ -59,4 +59,128 @@ import Testing
         let report = try Verification.run(on: fixture.store, isRepairing: false)
         #expect(report.isClean && report.unfinishedEntries == 1 && report.orphans == 1)
     }
+
+    // MARK: Sample
+
+    private func verify(
+        _ fixture: StoreFixture,
+        _ sample: VerificationRequest.Sample,
+        isRepairing: Bool = false
+    ) throws -> VerificationReport {
+        var request = VerificationRequest()
+        request.sample = sample
+        request.isRepairing = isRepairing
+        return try Verification.run(request, on: fixture.store)
+    }
+
+    @Test func `a sample reads so many, and says of how many`() throws {
+        let fixture = try StoreFixture()
+        for number in 0..<200 { try fixture.put("value \(number)", "key \(number)") }
+        let counted = try verify(fixture, .count(50))
+        #expect(counted.objects == 50 && counted.listedObjects == 200 && counted.isClean)
+        #expect((1..<200).contains(counted.entries) && counted.listedEntries == 200)
+        #expect(counted.orphans == nil)
+        #expect(try verify(fixture, .count(1000)).objects == 200)
+        #expect(try verify(fixture, .count(1000)).entries == 200)
+        #expect(try verify(fixture, .count(0)).objects == 0)
+        let shared = try verify(fixture, .share(0.5))
+        // Both tails together have a probability of 1e-12.
+        #expect((50..<150).contains(shared.objects) && (50..<150).contains(shared.entries))
+        #expect(try verify(fixture, .share(1)).objects == 200)
+        #expect(try verify(fixture, .share(0)).objects == 0)
+    }
+
+    @Test func `each object is as likely to be in a sample as any other`() throws {
+        let fixture = try StoreFixture()
+        for number in 0..<20 {
+            try fixture.put("v \(number)", "key \(number)")
+            try fixture.damage(fixture.objectPath("v \(number)"), Array("w".utf8))
+        }
+        var hits: [Digest: Int] = [:]
+        for _ in 0..<300 {
+            for digest in try verify(fixture, .count(5)).corruptObjects { hits[digest, default: 0] += 1 }
+        }
+        // 75 are to be expected of each, with a deviation of 7.5; seven of those are a matter of 1e-11.
+        #expect(hits.count == 20 && hits.values.allSatisfy { (22..<128).contains($0) })
+    }
+
+    @Test func `keys of a sample are held against values that were not read`() throws {
+        let fixture = try StoreFixture()
+        for name in ["gone", "short", "sound"] { try fixture.put("v " + name, name) }
+        try FileManager.default.removeItem(atPath: fixture.objectPath("v gone"))
+        try fixture.damage(fixture.objectPath("v short"), Array("v short, longer".utf8))
+        let found = try verify(fixture, .share(1))
+        #expect(found.count(of: .danglingEntry) == 1 && found.count(of: .corruptObject) == 1)
+    }
+
+    // MARK: Many
+
+    @Test func `of what is damaged the first thousand are named, and all are counted and told`() throws {
+        let fixture = try StoreFixture()
+        for number in 0..<1100 { try fixture.put("same value", "key \(number)") }
+        try FileManager.default.removeItem(atPath: fixture.objectPath("same value"))
+        let told = Locked<Set<Digest>>.Box([])
+        let report = try Verification.run(VerificationRequest(), on: fixture.store) { finding in
+            #expect(finding.kind == .danglingEntry)
+            told.value.withLock { _ = $0.insert(finding.digest) }
+        }
+        #expect(report.count(of: .danglingEntry) == 1100)
+        #expect(report.danglingEntries.count == VerificationReport.longestList)
+        #expect(told.value.withLock { $0.count } == 1100)
+    }
+
+    @Test func `progress goes to its end in both phases`() throws {
+        let fixture = try StoreFixture()
+        for number in 0..<300 { try fixture.put("value \(number)", "key \(number)") }
+        let heard = Locked<[SweepProgress]>.Box([])
+        var request = VerificationRequest()
+        request.threads = 1
+        _ = try Verification.run(
+            request,
+            on: fixture.store,
+            progress: { progress in
+                heard.value.withLock { $0.append(progress) }
+            }
+        )
+        let all = heard.value.withLock { $0 }
+        for phase in [SweepProgress.Phase.verifying, .verifyingEntries] {
+            let steps = all.filter { $0.phase == phase }
+            #expect(steps.first?.done == 0 && steps.last?.items == 300)
+            #expect(zip(steps, steps.dropFirst()).allSatisfy { $0.done <= $1.done })
+            // But for what is rounded off.
+            #expect((steps.last.map { $0.total - $0.done } ?? 999) < 100)
+        }
+        #expect(all.last { $0.phase == .verifying }?.bytes == 2590)
+    }
+
+    @Test func `only the calling thread hears of the progress`() throws {
+        let fixture = try StoreFixture()
+        for number in 0..<300 { try fixture.put("value \(number)", "key \(number)") }
+        let threads = Locked<Set<Int>>.Box([])
+        var request = VerificationRequest()
+        request.threads = 4
+        _ = try Verification.run(
+            request,
+            on: fixture.store,
+            progress: { _ in threads.value.withLock { _ = $0.insert(threadNumber) } }
+        )
+        #expect(threads.value.withLock { $0 } == [threadNumber])
+    }
+
+    @Test func `threads that share the work find the same`() throws {
+        let fixture = try StoreFixture()
+        for number in 0..<300 { try fixture.put("value \(number)", "key \(number % 290)") }
+        for number in 0..<20 { try fixture.damage(fixture.objectPath("value \(number + 100)"), [1]) }
+        for number in 0..<10 {
+            try FileManager.default.removeItem(atPath: fixture.objectPath("value \(number + 200)"))
+        }
+        for threads in 1...4 {
+            var request = VerificationRequest()
+            request.threads = threads
+            let report = try Verification.run(request, on: fixture.store)
+            #expect(report.objects == 290 && report.entries == 290 && report.orphans == 10)
+            #expect(report.count(of: .corruptObject) == 20 && report.count(of: .danglingEntry) == 10)
+            #expect(report.count(of: .corruptEntry) == 0)
+        }
+    }
 }

@@ -72,10 +72,10 @@ struct BenchTable {
             leftovers.isClean
             ? "clean: \(kept), nothing else"
             : """
-            NOT CLEAN: \(Quantity.grouped(found.corruptObjects.count, "corrupt object")), \
-            \(Quantity.grouped(found.corruptEntries.count, "corrupt entry", "corrupt entries")), \
-            \(Quantity.grouped(found.danglingEntries.count, "dangling entry", "dangling entries")), \
-            \(Quantity.grouped(found.orphans, "object")) with no key, \
+            NOT CLEAN: \(Quantity.grouped(found.corruptObjectCount, "corrupt object")), \
+            \(Quantity.grouped(found.corruptEntryCount, "corrupt entry", "corrupt entries")), \
+            \(Quantity.grouped(found.danglingEntryCount, "dangling entry", "dangling entries")), \
+            \(Quantity.grouped(found.orphans ?? 0, "object")) with no key, \
             \(Quantity.grouped(leftovers.temporaries, "temporary file")), \
             \(Quantity.grouped(found.unrecognised.count, "unknown file"))
             """

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+/// `diskcache gc`: waiting for others, watching, verifying.
+struct CommandCollectTests {
+    let tool: Tool
+    let cache: SharedCache
+
+    init() throws {
+        tool = try Tool()
+        cache = try SharedCache(at: tool.directory)
+    }
+
+    // MARK: One at a time
+
+    @Test(arguments: [["--no-wait"], ["--wait=1ms"]])
+    func `who can't wait is told who sweeps, and since when`(words: [String]) throws {
+        let began = Int64((Date.now.timeIntervalSince1970 - 100) * 1e9)
+        let record = "sweep 1\\nprocess 4711\\nbegan \(began)\\nend\\n"
+        let run = try tool.shell(
+            """
+            exec 9<>"$DISKCACHE_DIR/locks/janitor"; flock 9
+            printf '\(record)' > "$DISKCACHE_DIR/locks/janitor"
+            "$TOOL" gc \(words.joined(separator: " ")) 9>&-
+            """
+        )
+        #expect(run.status == 75)
+        #expect(run.error.contains("process 4711 has been at it for 10"))
+        #expect(run.error.split(separator: "\n").count == 1)
+    }
+
+    @Test func `a holder that has left no word is another process`() throws {
+        let run = try tool.shell(
+            "exec 9<>\"$DISKCACHE_DIR/locks/janitor\"; flock 9; \"$TOOL\" gc --no-wait 9>&-"
+        )
+        #expect(run.status == 75 && run.error.contains("another process is at it"))
+    }
+
+    @Test func `who waits as long as it takes sweeps in the end`() throws {
+        try cache.put("value", forKey: "old", expires: .expired)
+        let run = try tool.shell(
+            """
+            (exec 9<>"$DISKCACHE_DIR/locks/janitor"; flock 9; touch "$DISKCACHE_DIR.held"; sleep 1.5) &
+            until [ -e "$DISKCACHE_DIR.held" ]; do sleep 0.01; done
+            "$TOOL" gc --wait; STATUS=$?; wait; exit $STATUS
+            """
+        )
+        #expect(run.status == 0 && run.output.hasPrefix("REMOVED"))
+    }
+
+    @Test(arguments: [
+        ["--wait", "--no-wait"], ["--watch", "1s", "--wait"], ["--watch", "1s", "--verify"],
+        ["--watch", "0"],
+        ["--last", "--nice"], ["--last", "--watch", "1s"], ["--wait=x"],
+    ])
+    func `what makes no sense together is refused`(words: [String]) throws {
+        let run = try tool.run(["gc"] + words)
+        #expect(run.status == 64 && run.error.hasPrefix("diskcache: gc: "))
+    }
+
+    @Test func `a sparing sweep does the same`() throws {
+        for number in 0..<20 { try cache.put("value \(number)", forKey: "k\(number)", expires: .expired) }
+        let report = try json(tool.run("gc", "--nice", "--json"))
+        #expect(((report["removed"] as? [String: [String: Int]])?["expired"])?["count"] == 20)
+        #expect(report["isComplete"] as? Bool == true)
+    }
+
+    // MARK: Verifying
+
+    @Test func `gc verifies what it leaves, if it is asked to`() throws {
+        try cache.put("value", forKey: "old", expires: .expired)
+        try cache.put("hello", forKey: "key")
+        let sound = try tool.run("gc", "--verify")
+        #expect(sound.status == 0)
+        #expect(
+            sound.lines.first == "REMOVED  COUNT    BYTES" && sound.lines.last == "sound: 1 key, 1 value, 5 B"
+        )
+        let digest = ContentDigest(of: Data("hello".utf8)).description
+        let object = "$DISKCACHE_DIR/objects/\(digest.prefix(2))/\(digest)"
+        _ = try tool.shell("chmod u+w \(object) && printf j | dd of=\(object) conv=notrunc status=none")
+        let damaged = try tool.run("gc", "--verify", "--json")
+        #expect(damaged.status == 65)
+        let report = try json(damaged)
+        #expect((report["verify"] as? [String: Any])?["corruptObjects"] as? [String] == [digest])
+        #expect(try tool.run("gc", "--verify").lines.contains("corrupt value: \(digest)"))
+    }
+
+    // MARK: Watching
+
+    /// Waits for the daemon, and kills it where it has not ended within 30 seconds.
+    private static let end = """
+        for i in $(seq 3000); do kill -0 $WATCH 2>/dev/null || break; sleep 0.01; done
+        kill -KILL $WATCH 2>/dev/null; wait $WATCH
+        """
+
+    @Test(arguments: ["TERM", "INT"])
+    func `a watch prints a line a sweep and ends cleanly while it waits`(signal: String) throws {
+        try cache.put("value", forKey: "old", expires: .expired)
+        try cache.put("hello", forKey: "key")
+        let output = tool.path("watch")
+        let run = try tool.shell(
+            """
+            set -m
+            "$TOOL" gc --watch 200ms > '\(output)' 2> '\(output).errors' & WATCH=$!
+            until [ "$(wc -l < '\(output)')" -ge 4 ]; do sleep 0.01; done
+            kill -\(signal) $WATCH; \(Self.end)
+            """
+        )
+        #expect(run.status == 0)
+        #expect(try Data(contentsOf: URL(fileURLWithPath: output + ".errors")).isEmpty)
+        let lines = try String(contentsOfFile: output, encoding: .utf8).split(separator: "\n")
+        let left = "; left 1 key, 1 value, "
+        #expect(lines[0].contains("Z removed 1, ") && lines[0].contains(" (expired 1)" + left))
+        // The last one may have been under way.
+        #expect(lines[1...2].allSatisfy { $0.contains("Z removed nothing" + left) })
+    }
+
+    @Test func `a watch goes on where there is no cache yet, and sweeps it once there is`() throws {
+        let output = tool.path("watch")
+        let run = try tool.shell(
+            """
+            rm -r "$DISKCACHE_DIR"
+            "$TOOL" gc --watch 50ms --json > '\(output)' 2> '\(output).errors' & WATCH=$!
+            until [ -s '\(output).errors' ]; do sleep 0.01; done
+            printf value | "$TOOL" put key
+            until [ -s '\(output)' ]; do sleep 0.01; done
+            kill -TERM $WATCH; \(Self.end)
+            """
+        )
+        #expect(run.status == 0)
+        let errors = try String(contentsOfFile: output + ".errors", encoding: .utf8)
+        #expect(errors.hasPrefix("diskcache: use the cache "))
+        let lines = try String(contentsOfFile: output, encoding: .utf8).split(separator: "\n")
+        let objects = try lines.map {
+            try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
+        }
+        #expect(objects.allSatisfy { $0["time"] is String && $0["seconds"] is Double })
+        #expect((objects.last?["entries"] as? [String: Int])?["count"] == 1)
+    }
+
+    @Test(.timeLimit(.minutes(2)))
+    func `a watch ends cleanly in the middle of a sweep, and leaves word of it`() throws {
+        try cache.put("value", forKey: "old", expires: .expired)
+        // Each of 64 locks of stripes that are not to be had is waited for; it would take a minute.
+        var held: [Int32] = []
+        defer { for lock in held { close(lock) } }
+        for stripe in 0..<64 {
+            let name = String(stripe, radix: 16)
+            let path = "\(tool.directory)/locks/object-\(name.count < 2 ? "0" : "")\(name)"
+            let lock = open(path, O_RDWR | O_CLOEXEC)
+            try #require(flock(lock, LOCK_SH) == 0)
+            held.append(lock)
+        }
+        let run = try tool.shell(
+            """
+            "$TOOL" gc --watch 1h & WATCH=$!
+            until grep -qx "process $WATCH" "$DISKCACHE_DIR/locks/janitor"; do sleep 0.01; done
+            kill -TERM $WATCH; \(Self.end)
+            """
+        )
+        #expect(run.status == 0)
+        #expect(run.output.contains("Z removed nothing; ended before it was done; took "))
+        let last = try #require(try cache.lastSweep())
+        #expect(last.ended != nil && !last.isComplete)
+    }
+}

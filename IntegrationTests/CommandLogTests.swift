@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// `diskcache log`.
+struct CommandLogTests {
+    let tool: Tool
+    let store: Store
+
+    init() throws {
+        tool = try Tool()
+        store = try Store(at: tool.directory)
+        store.eventLog = EventLog(in: store.directory, limit: 1 << 20)
+    }
+
+    private func put(_ key: String) throws {
+        var record = Record(content: Content(of: [1].span), created: .now)
+        record.key = key
+        try store.put([1].span, for: Digest(ofKey: key), record)
+    }
+
+    private func fill() throws {
+        for key in ["a\nb", "swept", "last"] { try put(key) }
+        _ = try store.remove(Digest(ofKey: "a\nb"), name: "a\nb")
+        _ = try store.remove(Digest(ofKey: "last"), name: "last")
+        var request = SweepRequest()
+        request.limits.maximumEntries = 0
+        _ = try Sweep.run(request, on: store, now: .now)
+    }
+
+    @Test func `without a log it says how to begin one`() throws {
+        let run = try tool.run("log")
+        #expect(run.status == 1 && run.outputData.isEmpty)
+        #expect(run.error.contains("diskcache config set event-log"))
+    }
+
+    @Test func `removals are printed a line each, the newest last`() throws {
+        try fill()
+        let run = try tool.run("log")
+        #expect(run.status == 0 && run.errorData.isEmpty)
+        let ends = [
+            "removed      a\\nb", "removed      last", "too many     sha256:\(Digest(ofKey: "swept"))",
+        ]
+        #expect(run.lines.count == 3)
+        #expect(zip(run.lines, ends).allSatisfy { $0.hasSuffix("  " + $1) })
+        #expect(try tool.run("log", "--limit", "2").lines == Array(run.lines.suffix(2)))
+    }
+
+    @Test func `a key finds its own removals, also those by gc`() throws {
+        try fill()
+        #expect(try tool.run("log", "swept").lines.first?.hasSuffix("too many     swept") == true)
+        #expect(try tool.run("log", "swept").lines.count == 1)
+        let missing = try tool.run("log", "never put")
+        #expect(missing.status == 1 && missing.outputData.isEmpty && missing.errorData.isEmpty)
+    }
+
+    @Test func `JSON has an object a line`() throws {
+        try fill()
+        let objects = try tool.run("log", "--json").lines.map {
+            try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
+        }
+        #expect(objects.map { $0["reason"] as? String } == ["removed", "removed", "entries"])
+        #expect(objects.map { $0["key"] as? String } == ["a\nb", "last", nil])
+        #expect(objects[2]["keyDigest"] as? String == "\(Digest(ofKey: "swept"))")
+        let process = Int(CurrentProcess.identifier)
+        #expect(objects.allSatisfy { $0["process"] as? Int == process && $0["time"] is String })
+    }
+}

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+/// `diskcache verify`: samples, and what it prints.
+struct CommandVerifyTests {
+    let tool: Tool
+    let cache: SharedCache
+
+    init() throws {
+        tool = try Tool()
+        cache = try SharedCache(at: tool.directory)
+    }
+
+    private func damage(_ value: String) throws -> String {
+        let digest = ContentDigest(of: Data(value.utf8)).description
+        let object = "$DISKCACHE_DIR/objects/\(digest.prefix(2))/\(digest)"
+        let run = try tool.shell("chmod u+w \(object) && printf x | dd of=\(object) conv=notrunc status=none")
+        #expect(run.status == 0)
+        return digest
+    }
+
+    @Test func `a sample says of how many it is`() throws {
+        for number in 0..<8 { try cache.put("value \(number)", forKey: "k\(number)") }
+        let run = try tool.run("verify", "--sample", "2")
+        #expect(run.status == 0)
+        #expect(run.output.hasSuffix(" 2 values, 14 B: a sample of 25.0 % of 8 values\n"))
+        let report = try json(tool.run("verify", "--sample", "100%", "--json"))
+        #expect(report["objects"] as? Int == 8 && report["listedObjects"] as? Int == 8)
+        #expect(report["entries"] as? Int == 8 && report["orphans"] == nil)
+        #expect(try json(tool.run("verify", "--json"))["orphans"] as? Int == 0)
+    }
+
+    @Test(arguments: ["101%", "%", "-1%", "1.5", "x", "nan%"])
+    func `what is no sample is refused`(sample: String) throws {
+        let run = try tool.run("verify", "--sample", sample)
+        #expect(run.status == 64 && run.error.hasPrefix("diskcache: verify: --sample: "))
+    }
+
+    @Test func `what is damaged is named in a line each, and counted`() throws {
+        try cache.put("first", forKey: "a")
+        try cache.put("second", forKey: "b")
+        try cache.put("sound", forKey: "c")
+        let first = try damage("first")
+        let second = ContentDigest(of: Data("second".utf8)).description
+        try FileManager.default.removeItem(
+            atPath: "\(tool.directory)/objects/\(second.prefix(2))/\(second)"
+        )
+        let run = try tool.run("verify")
+        #expect(run.status == 65 && run.errorData.isEmpty)
+        let entry = ContentDigest(of: Data("b".utf8)).description
+        #expect(
+            run.lines == [
+                "corrupt value: \(first)", "entry without its value: \(entry)",
+                "damaged: 2, of them deleted: 0; in all 3 keys, 2 values, 10 B",
+                "remove it with `diskcache verify --repair`",
+            ]
+        )
+        let report = try json(tool.run("verify", "--json"))
+        #expect(report["corruptObjectCount"] as? Int == 1 && report["danglingEntryCount"] as? Int == 1)
+        let repaired = try tool.run("verify", "--repair")
+        #expect(repaired.status == 65 && repaired.output.contains("damaged: 3, of them deleted: 3"))
+        #expect(try tool.run("verify").output == "sound: 1 key, 1 value, 5 B\n")
+    }
+
+    @Test func `where nobody reads what is found, everything is repaired all the same`() throws {
+        try cache.put("first", forKey: "a")
+        _ = try damage("first")
+        _ = try tool.shell("trap '' PIPE; \"$TOOL\" verify --repair | true")
+        #expect(try tool.run("verify").status == 0)
+    }
+}

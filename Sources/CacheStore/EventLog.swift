@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// Which process removed which key, when and why: two files in the cache directory, `events` and the older
+/// `events.1`, which take about ``limit`` bytes together.
+///
+/// Optional: a store without one makes no system call for it. To write costs four for a batch; whatever keeps it
+/// from being written keeps no key from being removed. Each line is one removal:
+///
+/// ```
+/// 1700000000000000000 4711 size ab12…                 (ns since 1970, process, cause, SHA-256 of the key)
+/// 1700000000000000000 4711 removed cd34… user:1\x0a   (and the key, where it is known)
+/// ```
+///
+/// A batch is one write to a file opened for appending, so those of several processes do not mix, and begins with
+/// an empty line: half a line, left by a process that was killed or a disk that was full, spoils no other.
+/// No half line passes for a whole one, as the key must have the digest before it.
+package struct EventLog: Sendable {
+    private let directory: StoreDirectory
+    /// Bytes of both files together, but for one batch of each process that writes at the same instant.
+    package let limit: Int64
+
+    /// 64 KiB: of less the second file would hold hardly more than a batch.
+    package static let smallestLimit: Int64 = 64 * 1024
+
+    /// Bytes of a batch, at most but for one line.
+    private static let batchSize = 16 * 1024
+
+    /// A log in `directory`; a smaller limit than ``smallestLimit`` counts as that.
+    package init(in directory: StoreDirectory, limit: Int64) {
+        self.directory = directory
+        self.limit = max(limit, Self.smallestLimit)
+    }
+
+    /// Adds removals of now by this process.
+    ///
+    /// Four system calls for about 150 of them: `openat2`, `fstat`, `write`, `close`.
+    package func append(_ removals: [LoggedKey], cause: LoggedCause) {
+        append(removals.map { ($0, cause) })
+    }
+
+    /// Adds removals of now by this process, each for a cause of its own.
+    func append(_ removals: [(key: LoggedKey, cause: LoggedCause)]) {
+        let (now, process) = (Timestamp.now, CurrentProcess.identifier)
+        var batch: [UInt8] = []
+        for (index, removal) in removals.enumerated() {
+            if batch.isEmpty { batch.append(UInt8(ascii: "\n")) }
+            let event = RemovalEvent(time: now, process: process, cause: removal.cause, key: removal.key)
+            event.append(to: &batch)
+            if batch.count < Self.batchSize, index + 1 < removals.count { continue }
+            let bytes = batch
+            // What was removed is removed: a full disk, or a directory that went away, costs these lines.
+            bestEffort { () throws(Errno) in try write(bytes.span) }
+            batch.removeAll(keepingCapacity: true)
+        }
+    }
+
+    /// Adds what a sweep has removed; the names of the keys are not known then.
+    func append(_ outcomes: some Sequence<(SweepState.Removal, SweepState.Outcome)>) {
+        append(
+            outcomes.compactMap { (removal, outcome) in
+                guard outcome.isDeletion else { return nil }
+                return (LoggedKey(digest: removal.entry.key, name: nil), .swept(removal.reason))
+            }
+        )
+    }
+
+    private func write(_ batch: Span<UInt8>) throws(Errno) {
+        for attempt in 0..<3 {
+            let file = try directory.root.open(
+                StoreLayout.events,
+                [.writeOnly, .append, .create, .nonBlocking],
+                mode: FileMode.file
+            )
+            let status = try file.status()
+            guard status.kind == .regular else { return }
+            let size = status.size + Int64(batch.count)
+            if status.size == 0 || size <= limit / 2 { return try file.writeAll(batch) }
+            if attempt < 2 {
+                try rotate(file, status.identity)
+            } else if size <= limit {
+                // Somebody else has been at it all the while.
+                return try file.writeAll(batch)
+            }
+        }
+    }
+
+    /// Makes the full file the older one, in place of that.
+    ///
+    /// Whoever renames holds a lock on the very file that has the name: two that find the same file full can't both
+    /// rename, and the later one, who has opened it before it was renamed, finds that it has the name no more. So
+    /// no file takes the older one's place that is not full. Who appends to a file that is renamed meanwhile
+    /// appends to the older one; lost is what is appended to a file that two rotations pass over between
+    /// its opening and its writing, and with each rotation what was the older one.
+    ///
+    /// Who is stopped with the lock keeps the others from rotating, and then they write no more than the limit.
+    func rotate(_ file: borrowing FileDescriptor, _ identity: FileStatus.Identity) throws(Errno) {
+        guard try file.tryLock(.exclusive) else { return }
+        let named = try ifExists { () throws(Errno) in
+            try directory.root.status(of: StoreLayout.events).identity
+        }
+        if named != identity { return }
+        try directory.root.rename(StoreLayout.events, to: directory.root, StoreLayout.olderEvents)
+    }
+
+    // MARK: Reading
+
+    /// Runs `body` with each removal that is logged, the newest last; false: there is no log.
+    ///
+    /// Needs no lock; lines that are none are passed over. Memory: a chunk and a line.
+    package static func forEach(
+        in directory: StoreDirectory,
+        _ body: (RemovalEvent) -> Void
+    ) throws(StoreError) -> Bool {
+        try describing("read the event log", "\(directory.path)/\(StoreLayout.events)") { () throws(Errno) in
+            // The newer one first: rotated in between, it is found again as the older one, and read once.
+            let newer = try open(StoreLayout.events, in: directory)
+            let older = try open(StoreLayout.olderEvents, in: directory)
+            let identity = try newer?.status().identity
+            let isThere = newer != nil || older != nil
+            if let older, try older.status().identity != identity { try read(older, body) }
+            if let newer { try read(newer, body) }
+            return isThere
+        }
+    }
+
+    private static func open(
+        _ name: RelativePath,
+        in directory: StoreDirectory
+    ) throws(Errno) -> FileDescriptor? {
+        let file = try ifExists { () throws(Errno) in
+            try directory.root.open(name, [.readOnly, .nonBlocking])
+        }
+        guard let file, try file.status().kind == .regular else { return nil }
+        return file
+    }
+
+    private static func read(
+        _ file: borrowing FileDescriptor,
+        _ body: (RemovalEvent) -> Void
+    ) throws(Errno) {
+        var line: [UInt8] = []
+        try file.forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in
+            for index in chunk.indices {
+                if chunk[index] != UInt8(ascii: "\n") {
+                    line.append(chunk[index])
+                    continue
+                }
+                if let event = RemovalEvent(line) { body(event) }
+                line.removeAll(keepingCapacity: true)
+            }
+        }
+    }
+}
+
+extension Store {
+    /// Where removals are logged; nil, as at first: nowhere.
+    package var eventLog: EventLog? {
+        get { eventLogPlace.withLock { $0 } }
+        set { eventLogPlace.withLock { $0 = newValue } }
+    }
+
+    /// Logs that one key was removed, if there is a log.
+    func log(_ cause: LoggedCause, of key: Digest, name: @autoclosure () -> String?) {
+        guard let eventLog else { return }
+        eventLog.append([LoggedKey(digest: key, name: name())], cause: cause)
+    }
+}

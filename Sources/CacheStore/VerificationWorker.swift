@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// What one thread of a verification needs.
+struct VerificationWorker: Sendable {
+    /// What the threads share.
+    private struct State {
+        var report = VerificationReport()
+        /// How long to wait for a lock when repairing.
+        var patience = SweepWorker.stripePatience
+        var phase = SweepProgress.Phase.verifying
+        /// Of all shards together, as a number of ``shardSteps`` for each.
+        var steps = 0.0
+    }
+
+    private let store: Store
+    private let request: VerificationRequest
+    private let scan: StoreScan
+    private let found: @Sendable (VerificationFinding) -> Void
+    private let progress: @Sendable (SweepProgress) -> Void
+    private let state = Locked<State>.Box(State())
+    private let objects = VerifiedObjects()
+    /// The thread that hears of the progress.
+    private let home = threadNumber
+    /// The objects to read, by shard; nil: chosen in each shard.
+    private var chosen: [[Digest]]?
+    /// The share of the entries to look at; nil: all.
+    private var share: Double?
+
+    init(
+        _ request: VerificationRequest,
+        on store: Store,
+        found: @escaping @Sendable (VerificationFinding) -> Void,
+        progress: @escaping @Sendable (SweepProgress) -> Void
+    ) {
+        self.store = store
+        self.request = request
+        self.found = found
+        self.progress = progress
+        scan = StoreScan(of: store)
+        if case .share(let share) = request.sample { self.share = share }
+    }
+
+    var finishedReport: VerificationReport {
+        var report = state.value.withLock { $0.report }
+        if request.sample == nil { report.orphans = objects.unreferenced }
+        report.unrecognised.sort { $0.path < $1.path }
+        report.unreadable.sort()
+        return report
+    }
+
+    // MARK: Sample
+
+    /// Chooses a number of objects from all of them; nothing where the sample is no number.
+    ///
+    /// A reservoir: each object that is listed takes the place of one chosen before with a probability that leaves all
+    /// equally likely.
+    mutating func chooseSample() throws(StoreError) {
+        guard case .count(let limit) = request.sample else { return }
+        var reservoir: [Digest] = []
+        var listed = 0
+        for shard in 0..<256 {
+            for digest in try listing(.objects, shard: shard)?.digests ?? [] {
+                listed += 1
+                if reservoir.count < limit {
+                    reservoir.append(digest)
+                } else if case let place = Int.random(in: 0..<listed), place < limit {
+                    reservoir[place] = digest
+                }
+            }
+        }
+        var shards = [[Digest]](repeating: [], count: 256)
+        for digest in reservoir { shards[Int(digest.byte(0))].append(digest) }
+        chosen = shards
+        share = listed == 0 ? 0 : Double(reservoir.count) / Double(listed)
+    }
+
+    private func isChosen() -> Bool {
+        share.map { Double.random(in: 0..<1) < $0 } ?? true
+    }
+
+    // MARK: Objects
+
+    /// Reads the objects of one shard, or those of them that are chosen.
+    func verifyObjects(inShard shard: Int) throws(StoreError) {
+        guard let listing = try listing(.objects, shard: shard) else { return step(of: 1) }
+        let listed = listing.digests
+        state.value.withLock { state in
+            state.report.unrecognised += listing.unrecognised
+            state.report.listedObjects += listed.count
+        }
+        let digests = chosen?[shard] ?? listed.filter { _ in isChosen() }
+        for digest in digests {
+            try passingOver { () throws(StoreError) in try verify(digest) }
+            step(of: digests.count)
+        }
+        if digests.isEmpty { step(of: 1) }
+    }
+
+    private func verify(_ digest: Digest) throws(StoreError) {
+        guard let content = try store.content(ofObject: digest) else { return }
+        state.value.withLock { state in
+            state.report.objects += 1
+            state.report.objectBytes += Int64(content.length)
+        }
+        if content.digest == digest { return objects.note(digest, content) }
+        report(.corruptObject, digest)
+        let isRepaired = try repair { (patience) throws(StoreError) in
+            try store.deleteIfCorrupt(digest, patience: patience)
+        }
+        // Then the entries that name it are dangling.
+        if !isRepaired { objects.note(digest, content) }
+    }
+
+    // MARK: Entries
+
+    /// Looks at the entries of one shard, or at some of them; all objects have been read.
+    func verifyEntries(inShard shard: Int) throws(StoreError) {
+        guard let listing = try listing(.entries, shard: shard) else { return step(of: 1) }
+        let listed = listing.digests
+        state.value.withLock { state in
+            state.report.unrecognised += listing.unrecognised
+            state.report.listedEntries += listed.count
+        }
+        let keys = listed.filter { _ in isChosen() }
+        for key in keys {
+            try passingOver { () throws(StoreError) in try verifyEntry(key) }
+            step(of: keys.count)
+        }
+        if keys.isEmpty { step(of: 1) }
+    }
+
+    private func verifyEntry(_ key: Digest) throws(StoreError) {
+        guard let stored = try scan.entry(key)?.stored else { return }
+        state.value.withLock { $0.report.entries += 1 }
+        switch try condition(of: key, stored) {
+        case .sound: return
+        case .unfinished: state.value.withLock { $0.report.unfinishedEntries += 1 }
+        case .corrupt: report(.corruptEntry, key)
+        case .dangling: report(.danglingEntry, key)
+        }
+        _ = try repair { (patience) throws(StoreError) in
+            try store.deleteEntry(key, ifStill: stored.bytes, patience: patience)
+        }
+    }
+
+    private enum Condition {
+        case sound, unfinished, corrupt, dangling
+    }
+
+    private func condition(of key: Digest, _ stored: StoredEntry) throws(StoreError) -> Condition {
+        guard let record = stored.record else {
+            // Without a byte it is an entry that is being made, or whose maker was killed.
+            return stored.bytes.isEmpty ? .unfinished : .corrupt
+        }
+        let content = record.content
+        switch objects.compare(content) {
+        case .agrees: return .sound
+        // It is reported as such, once, and not with each entry that names it.
+        case .corrupt: return .sound
+        case .nothing where request.sample != nil:
+            let status = try store.objects.status(of: content.digest)
+            if let status, status.kind == .regular, status.size == Int64(content.length) { return .sound }
+        // Not there when the objects were listed: written since, swept since, or gone before.
+        case .nothing, .differs: break
+        }
+        guard let present = try store.content(ofObject: content.digest) else {
+            // Swept because the entry had been overwritten: then it is another one now, judged next time.
+            return try store.entries.read(key)?.bytes == stored.bytes ? .dangling : .sound
+        }
+        if present.digest != content.digest { return .sound }
+        return present == content ? .sound : .corrupt
+    }
+
+    // MARK: What both do
+
+    private func report(_ kind: VerificationFinding.Kind, _ digest: Digest) {
+        let finding = VerificationFinding(kind: kind, digest: digest)
+        state.value.withLock { $0.report.add(finding) }
+        found(finding)
+    }
+
+    /// Deletes what was found, if that was asked for.
+    ///
+    /// Where somebody who is stopped holds the lock it stays, reported, for the next time; one wait is
+    /// enough for all that he holds.
+    private func repair(_ delete: (Duration) throws(StoreError) -> Bool) throws(StoreError) -> Bool {
+        guard request.isRepairing else { return false }
+        do throws(StoreError) {
+            guard try delete(state.value.withLock { $0.patience }) else { return false }
+            state.value.withLock { $0.report.repaired += 1 }
+            return true
+        } catch {
+            guard error.code == .busy else { throw error }
+            state.value.withLock { $0.patience = .zero }
+            return false
+        }
+    }
+
+    /// nil where the shard can't be listed, which is noted.
+    private func listing(_ tree: StoreScan.Tree, shard: Int) throws(StoreError) -> StoreScan.Listing? {
+        var listing: StoreScan.Listing?
+        try passingOver { () throws(StoreError) in listing = try scan.digests(tree, shard: shard) }
+        return listing
+    }
+
+    /// Notes a failure that concerns a single file or shard; what concerns all ends the verification.
+    private func passingOver(_ body: () throws(StoreError) -> Void) throws(StoreError) {
+        do throws(StoreError) {
+            try body()
+        } catch {
+            guard error.concernsOneFile else { throw error }
+            let path = String(error.path.dropFirst(store.directory.path.count + 1))
+            state.value.withLock { $0.report.unreadable.append(path) }
+        }
+    }
+
+    // MARK: Progress
+
+    /// Steps of a shard, however many files it has: fine enough to tell the time that is left of hours.
+    private static let shardSteps = 4096.0
+
+    func begin(_ phase: SweepProgress.Phase) {
+        state.value.withLock { state in
+            state.phase = phase
+            state.steps = 0
+        }
+        showProgress()
+    }
+
+    /// Counts one of the files of a shard as done.
+    private func step(of count: Int) {
+        state.value.withLock { $0.steps += Self.shardSteps / Double(count) }
+        if threadNumber == home { showProgress() }
+    }
+
+    private func showProgress() {
+        let (phase, report, steps) = state.value.withLock { ($0.phase, $0.report, $0.steps) }
+        let isOfObjects = phase == .verifying
+        progress(
+            SweepProgress(
+                phase: phase,
+                done: Int(steps),
+                total: Int(Self.shardSteps) * 256,
+                items: isOfObjects ? report.objects : report.entries,
+                bytes: isOfObjects ? report.objectBytes : nil
+            )
+        )
+    }
+}

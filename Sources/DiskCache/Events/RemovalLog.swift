@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+public import FoundationEssentials
+
+/// One removal of a key, as the cache's event log has it.
+public struct LoggedRemoval: Sendable, Equatable {
+    /// Why a key was removed.
+    public enum Cause: Sendable, Hashable {
+        /// By a collection, and why.
+        case collected(RemovalReason)
+        /// By somebody who removed this key.
+        case removed
+        /// By somebody who removed all keys, or all with a tag.
+        case cleared
+        /// By a reader that found the value or its metadata damaged, or by `verify`.
+        case repaired
+    }
+
+    /// When.
+    public let time: Date
+    /// The number of the process that did it.
+    public let process: Int32
+    /// Why.
+    public let cause: Cause
+    /// SHA-256 of the key.
+    public let keyDigest: ContentDigest
+    /// The key; nil where it is not kept, is longer than 1 KiB, or was removed by a collection.
+    public let key: String?
+
+    init(_ event: RemovalEvent, key: String?) {
+        time = event.time.date
+        process = event.process
+        cause =
+            switch event.cause {
+            case .swept(let reason): .collected(RemovalReason(reason))
+            case .removed: .removed
+            case .cleared: .cleared
+            case .repaired: .repaired
+            }
+        keyDigest = ContentDigest(event.key.digest)
+        self.key = key ?? event.key.name
+    }
+}
+
+extension SharedCache {
+    /// What was removed, by any process, as far as the event log of the directory goes back.
+    ///
+    /// The newest comes last; nil: there is no such log. Values that expire are logged when they are reclaimed; those that are overwritten are not.
+    ///
+    /// - Parameters:
+    ///   - key: only removals of this key.
+    ///   - limit: only the newest so many.
+    /// - Complexity: O(*n*) in the log's bytes; memory for what is returned.
+    public func removals(
+        ofKey key: String? = nil,
+        limit: Int = .max
+    ) throws(CacheError) -> [LoggedRemoval]? {
+        guard limit >= 0 else {
+            throw CacheError(.invalidArgument, "limit the removals: it can't be negative: use 0 or more")
+        }
+        var digest: Digest?
+        if let key { digest = try self.digest(ofKey: key) }
+        return try withStore { (store, _) throws(StoreError) in
+            var newest = NewestElements<LoggedRemoval>(limit: limit)
+            let isThere = try EventLog.forEach(in: store.directory) { event in
+                if digest ?? event.key.digest == event.key.digest {
+                    newest.append(LoggedRemoval(event, key: key))
+                }
+            }
+            return isThere ? newest.elements : nil
+        }
+    }
+}
+
+/// The last so many of all that are added.
+struct NewestElements<Element> {
+    let limit: Int
+    private var ring: [Element] = []
+    private var next = 0
+
+    init(limit: Int) {
+        self.limit = limit
+    }
+
+    mutating func append(_ element: Element) {
+        if ring.count < limit {
+            ring.append(element)
+        } else if limit > 0 {
+            ring[next] = element
+            next = (next + 1) % limit
+        }
+    }
+
+    /// In the order in which they were added.
+    var elements: [Element] { Array(ring[next...] + ring[..<next]) }
+}

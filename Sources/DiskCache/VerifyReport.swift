@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+
+/// What a verification is to do.
+public struct VerifyOptions: Sendable {
+    /// Which part of the values to read.
+    public enum Sample: Sendable, Equatable {
+        /// Each value with this probability, 0 to 100 per cent.
+        case percent(Double)
+        /// So many, each as likely as any other.
+        case count(Int)
+    }
+
+    /// Whether to delete what is corrupt or names nothing.
+    public var repair = false
+    /// Reads only a random part of the values, and looks at as large a part of the keys; nil: all.
+    public var sample: Sample?
+
+    /// All of it, and nothing deleted.
+    public init() {}
+
+    func request() throws(CacheError) -> VerificationRequest {
+        var request = VerificationRequest()
+        request.isRepairing = repair
+        switch sample {
+        case nil: break
+        case .percent(let percent) where (0...100).contains(percent): request.sample = .share(percent / 100)
+        case .count(let count) where count >= 0: request.sample = .count(count)
+        case .percent(let percent):
+            throw CacheError(.invalidArgument, "verify \(percent) per cent: use 0 to 100")
+        case .count(let count):
+            throw CacheError(.invalidArgument, "verify \(count) values: it can't be negative: use 0 or more")
+        }
+        return request
+    }
+}
+
+/// Something that a verification found.
+public enum VerifyFinding: Sendable, Equatable {
+    /// A value whose bytes have another digest than its name says.
+    case corruptObject(ContentDigest)
+    /// An entry whose metadata can't be read or disagrees with its value; by the digest of the key.
+    case corruptEntry(ContentDigest)
+    /// An entry whose value is gone; by the digest of the key.
+    case danglingEntry(ContentDigest)
+
+    init(_ finding: VerificationFinding) {
+        let digest = ContentDigest(finding.digest)
+        self =
+            switch finding.kind {
+            case .corruptObject: .corruptObject(digest)
+            case .corruptEntry: .corruptEntry(digest)
+            case .danglingEntry: .danglingEntry(digest)
+            }
+    }
+}
+
+/// What reading and hashing everything anew found.
+public struct VerifyReport: Sendable, Equatable, Codable {
+    /// Distinct values that were read.
+    public let objects: Int
+    /// The length of all of them together.
+    public let objectBytes: Int64
+    /// Distinct values that there are; more than were read where only a sample was.
+    public let listedObjects: Int
+    /// Keys that were looked at.
+    public let entries: Int
+    /// Keys that there are.
+    public let listedEntries: Int
+    /// Names of objects whose bytes have another digest; the first 1,000.
+    public let corruptObjects: [String]
+    /// Names of entries whose metadata can't be read or disagrees with their value; the first 1,000.
+    public let corruptEntries: [String]
+    /// Names of entries whose value is gone; the first 1,000.
+    public let danglingEntries: [String]
+    /// How many objects were corrupt.
+    public let corruptObjectCount: Int
+    /// How many entries were corrupt.
+    public let corruptEntryCount: Int
+    /// How many entries had no value.
+    public let danglingEntryCount: Int
+    /// Entries without metadata: what a put leaves that is killed.
+    ///
+    /// No fault; the next collection removes them.
+    public let unfinishedEntries: Int
+    /// Values that no key names; nil where only a sample was looked at.
+    ///
+    /// The next collection removes them.
+    public let orphans: Int?
+    /// Files in the cache that are not ours, below its directory.
+    public let unrecognised: [String]
+    /// Files and directories of ours that could not be read, below the cache directory.
+    public let unreadable: [String]
+    /// How many of the corrupt, dangling and unfinished ones were deleted.
+    public let repaired: Int
+    /// Whether nothing is corrupt, dangling or unreadable, as far as it was looked at.
+    public let isClean: Bool
+
+    init(_ report: VerificationReport) {
+        objects = report.objects
+        objectBytes = report.objectBytes
+        listedObjects = report.listedObjects
+        entries = report.entries
+        listedEntries = report.listedEntries
+        corruptObjects = report.corruptObjects.map(\.description)
+        corruptEntries = report.corruptEntries.map(\.description)
+        danglingEntries = report.danglingEntries.map(\.description)
+        corruptObjectCount = report.count(of: .corruptObject)
+        corruptEntryCount = report.count(of: .corruptEntry)
+        danglingEntryCount = report.count(of: .danglingEntry)
+        unfinishedEntries = report.unfinishedEntries
+        orphans = report.orphans
+        unrecognised = report.unrecognised.map(\.path)
+        unreadable = report.unreadable
+        repaired = report.repaired
+        isClean = report.isClean
+    }
+}

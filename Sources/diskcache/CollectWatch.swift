@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+import Platform
+
+/// `diskcache gc --watch`: a sweep every so often, until a signal ends it.
+struct CollectWatch {
+    private let arguments: Arguments
+    private let request: GarbageCollection
+    private let interval: Duration
+
+    init(_ arguments: Arguments, _ request: GarbageCollection, interval: Duration) {
+        self.arguments = arguments
+        self.request = request
+        self.interval = interval
+    }
+
+    func run() throws -> ExitStatus {
+        let stop = try StopSignal([.terminate, .interrupt])
+        var request = request
+        // Whoever is at it does the same; waiting could not be ended by a signal.
+        request.patience = .zero
+        request.isCalledOff = { stop.hasArrived }
+        var due = ContinuousClock.now
+        repeat {
+            try sweep(request)
+            // From the moment at which it was due, so that it does not fall behind.
+            due = max(due + interval, .now)
+        } while !stop.wait(until: due)
+        return .done
+    }
+
+    /// Sweeps once and prints what that did, or why it could not be done.
+    private func sweep(_ request: GarbageCollection) throws {
+        let start = ContinuousClock.now
+        let report: GCReport
+        do {
+            // Opened anew each time, as the directory may be another one by now, or not be there yet.
+            report = try arguments.requireCache().collectGarbage(request)
+        } catch let error as CacheError {
+            return try DiskCacheTool.complain(error.message)
+        } catch let failure as Failure {
+            return try DiskCacheTool.complain(failure.message)
+        }
+        let seconds = (ContinuousClock.now - start).inSeconds
+        if arguments.has("json") {
+            var description = CollectCommand.Description(report: report, seconds: seconds)
+            description.time = .now
+            try Output.print(JSON.line(description))
+        } else {
+            try Output.print(Self.line(report, seconds: seconds, now: .now))
+        }
+    }
+
+    /// "2026-01-31T12:00:00Z removed 12, 48.0 KiB (expired 12); left 1 key, 1 value, 4.0 KiB; took 0.1 s".
+    static func line(_ report: GCReport, seconds: Double, now: Date) -> String {
+        let count = report.removed.values.reduce(0) { $0 + $1.count }
+        let reasons = RemovalReason.allCases.compactMap { reason in
+            report.removed[reason].map { "\(CollectCommand.words(reason)) \($0.count)" }
+        }
+        let verb = report.isDryRun ? "would remove" : "removed"
+        let what = count == 0 ? "nothing" : "\(count), \(Quantity.text(bytes: report.removedBytes))"
+        let why = reasons.isEmpty ? "" : " (\(reasons.joined(separator: ", ")))"
+        let left = CollectCommand.words(left: report.entries, report.objects)
+        let tenths = Int((seconds * 10).rounded())
+        // What is left was not all counted then.
+        let end = report.isComplete ? "left \(left)" : "ended before it was done"
+        return """
+            \(now.formatted(.iso8601)) \(verb) \(what)\(why); \(end); took \(tenths / 10).\(tenths % 10) s
+
+            """
+    }
+}

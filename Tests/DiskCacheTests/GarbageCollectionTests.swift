@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Foundation
+import TestSupport
+import Testing
+
+@testable import DiskCache
+
+@Suite struct GarbageCollectionTests {
+    @Test func `a sparing one works in slices, a full one to its end`() throws {
+        var options = GarbageCollection()
+        #expect(try options.request().pace.slice == nil)
+        options.pace = .sparing
+        options.timeLimit = .seconds(1)
+        let pace = try options.request().pace
+        #expect(pace.slice == .milliseconds(4) && pace.rest == .milliseconds(16) && pace.deadline != nil)
+        #expect(pace.pause(.zero))
+    }
+
+    @Test func `one that is called off is incomplete`() throws {
+        let place = try TemporaryDirectory()
+        let cache = try SharedCache(at: place.path + "/cache")
+        try cache.put("value", forKey: "key", expires: .expired)
+        var options = GarbageCollection()
+        options.isCalledOff = { true }
+        let report = try cache.collectGarbage(options)
+        #expect(!report.isComplete && report.removed.isEmpty)
+    }
+
+    @Test func `who may not wait is told who is at it`() throws {
+        let place = try TemporaryDirectory()
+        let cache = try SharedCache(at: place.path + "/cache")
+        try cache.collectGarbage { progress in
+            guard progress.phase.hasPrefix("waiting") else { return }
+            let error = #expect(throws: CacheError.self) {
+                var options = GarbageCollection()
+                options.patience = .zero
+                try cache.collectGarbage(options)
+            }
+            let holder = "process \(ProcessInfo.processInfo.processIdentifier) has been at it for "
+            #expect(error?.code == .busy && error?.message.contains(holder) == true)
+        }
+    }
+}
