@@ -180,6 +180,7 @@ struct CommandReportTests {
 
     static let commands = [
         "put", "get", "rm", "clear", "touch", "ls", "info", "gc", "stats", "verify", "doctor", "bench",
+        "completions",
     ]
 
     @Test(arguments: commands)

@@ -13,12 +13,13 @@ struct DiskCacheTool {
         [
             PutCommand.self, GetCommand.self, RemoveCommand.self, ClearCommand.self, TouchCommand.self,
             ListCommand.self, InfoCommand.self, RunCommand.self, CollectCommand.self, StatsCommand.self,
-            VerifyCommand.self, DoctorCommand.self, BenchCommand.self, BenchWorkerCommand.self,
-            RefreshCommand.self,
+            VerifyCommand.self, DoctorCommand.self, BenchCommand.self, CompletionsCommand.self,
+            BenchWorkerCommand.self,
+            RefreshCommand.self, KeyCandidatesCommand.self,
         ]
     }
 
-    private static let options = [
+    static let options = [
         Option("dir", "d", "DIR", help: "the cache directory"),
         Option("help", "h", help: "say what there is"),
         Option("version", help: "print the version"),
@@ -98,7 +99,7 @@ struct DiskCacheTool {
 
     private static var overview: String {
         let lines = commands.filter { !$0.isHidden }.map { command in
-            "  \(command.name)" + String(repeating: " ", count: max(1, 10 - command.name.count))
+            "  \(command.name)" + String(repeating: " ", count: max(1, 13 - command.name.count))
                 + command.summary + "\n"
         }
         return """
