@@ -34,6 +34,7 @@ let package = Package(
         .executableTarget(
             name: "diskcache",
             dependencies: ["DiskCache", "CacheStore", "Platform"],
+            exclude: ["Examples"],
             swiftSettings: productSettings
         ),
         .target(
