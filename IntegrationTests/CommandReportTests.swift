@@ -179,7 +179,8 @@ struct CommandReportTests {
     // MARK: Everywhere
 
     static let commands = [
-        "put", "get", "rm", "clear", "touch", "ls", "info", "gc", "stats", "verify", "log", "doctor", "config",
+        "put", "get", "rm", "clear", "touch", "ls", "info", "gc", "stats", "verify", "log", "doctor",
+        "config",
         "bench", "completions",
     ]
 

@@ -63,23 +63,28 @@ final class FollowedConfiguration: Sendable {
             .exchanged
     }
 
-    /// Looks at the file; one system call, and three more where it is another one.
+    /// Looks at the file; true where the configuration is another one.
     ///
-    /// What can't be read, or parsed, leaves the configuration as it was: a slip of the editor must neither stop a
+    /// One system call, and three more where the file is another one. What can't be read, or parsed, leaves the configuration as it was: a slip of the editor must neither stop a
     /// cache nor free it from its limits. ``failure`` tells.
-    func look() {
+    @discardableResult
+    func look() -> Bool {
         nextLook.store(Timestamp.monotonicMilliseconds + Self.interval, ordering: .relaxed)
         do throws(StoreError) {
             let mark = try status().map { Mark($0) }
-            if state.withLock({ $0.file == mark && ($0.failure == nil || mark != nil) }) { return }
+            if state.withLock({ $0.file == mark && ($0.failure == nil || mark != nil) }) { return false }
             let configuration = try read()
-            state.withLock { $0 = State(configuration: configuration, file: mark) }
+            return state.withLock { state in
+                defer { state = State(configuration: configuration, file: mark) }
+                return state.configuration != configuration
+            }
         } catch {
             let mark = bestMark
             state.withLock { state in
                 state.file = mark
                 state.failure = error
             }
+            return false
         }
     }
 
@@ -123,7 +128,6 @@ final class FollowedConfiguration: Sendable {
             try file.file.synchronize()
             try file.rename(to: directory.root, StoreLayout.configuration)
         }
-        look()
     }
 
     private func encode(_ configuration: DirectoryConfiguration) throws(StoreError) -> [UInt8] {
@@ -148,7 +152,9 @@ extension Store {
     ///
     /// One system call where there is none.
     package func followConfiguration() {
-        followed.look()
+        if followed.look() {
+            eventLog = configuration.eventLogSize.map { EventLog(in: directory, limit: $0) }
+        }
         renewGranularity()
     }
 
@@ -170,6 +176,6 @@ extension Store {
         try change(&configuration)
         if configuration != before { try followed.write(configuration) }
         lock.release()
-        renewGranularity()
+        followConfiguration()
     }
 }

@@ -184,6 +184,9 @@ private struct ListedEviction {
         if tally.count > 0 { worker.noteRemoval(goal.reason, tally, entries: tally.count) }
         let gone = zip(group, outcomes).lazy.filter { $0.1.isDeletion }.map(\.0.entry)
         worker.store.noteEvictions(gone, at: worker.begin.time)
+        if let log = worker.store.eventLog {
+            log.append(gone.map { LoggedKey(digest: $0.key, name: nil) }, cause: .swept(goal.reason))
+        }
     }
 
     private static func byStripe(

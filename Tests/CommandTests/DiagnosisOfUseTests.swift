@@ -157,7 +157,7 @@ struct DiagnosisOfUseTests {
         isRisk: Bool
     ) {
         let troubles = Self.troubles {
-            $0.evictions = EvictionFacts(
+            $0.evictions = EvictionPressure(
                 evictions: evictions,
                 youngEvictions: young,
                 misses: misses,

@@ -69,7 +69,7 @@ struct DiagnosisTests {
             $0.kernel.hasHashInstructions = false
             $0.collections.age = .seconds(86401)
             $0.configuration = ConfigurationFacts()
-            $0.evictions = EvictionFacts(evictions: 1, youngEvictions: 1, misses: 256, ghostMisses: 256)
+            $0.evictions = EvictionPressure(evictions: 1, youngEvictions: 1, misses: 256, ghostMisses: 256)
         }
         #expect(findings.filter { $0.level != .fine }.count == 15)
         #expect(findings.allSatisfy { ($0.level == .fine) == ($0.advice == nil) })

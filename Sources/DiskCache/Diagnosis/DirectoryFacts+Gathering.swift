@@ -36,7 +36,11 @@ extension SharedCache {
                 facts.parts = try PartFacts(of: directory, owner: status.owner)
                 facts.kernel = .present
                 facts.collections = CollectionFacts(of: store)
+                // Shards that are to come are reckoned with, as by the limits.
+                facts.parts.overhead = max(facts.parts.overhead, store.overhead)
                 facts.usedBytes = store.usage.map { $0.bytes + facts.parts.overhead }
+                facts.configuration = ConfigurationFacts(of: store)
+                facts.evictions = CacheTotals(of: store).map { EvictionPressure($0.activity) }
                 if facts.fileSystem.isVolatile { facts.memory = .present }
                 return facts
             } catch {
@@ -74,6 +78,19 @@ extension SharedCache {
         } catch {
             return nil
         }
+    }
+}
+
+extension ConfigurationFacts {
+    fileprivate init(of store: Store) {
+        self.init()
+        store.followConfiguration()
+        let configuration = store.configuration
+        problem = store.configurationFailure?.detail ?? store.configurationFailure?.errno?.description
+        isThere = problem != nil || configuration != DirectoryConfiguration()
+        unknownKeys = configuration.unknownKeys
+        maximumSize = configuration.limits.maximumSize
+        hasMinimumFree = configuration.limits.minimumFree != nil
     }
 }
 

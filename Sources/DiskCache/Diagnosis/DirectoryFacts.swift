@@ -38,7 +38,7 @@ package struct DirectoryFacts: Sendable, Equatable {
     /// What the cache takes on disk, as its processes have added it up; nil where nobody knows.
     package var usedBytes: Int64?
     /// What limits have done; nil where nobody knows.
-    package var evictions: EvictionFacts?
+    package var evictions: EvictionPressure?
 
     package init(
         isWritable: Bool,
@@ -144,32 +144,4 @@ package struct ConfigurationFacts: Sendable, Equatable {
     package var hasMinimumFree = false
 
     package init() {}
-}
-
-/// What limits have evicted, and how much of that was wanted again.
-package struct EvictionFacts: Sendable, Equatable {
-    /// Values evicted for the limits of size, keys or free space.
-    package var evictions: Int
-    /// Of those, how many had been used shortly before.
-    package var youngEvictions: Int
-    /// Gets that found nothing.
-    package var misses: Int
-    /// Of those, how many were of keys that had been evicted lately, as estimated.
-    package var ghostMisses: Int
-
-    package init(evictions: Int, youngEvictions: Int, misses: Int, ghostMisses: Int) {
-        self.evictions = evictions
-        self.youngEvictions = youngEvictions
-        self.misses = misses
-        self.ghostMisses = ghostMisses
-    }
-
-    /// Whether a larger limit would save much.
-    ///
-    /// Half of what is evicted had been in use lately, and a tenth of the misses were of what had just been evicted.
-    /// Either alone says little: what nobody asks for twice is evicted young whatever the limit, and what comes back
-    /// after a month need not be kept. Below 256 misses of that kind the estimate, from one key in 64, is chance.
-    package var isHigh: Bool {
-        ghostMisses >= 256 && ghostMisses * 10 >= misses && youngEvictions * 2 >= evictions && evictions > 0
-    }
 }
