@@ -56,4 +56,19 @@ struct CommandMemoryTests {
         #expect(long < short + 2048)
         #expect(try tool.shell("\"$TOOL\" ls | wc -l").output == "9001\n")
     }
+
+    @Test(.enabled(if: canMeasure, "GNU time measures the memory"))
+    func `a long list is sorted in bounded memory`() throws {
+        let cache = try SharedCache(at: tool.directory)
+        var attributes = EntryAttributes()
+        attributes.metadata = ["filler": String(repeating: "m", count: 16_000)]
+        // 80 MB of lines.
+        for number in 0..<5000 { try cache.put("x", forKey: "k\(number)", attributes: attributes) }
+        let list = tool.path("list")
+        // The libraries and the encoder take 20 MiB.
+        let peak = try peak("$TIMED \"$TOOL\" ls --json --sort access > '\(list)'")
+        #expect(peak < (20 + 32 + 12) * 1024)
+        #expect(try tool.shell("wc -l < '\(list)'").output == "5000\n")
+        #expect(try self.peak("$TIMED \"$TOOL\" ls --json --sort key --limit 10 > /dev/null") < 64 * 1024)
+    }
 }

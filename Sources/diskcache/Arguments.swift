@@ -96,7 +96,8 @@ struct Arguments {
         String(path.prefix(through: path.lastIndex { $0 != "/" } ?? path.startIndex))
     }
 
-    private static func environment(_ name: String) throws(Failure) -> String? {
+    /// A variable of the environment; nil where it is not set.
+    static func environment(_ name: String) throws(Failure) -> String? {
         do throws(InvalidText) {
             return try CurrentProcess.environment(name)
         } catch {

@@ -25,7 +25,9 @@ enum ListCommand: Command {
     ]
     static let details = """
         Orders: by key as bytes; the largest, the oldest, the least recently used, the soonest to expire
-        first. Without --sort keys come in no order, as they are read, in constant memory.
+        first. Without --sort keys come in no order, as they are read, in constant memory. With it, what does
+        not fit 32 MiB is sorted by way of a file without a name in $TMPDIR, else /tmp; with --limit only where
+        the first so many do not fit.
 
         A key's control characters and backslashes are written as in C (\\n, \\t, \\r, \\\\, \\x1b), except with
         --null. A key that is not kept (longer than 1 KiB, or by the user's wish) is shown as sha256: and
@@ -51,20 +53,29 @@ enum ListCommand: Command {
         }
         let limit = try arguments.value("limit", as: Quantity.count) ?? .max
         let entries = Reader(try arguments.requireCache().entries(), onlyWithKey: style == .null)
+        let now = Date.now
         try Output.toStandardOutput { output in
             if style == .long { try output.write(header) }
-            let now = Date.now
             guard let order else {
                 for entry in entries.prefix(limit) { try output.write(line(entry, style, now)) }
                 return
             }
-            let sorted = entries.sorted(by: order.isBefore)
-            for entry in (arguments.has("reverse") ? sorted.reversed() : sorted).prefix(limit) {
-                try output.write(line(entry, style, now))
-            }
+            var sorter = ListSorter(
+                limit: limit,
+                isReversed: arguments.has("reverse"),
+                place: try scratchPlace()
+            )
+            for entry in entries { try sorter.add(line(entry, style, now), key: order.key(of: entry)) }
+            try sorter.forEach { try output.write($0) }
         }
         if let failure = entries.failure { throw failure }
         return .done
+    }
+
+    /// Where a list is sorted that does not fit memory.
+    private static func scratchPlace() throws(Failure) -> String {
+        let place = try Arguments.environment("TMPDIR") ?? ""
+        return place.isEmpty ? "/tmp" : place
     }
 
     // MARK: Lines
@@ -113,20 +124,30 @@ enum ListCommand: Command {
     enum Order: String, CaseIterable {
         case key, size, age, access, expires
 
-        /// Whether one entry comes before another; equal ones by key, so that the order is the same each time.
-        func isBefore(_ left: CacheEntry, _ right: CacheEntry) -> Bool {
-            switch self {
-            case .key: break
-            case .size: if left.size != right.size { return left.size > right.size }
-            case .age: if left.created != right.created { return left.created < right.created }
-            case .access:
-                let (mine, other) = (left.lastAccess ?? left.created, right.lastAccess ?? right.created)
-                if mine != other { return mine < other }
-            case .expires:
-                let (mine, other) = (left.expires ?? .distantFuture, right.expires ?? .distantFuture)
-                if mine != other { return mine < other }
+        /// Bytes in whose order entries come; equal ones by key, so that the order is the same each time.
+        func key(of entry: CacheEntry) -> [UInt8] {
+            let first: UInt64? =
+                switch self {
+                case .key: nil
+                case .size: .max - UInt64(clamping: entry.size)
+                case .age: Self.place(of: entry.created)
+                case .access: Self.place(of: entry.lastAccess ?? entry.created)
+                case .expires: Self.place(of: entry.expires ?? .distantFuture)
+                }
+            var bytes: [UInt8] = []
+            if let first {
+                for shift in stride(from: 56, through: 0, by: -8) {
+                    bytes.append(UInt8(truncatingIfNeeded: first >> UInt64(shift)))
+                }
             }
-            return left.name.utf8.lexicographicallyPrecedes(right.name.utf8)
+            return bytes + entry.name.utf8
+        }
+
+        /// A number that is greater for a later moment: the bits of a floating-point number, negative ones turned
+        /// round.
+        private static func place(of date: Date) -> UInt64 {
+            let bits = date.timeIntervalSinceReferenceDate.bitPattern
+            return bits >> 63 == 0 ? bits | 1 << 63 : ~bits
         }
     }
 

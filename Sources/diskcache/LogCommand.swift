@@ -56,7 +56,8 @@ enum LogCommand: Command {
         return .done
     }
 
-    private struct Description: Encodable {
+    /// A removal in JSON.
+    struct Description: Encodable {
         let time: Date
         let process: Int32
         let reason: String

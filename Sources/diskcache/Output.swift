@@ -15,6 +15,12 @@ struct Output {
         if bytes.count >= Self.pieceSize { try flush() }
     }
 
+    /// Adds text as its bytes.
+    mutating func write(_ text: Span<UInt8>) throws(Errno) {
+        for index in text.indices { bytes.append(text[index]) }
+        if bytes.count >= Self.pieceSize { try flush() }
+    }
+
     private mutating func flush() throws(Errno) {
         // Emptied first: what could not be written once is not tried again.
         let piece = bytes

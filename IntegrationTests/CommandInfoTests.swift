@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// `diskcache info`: why a key is a hit or is not.
+struct CommandInfoTests {
+    let tool: Tool
+    let cache: SharedCache
+
+    init() throws {
+        tool = try Tool()
+        cache = try SharedCache(at: tool.directory)
+    }
+
+    private func status(_ words: String...) throws -> (line: String, exit: Int32) {
+        let run = try tool.run(["info"] + words)
+        let line = run.lines.first { $0.hasPrefix("status ") } ?? ""
+        return (String(line.drop { $0 != " " }.drop { $0 == " " }), run.status)
+    }
+
+    @Test func `a hit says so, and when it expires`() throws {
+        try cache.put("value", forKey: "k", expires: .days(7))
+        #expect(try status("k") == ("a hit", 0))
+        #expect(try tool.run("info", "k").output.contains("(in 6d 23h)"))
+        #expect(try json(tool.run("info", "k", "--json"))["state"] as? String == "hit")
+    }
+
+    @Test func `a miss says why, with what is known`() throws {
+        var configuration = CacheConfiguration()
+        let created = Date(timeIntervalSinceNow: -195.5)
+        configuration.now = { created }
+        let former = try SharedCache(at: tool.directory, configuration: configuration)
+        try former.put("value", forKey: "old", expires: .seconds(10))
+        let attributes = EntryAttributes(staleFor: .seconds(3600))
+        try former.put("value", forKey: "stale", expires: .seconds(10), attributes: attributes)
+        try cache.put("other", forKey: "gone")
+        let object = cache.paths(of: try #require(try cache.entry(forKey: "gone"))).object
+        try FileManager.default.removeItem(atPath: object)
+        #expect(
+            try status("never") == ("a miss: nothing is stored under it: it never was, or was removed", 1)
+        )
+        #expect(try status("old").line.hasPrefix("a miss: expired 3m "))
+        #expect(try status("stale").line.hasPrefix("a miss but for get --stale: expired 3m "))
+        #expect(try status("old").exit == 1 && status("stale").exit == 1)
+        #expect(try status("stale", "--stale").exit == 0)
+        #expect(try status("gone") == ("a miss: its value is gone; gc removes it", 1))
+        let expired = try json(tool.run("info", "old", "--json"))
+        #expect(expired["state"] as? String == "expired" && expired["size"] as? Int == 5)
+        let absent = try json(tool.run("info", "never", "--json"))
+        #expect(Set(absent.keys) == ["key", "keyDigest", "state"])
+        #expect(absent["state"] as? String == "absent")
+    }
+
+    @Test func `of a key that was removed the event log says by whom, and why`() throws {
+        let store = try Store(at: tool.directory)
+        store.eventLog = EventLog(in: store.directory, limit: 1 << 20)
+        try cache.put("value", forKey: "k")
+        var request = SweepRequest()
+        request.limits.maximumEntries = 0
+        _ = try Sweep.run(request, on: store, now: .now)
+        let process = ProcessInfo.processInfo.processIdentifier
+        let (line, exit) = try status("k")
+        #expect(exit == 1 && line.hasPrefix("a miss: removed ") && line.hasSuffix(" \(process): too many"))
+        let removal = try json(tool.run("info", "k", "--json"))["lastRemoval"] as? [String: Any]
+        #expect(removal?["reason"] as? String == "entries" && removal?["process"] as? Int == Int(process))
+        // It is no longer of interest.
+        try cache.put("value", forKey: "k")
+        #expect(try json(tool.run("info", "k", "--json"))["lastRemoval"] == nil)
+    }
+
+    @Test func `its place in the order of eviction is told when asked for`() throws {
+        for (key, age) in [("a", 3000.0), ("b", 2000), ("c", 1000)] {
+            var configuration = CacheConfiguration()
+            let created = Date(timeIntervalSinceNow: -age)
+            configuration.now = { created }
+            try SharedCache(at: tool.directory, configuration: configuration).put(key, forKey: key)
+        }
+        #expect(try !tool.run("info", "b").output.contains("eviction"))
+        let line = try tool.run("info", "b", "--order").lines.first { $0.hasPrefix("eviction ") }
+        #expect(line?.hasSuffix(" 1 of 3 keys were used longer ago, and go first") == true)
+        let rank = try json(tool.run("info", "c", "--order", "--json"))["evictionRank"] as? [String: Int]
+        #expect(rank == ["usedLongerAgo": 2, "entries": 3])
+    }
+
+    @Test func `control characters of a key stay out of the terminal`() throws {
+        try cache.put("value", forKey: "a\u{1B}[2Jb")
+        #expect(try tool.run("info", "a\u{1B}[2Jb").lines[0].hasSuffix(" a\\x1b[2Jb"))
+        #expect(try tool.run("info", "c\nd").lines[0].hasSuffix(" c\\nd"))
+    }
+}

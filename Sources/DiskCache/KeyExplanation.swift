@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+
+/// Why a key is a hit now, or is not.
+public struct KeyExplanation: Sendable, Equatable {
+    /// What a get would find.
+    public enum State: Sendable, Equatable {
+        /// The value.
+        case hit
+        /// Nothing: it was never stored here, or has been removed.
+        case absent
+        /// A put that has just begun, or was killed.
+        case unfinished
+        /// Metadata that can't be read.
+        case damagedMetadata
+        /// A value that has expired, and can still be had as a stale one.
+        case stale
+        /// A value that has expired.
+        case expired
+        /// An entry whose value is gone.
+        case valueGone
+        /// A value of another length than it was stored with.
+        case damagedValue(length: Int64)
+    }
+
+    /// What a get would find.
+    public let state: State
+    /// What is known of the key, also of a value that has expired or is gone; nil where there is nothing, or
+    /// nothing that can be read.
+    public let entry: CacheEntry?
+    /// SHA-256 of the key.
+    public let keyDigest: ContentDigest
+    /// The last time that the key was removed, where there is nothing now and the event log knows.
+    public let lastRemoval: LoggedRemoval?
+}
+
+/// Where a key stands in the order in which values go when space runs short.
+public struct EvictionRank: Sendable, Equatable, Codable {
+    /// How many keys were used longer ago, and go before it.
+    public let usedLongerAgo: Int
+    /// How many there are.
+    public let entries: Int
+}
+
+extension SharedCache {
+    /// Says what a get of `key` would find on disk now, and why.
+    ///
+    /// Is no access and reads no value: damage that leaves the value's length as it was is found by reading only.
+    /// Three system calls; where there is nothing, and the directory keeps an event log, that is read.
+    public func explanation(forKey key: String) throws(CacheError) -> KeyExplanation {
+        let digest = try settledDigest(ofKey: key)
+        let (explanation, now) = try withStore { (store, now) throws(StoreError) in
+            (try store.explain(digest, now: now), now)
+        }
+        var removal: LoggedRemoval?
+        if explanation.condition == .absent { removal = try removals(ofKey: key, limit: 1)?.last }
+        return KeyExplanation(
+            state: KeyExplanation.State(explanation.condition),
+            entry: explanation.record.map { record in
+                CacheEntry(record, keyDigest: digest, key: key, accessed: explanation.accessed, now: now)
+            },
+            keyDigest: ContentDigest(digest),
+            lastRemoval: removal
+        )
+    }
+
+    /// Where `key` stands in the order of eviction; nil where there is nothing.
+    ///
+    /// - Complexity: O(*n*) in keys: two system calls for each, about 2 s for a million. Memory: the names of a
+    ///   256th of them.
+    public func evictionRank(ofKey key: String) throws(CacheError) -> EvictionRank? {
+        let digest = try settledDigest(ofKey: key)
+        return try withStore { (store, now) throws(StoreError) in
+            try store.evictionRank(of: digest, now: now).map {
+                EvictionRank(usedLongerAgo: $0.usedLongerAgo, entries: $0.entries)
+            }
+        }
+    }
+
+    /// Says what a get of `key` would find on disk now, and why.
+    public func explanation(forKey key: String) async throws(CacheError) -> KeyExplanation {
+        try await offload { () throws(CacheError) in try self.explanation(forKey: key) }
+    }
+
+    /// Where `key` stands in the order of eviction; nil where there is nothing.
+    public func evictionRank(ofKey key: String) async throws(CacheError) -> EvictionRank? {
+        try await offload { () throws(CacheError) in try self.evictionRank(ofKey: key) }
+    }
+}
+
+extension KeyExplanation.State {
+    fileprivate init(_ condition: EntryCondition) {
+        self =
+            switch condition {
+            case .hit: .hit
+            case .absent: .absent
+            case .unfinished: .unfinished
+            case .damagedRecord: .damagedMetadata
+            case .stale: .stale
+            case .expired: .expired
+            case .objectGone: .valueGone
+            case .objectOfLength(let length): .damagedValue(length: length)
+            }
+    }
+}

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+@Suite struct StoreExplainTests {
+    private let fixture: StoreFixture
+    private let now = Timestamp.now
+
+    init() throws {
+        fixture = try StoreFixture()
+    }
+
+    private func condition(_ key: String) throws -> EntryCondition {
+        try fixture.store.explain(Digest(ofKey: key), now: now).condition
+    }
+
+    @Test func `what a get would find is told with its reason`() throws {
+        let (past, future) = (now - .seconds(10), now + .seconds(3600))
+        try fixture.put("v", "hit", expires: future)
+        var expired = fixture.record("v", created: now - .seconds(100))
+        expired.expires = past
+        try fixture.store.put(Array("v".utf8).span, for: Digest(ofKey: "expired"), expired)
+        try fixture.put("v gone", "gone")
+        try fixture.put("v long", "long")
+        for key in ["damaged", "unfinished"] { try fixture.put("v", key) }
+        var stale = fixture.record("v", created: now - .seconds(100))
+        stale.expires = past
+        stale.staleUntil = future
+        try fixture.store.put(Array("v".utf8).span, for: Digest(ofKey: "stale"), stale)
+        try FileManager.default.removeItem(atPath: fixture.objectPath("v gone"))
+        try fixture.damage(fixture.objectPath("v long"), Array("v longer".utf8))
+        try fixture.changeRecord(of: "damaged") { $0 = Array("garbage".utf8) }
+        try fixture.changeRecord(of: "unfinished") { $0 = [] }
+        let conditions: [(String, EntryCondition)] = [
+            ("hit", .hit), ("expired", .expired), ("gone", .objectGone), ("long", .objectOfLength(8)),
+            ("damaged", .damagedRecord), ("unfinished", .unfinished), ("stale", .stale), ("other", .absent),
+        ]
+        for (key, expected) in conditions {
+            #expect(try condition(key) == expected, "\(key)")
+            // It must be what a get makes of it; last, as that repairs.
+            let isHit = try fixture.store.get(Digest(ofKey: key), now: now, allowingStale: false) != nil
+            #expect(isHit == (expected == .hit), "\(key)")
+        }
+        let staleHit = try fixture.store.get(Digest(ofKey: "stale"), now: now, allowingStale: true)
+        #expect(staleHit?.isStale == true)
+    }
+
+    @Test func `a stale value that is gone is gone`() throws {
+        var stale = fixture.record("v", created: now - .seconds(100))
+        stale.expires = now - .seconds(10)
+        stale.staleUntil = now + .seconds(10)
+        try fixture.store.put(Array("v".utf8).span, for: Digest(ofKey: "stale"), stale)
+        try FileManager.default.removeItem(atPath: fixture.objectPath("v"))
+        #expect(try condition("stale") == .objectGone)
+    }
+
+    @Test func `explaining is no access`() throws {
+        try fixture.put("v", "key")
+        let before = try #require(try fixture.store.entries.status(of: Digest(ofKey: "key")))
+        _ = try condition("key")
+        _ = try fixture.store.evictionRank(of: Digest(ofKey: "key"), now: now)
+        #expect(try fixture.store.entries.status(of: Digest(ofKey: "key")) == before)
+    }
+
+    @Test func `a rank counts those that were used longer ago`() throws {
+        for number in 0..<10 {
+            let key = Digest(ofKey: "key \(number)")
+            let record = fixture.record("v \(number)", created: now - .seconds(1000))
+            try fixture.store.put(Array("v \(number)".utf8).span, for: key, record)
+            #expect(try fixture.store.entries.setAccessTime(of: key, to: now - .seconds(500 - number * 10)))
+        }
+        // Neither does one that can't be read count, nor what is none.
+        try fixture.put("v", "damaged")
+        try fixture.changeRecord(of: "damaged") { $0 = Array("garbage".utf8) }
+        for number in [0, 4, 9] {
+            let rank = try fixture.store.evictionRank(of: Digest(ofKey: "key \(number)"), now: now)
+            #expect(rank?.usedLongerAgo == number && rank?.entries == 10)
+        }
+        #expect(try fixture.store.evictionRank(of: Digest(ofKey: "other"), now: now) == nil)
+        #expect(try fixture.store.evictionRank(of: Digest(ofKey: "damaged"), now: now) == nil)
+    }
+}
