@@ -36,9 +36,7 @@ extension SharedCache {
                 facts.parts = try PartFacts(of: directory, owner: status.owner)
                 facts.kernel = .present
                 facts.collections = CollectionFacts(of: store)
-                facts.usedBytes = store.usage.flatMap {
-                    $0.isCounted ? max(0, $0.bytes) + facts.parts.overhead : nil
-                }
+                facts.usedBytes = store.usage.map { $0.bytes + facts.parts.overhead }
                 if facts.fileSystem.isVolatile { facts.memory = .present }
                 return facts
             } catch {
