@@ -31,7 +31,7 @@ import Testing
         for index in 0..<4 { try put("old \(index)", "old \(index)", age: 5000) }
         for index in 0..<3 {
             try put("idle \(index)", "idle \(index)", age: 3000)
-            try put("lost \(index)", "lost \(index)", age: 1)
+            try put("lost \(index)", "lost \(index)", age: 1500)
             try FileManager.default.removeItem(atPath: fixture.objectPath("lost \(index)"))
         }
         // One that would go as too old is also lost.
