@@ -119,7 +119,7 @@ import Testing
             for index in 0..<30 { _ = try? fixture.get("key \(index)", now: .now + .seconds(count)) }
         }
         #expect(passes.value.withLock { $0 } == 1)
-        #expect(report.spared == 4 && report.removed.isEmpty && report.isComplete)
+        #expect((4...5).contains(report.spared) && report.removed.isEmpty && report.isComplete)
     }
 
     @Test func `the whole directory stays within the size, as du counts it`() throws {
