@@ -91,7 +91,7 @@ struct SweepState {
         candidates = SweepCandidates()
         marks = SweepMarks()
         // Only now, so that there is one of each at a time.
-        if !expiredOnly, request.limits.boundSize {
+        if !expiredOnly, request.limits.areBounding {
             candidates = SweepCandidates(wanted: wanted, limit: request.candidateLimit)
         }
         freed = []
