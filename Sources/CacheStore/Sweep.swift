@@ -141,7 +141,7 @@ package struct Sweep {
             }
             // The next pass finds those that were not taken in. Where all were spared it would find the same again.
             let evictions = worker.state.value.withLock { $0.deletions.evictions }
-            if position < order.count || evictions >= 0 || !isCut {
+            if position < order.count || evictions == 0 || !isCut {
                 return keepCandidates(order[position...], stamp)
             }
             wanted = wantedStill(space)
