@@ -98,6 +98,7 @@ struct CompletionScriptTests {
         ("diskcache cl", ["clear"]), ("diskcache --ver", ["--version"]), ("diskcache -d /tmp he", ["help"]),
         ("diskcache --dir=/tmp he", ["help"]), ("diskcache help verif", ["verify"]),
         ("diskcache run-", []), ("diskcache no-such ", []), ("diskcache complete-", []),
+        ("diskcache config s", ["set"]), ("diskcache config set max-s", ["max-size"]),
         ("diskcache ls --so", ["--sort"]), ("diskcache ls --sort s", ["size"]),
         ("diskcache ls --sort=s", ["size"]),
         ("diskcache ls --sort=", ["key", "size", "age", "access", "expires"]),

@@ -88,4 +88,30 @@ struct DoctorTests {
             findings.contains { $0["subject"] as? String == "memory" && $0["level"] as? String == "fine" }
         )
     }
+
+    // MARK: Limits
+
+    @Test(arguments: [
+        ("{", "it is no JSON object"), ("{\"maximumSize\": \"2G\"}", "maximumSize is no number of bytes"),
+        ("{\"maxSize\": 1}", "means nothing to this version: maxSize"),
+    ])
+    func `a configuration with a slip of the pen is found`(text: String, state: String) throws {
+        #expect(try finding("config.json").level == "fine")
+        makeFile(tool.directory + "/config.json", text)
+        #expect(try finding("config.json") == ("risk", state))
+    }
+
+    @Test func `a limit that the disk can't keep, or that leaves no room, is found`() throws {
+        #expect(try finding("limit") == ("fallback", "no limit of size"))
+        #expect(try tool.run("config", "set", "max-size", "64M").status == 0)
+        #expect(try finding("limit").level == "fine")
+        #expect(try tool.run("config", "set", "max-size", "8191T").status == 0)
+        #expect(try finding("limit").level == "risk")
+        #expect(try tool.run("config", "set", "min-free", "1%").status == 0)
+        #expect(try finding("limit").level == "fine")
+        // The command refuses it; an editor does not.
+        makeFile(tool.directory + "/config.json", "{\"maximumSize\": 100000}")
+        let found = try finding("limit")
+        #expect(found.level == "risk" && found.state.contains("directories and control file alone take"))
+    }
 }

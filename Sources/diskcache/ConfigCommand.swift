@@ -6,6 +6,7 @@ import DiskCache
 enum ConfigCommand: Command {
     static let name = "config"
     static let operands = "[get NAME | set NAME VALUE | unset NAME]"
+    static let operandChoices = [["get", "set", "unset"], Setting.all.map(\.name)]
     static let summary = "show or change the limits of the directory"
     static let options = [Option.json]
     static let details = """

@@ -38,7 +38,9 @@ extension SharedCache {
                 facts.collections = CollectionFacts(of: store)
                 // Shards that are to come are reckoned with, as by the limits.
                 facts.parts.overhead = max(facts.parts.overhead, store.overhead)
-                facts.usedBytes = store.usage.map { $0.bytes + facts.parts.overhead }
+                facts.usedBytes = store.usage.flatMap {
+                    $0.isCounted ? max(0, $0.bytes) + facts.parts.overhead : nil
+                }
                 facts.configuration = ConfigurationFacts(of: store)
                 facts.evictions = CacheTotals(of: store).map { EvictionPressure($0.activity) }
                 if facts.fileSystem.isVolatile { facts.memory = .present }
