@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+/// `diskcache config`, and what limits do to the other commands.
+struct ConfigCommandTests {
+    let tool: Tool
+
+    init() throws {
+        tool = try Tool()
+    }
+
+    @Test func `limits are set, shown, got and taken away`() throws {
+        #expect(try tool.run("config").status == 78)
+        for (name, value) in [
+            ("max-size", "256M"), ("max-entries", "1000"), ("min-free", "2.5%"), ("max-age", "30d"),
+            ("max-idle", "90s"), ("max-value-size", "1M"), ("event-log", "64K"),
+        ] {
+            let run = try tool.run("config", "set", name, value)
+            #expect(run.status == 0 && run.outputData.isEmpty && run.errorData.isEmpty, "\(run.error)")
+        }
+        #expect(
+            try tool.run("config").lines.map { $0.split(separator: " ", maxSplits: 1).map { $0.trimmed } }
+                == [
+                    ["max-size", "256.0 MiB"], ["max-entries", "1 000"], ["min-free", "2.5%"],
+                    ["max-age", "30d"],
+                    ["max-idle", "1m 30s"], ["max-value-size", "1.0 MiB"], ["event-log", "64.0 KiB"],
+                ]
+        )
+        #expect(try tool.run("config", "get", "max-size").output == "268435456\n")
+        #expect(try tool.run("config", "get", "min-free").output == "2.5%\n")
+        let json = """
+            {"eventLog":65536,"maximumAge":2592000,"maximumEntries":1000,"maximumIdleTime":90,\
+            "maximumSize":268435456,"maximumValueSize":1048576,"minimumFree":"2.5%"}
+
+            """
+        #expect(try tool.run("config", "--json").output == json)
+        #expect(try tool.run("config", "unset", "max-idle").status == 0)
+        let got = try tool.run("config", "get", "max-idle")
+        #expect(got.status == 1 && got.outputData.isEmpty)
+        // What get prints, set takes.
+        for name in ["max-size", "min-free", "max-age", "max-value-size"] {
+            let value = try tool.run("config", "get", name).lines[0]
+            #expect(try tool.run("config", "set", name, value).status == 0)
+            #expect(try tool.run("config", "get", name).lines == [value])
+        }
+        #expect(try tool.run("config", "set", "event-log", "0").status == 0)
+        #expect(try tool.run("config", "get", "event-log").status == 1)
+    }
+
+    @Test(arguments: [
+        ["set", "max-size", "2 GB"], ["set", "max-size", "-1"], ["set", "min-free", "101%"],
+        ["set", "max-age", "soon"], ["set", "nothing", "1"], ["get", "nothing"], ["set", "max-size"], ["get"],
+        ["put", "max-size", "1"], ["set", "max-entries", "0"], ["set", "max-size", "1M"], ["unset"],
+    ])
+    func `what makes no sense is refused in one line, and no limit is set`(words: [String]) throws {
+        let run = try tool.run(["config"] + words)
+        #expect(run.status == 64)
+        #expect(run.outputData.isEmpty && run.error.split(separator: "\n").count == 1, "\(run.error)")
+        #expect(!FileManager.default.fileExists(atPath: tool.directory + "/config.json"))
+    }
+
+    @Test func `a damaged configuration is told by those that need it, and gets go on`() throws {
+        #expect(try tool.run("put", "key", input: Data("value".utf8)).status == 0)
+        try Data("nonsense".utf8).write(to: URL(fileURLWithPath: tool.directory + "/config.json"))
+        for command in [["config"], ["config", "set", "max-size", "1G"], ["gc"]] {
+            let run = try tool.run(command)
+            #expect(run.status == 78 && run.error.contains("config.json"), "\(run.error)")
+        }
+        #expect(try tool.run("get", "key").output == "value")
+        #expect(try tool.run("put", "other", input: Data("value".utf8)).status == 0)
+        #expect(try tool.run("doctor").status == 78)
+    }
+
+    @Test func `a put that is too long, and one without room, say so`() throws {
+        #expect(try tool.run("config", "set", "max-value-size", "10").status == 0)
+        let long = try tool.run("put", "key", input: Data("eleven byte".utf8))
+        #expect(long.status == 73 && long.error.contains("diskcache config set"), "\(long.error)")
+        #expect(try tool.run("config", "set", "min-free", "100%").status == 0)
+        let full = try tool.run("put", "key", input: Data("short".utf8))
+        #expect(full.status == 75 && full.error.contains("nothing is left to evict"), "\(full.error)")
+    }
+
+    @Test func `gc applies the directory's limits, and others for once`() throws {
+        for index in 0..<20 {
+            #expect(try tool.run("put", "key \(index)", input: Data("value \(index)".utf8)).status == 0)
+        }
+        #expect(try tool.run("config", "set", "max-entries", "10").status == 0)
+        let rehearsal = try tool.run("gc", "--dry-run", "--json").output
+        #expect(rehearsal.contains(#""entries":{"bytes":0,"count":10}"#), "\(rehearsal)")
+        #expect(try tool.run("gc", "--max-entries", "15", "--json").output.contains(#""count":5"#))
+        #expect(try tool.run("gc").output.contains("too many"))
+        #expect(try tool.run("ls").lines.count == 10)
+        let stats = try tool.run("stats", "--quick").output
+        #expect(stats.contains("limit of keys") && stats.contains("100.0 % used"), "\(stats)")
+        #expect(try tool.run("stats", "--prometheus").output.contains("diskcache_limit_entries{"))
+    }
+}
+
+extension Substring {
+    fileprivate var trimmed: String { trimmingCharacters(in: .whitespaces) }
+}
