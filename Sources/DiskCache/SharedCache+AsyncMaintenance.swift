@@ -64,6 +64,24 @@ extension SharedCache {
         try await offload { () throws(CacheError) in try self.statistics() }
     }
 
+    /// The limits of the directory, as they are now.
+    public func limits() async throws(CacheError) -> CacheLimits {
+        try await offload { () throws(CacheError) in try self.limits() }
+    }
+
+    /// Gives the directory other limits, for all processes.
+    @discardableResult
+    public func updateLimits(
+        _ change: @escaping @Sendable (inout CacheLimits) throws(CacheError) -> Void
+    ) async throws(CacheError) -> CacheLimits {
+        try await offload { () throws(CacheError) in try self.updateLimits(change) }
+    }
+
+    /// Gives the directory these limits and no others.
+    public func setLimits(_ limits: CacheLimits) async throws(CacheError) {
+        try await offload { () throws(CacheError) in try self.setLimits(limits) }
+    }
+
     /// What was removed, by any process, as far as the event log of the directory goes back.
     public func removals(
         ofKey key: String? = nil,
