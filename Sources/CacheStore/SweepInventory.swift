@@ -109,38 +109,50 @@ struct EvictionOrder: Comparable, Sendable {
 
 extension SeenEntry {
     /// What a sweep at `now` makes of an entry by itself.
+    ///
+    /// Records are lent, as each copy of one counts references.
     init(
         _ key: Digest,
-        _ record: Record?,
-        _ bytes: [UInt8],
-        _ status: FileStatus,
-        limits: SweepLimits,
+        _ record: __shared Record,
+        _ bytes: __shared [UInt8],
+        _ status: __shared FileStatus,
+        limits: __shared SweepLimits,
         now: Timestamp
     ) {
-        let lastUse = record?.lastUse(accessed: status.accessed, now: now) ?? now
+        let lastUse = record.lastUse(accessed: status.accessed, now: now)
+        var verdict = Verdict.none
+        if record.freshness(at: now, accessed: status.accessed) == .expired {
+            verdict = .expired
+        } else if let age = limits.maximumAge, now - record.created > age {
+            verdict = .age
+        } else if let idle = limits.maximumIdleTime, now - lastUse > idle {
+            verdict = .idle
+        }
+        self.init(key, record.content.digest, lastUse, bytes, status, verdict)
+    }
+
+    /// One whose record does not parse, or which has none.
+    init(corrupt key: Digest, _ bytes: [UInt8], _ status: FileStatus, now: Timestamp) {
+        self.init(key, Digest(bytes: InlineArray(repeating: 0)), now, bytes, status, .corrupt)
+    }
+
+    private init(
+        _ key: Digest,
+        _ content: Digest,
+        _ lastUse: Timestamp,
+        _ bytes: __shared [UInt8],
+        _ status: __shared FileStatus,
+        _ verdict: Verdict
+    ) {
         self.init(
             key: key,
-            content: record?.content.digest ?? Digest(bytes: InlineArray(repeating: 0)),
+            content: content,
             lastUse: lastUse,
             allocatedSize: AllocatedSize(bytes: status.allocatedSize),
             inode: UInt32(truncatingIfNeeded: status.identity.inode),
             witness: Self.witness(of: bytes, status),
-            verdict: Self.verdict(record, status.accessed, lastUse, limits, now)
+            verdict: verdict
         )
-    }
-
-    private static func verdict(
-        _ record: Record?,
-        _ accessed: Timestamp,
-        _ lastUse: Timestamp,
-        _ limits: SweepLimits,
-        _ now: Timestamp
-    ) -> Verdict {
-        guard let record else { return .corrupt }
-        if record.freshness(at: now, accessed: accessed) == .expired { return .expired }
-        if let age = limits.maximumAge, now - record.created > age { return .age }
-        if let idle = limits.maximumIdleTime, now - lastUse > idle { return .idle }
-        return .none
     }
 }
 

@@ -124,9 +124,13 @@ struct SweepWorker: Sendable {
             let key = file.digest
             do throws(StoreError) {
                 guard let (bytes, status) = try scan.entry(key, in: directory) else { continue }
-                let record = RecordCodec.decode(bytes, for: key)
-                let entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
-                sightings.append(SweepState.Sighting(entry: entry, length: record?.content.length ?? 0))
+                if let record = RecordCodec.decode(bytes, for: key) {
+                    let entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
+                    sightings.append(SweepState.Sighting(entry: entry, length: record.content.length))
+                } else {
+                    let entry = SeenEntry(corrupt: key, bytes, status, now: now)
+                    sightings.append(SweepState.Sighting(entry: entry))
+                }
             } catch {
                 try noteUnreadable(.entries, error)
             }

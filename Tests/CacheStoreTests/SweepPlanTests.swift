@@ -41,22 +41,16 @@ import Testing
         var status = stat()
         status.st_mode = S_IFREG
         status.st_atim = (now - .seconds(seen.used)).fileTime
-        let record = seen.content.map { content in
-            var record = Record(
-                content: Content(digest: Digest(ofKey: content), length: 1, checksum: 0),
-                created: now - .seconds(seen.age)
-            )
-            if seen.isExpired { record.expires = now }
-            return record
+        let (key, file) = (Digest(ofKey: seen.name), FileStatus(status))
+        guard let content = seen.content else {
+            return SweepState.Sighting(entry: SeenEntry(corrupt: key, [], file, now: now))
         }
-        let entry = SeenEntry(
-            Digest(ofKey: seen.name),
-            record,
-            [],
-            FileStatus(status),
-            limits: limits,
-            now: now
+        var record = Record(
+            content: Content(digest: Digest(ofKey: content), length: 1, checksum: 0),
+            created: now - .seconds(seen.age)
         )
+        if seen.isExpired { record.expires = now }
+        let entry = SeenEntry(key, record, [], file, limits: limits, now: now)
         return SweepState.Sighting(entry: entry)
     }
 

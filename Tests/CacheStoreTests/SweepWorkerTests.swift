@@ -28,7 +28,7 @@ import Testing
             let shard = try shard(.entries, of: digest, worker.scan)
             let found = try worker.scan.entry(digest, in: shard)
             let (bytes, status) = try #require(found)
-            let record = RecordCodec.decode(bytes, for: digest)
+            let record = try #require(RecordCodec.decode(bytes, for: digest))
             let entry = SeenEntry(digest, record, bytes, status, limits: SweepLimits(), now: .now)
             return SweepState.Removal(entry: entry, reason: .size)
         }
