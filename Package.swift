@@ -34,6 +34,7 @@ let package = Package(
         .executableTarget(
             name: "diskcache",
             dependencies: ["DiskCache", "CacheStore", "Platform"],
+            exclude: ["Examples"],
             swiftSettings: productSettings
         ),
         .target(
@@ -58,6 +59,12 @@ let package = Package(
             name: "ShutdownProbe",
             dependencies: ["DiskCache"],
             path: "IntegrationTests/ShutdownProbe",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
+            name: "LoadProbe",
+            dependencies: ["DiskCache", "TestSupport"],
+            path: "IntegrationTests/LoadProbe",
             swiftSettings: testSettings
         ),
         .executableTarget(
@@ -95,11 +102,12 @@ let package = Package(
             name: "IntegrationTests",
             dependencies: [
                 "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
-                "CacheWorker", "ComputeProbe", "ShutdownProbe",
+                "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe",
             ],
             path: "IntegrationTests",
             exclude: [
-                "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "Scripts", "Expectations",
+                "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "Scripts",
+                "Expectations",
             ],
             swiftSettings: testSettings
         ),

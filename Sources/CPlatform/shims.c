@@ -18,6 +18,7 @@
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <sys/wait.h>
@@ -27,6 +28,8 @@
 
 const int cplatform_O_TMPFILE = O_TMPFILE;
 const int cplatform_O_NOATIME = O_NOATIME;
+const unsigned long cplatform_ST_NOATIME = ST_NOATIME;
+const unsigned long cplatform_ST_RELATIME = ST_RELATIME;
 const int cplatform_AT_EMPTY_PATH = AT_EMPTY_PATH;
 const long cplatform_UTIME_OMIT = UTIME_OMIT;
 

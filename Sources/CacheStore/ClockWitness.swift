@@ -4,13 +4,22 @@ import Platform
 
 /// Notices that the wall clock was put back since this was made.
 struct ClockWitness {
-    private let time: Timestamp
+    let time: Timestamp
     private let instant: SuspendingClock.Instant
 
     init(time: Timestamp = .now, instant: SuspendingClock.Instant = .now) {
         self.time = time
         self.instant = instant
     }
+
+    /// One that another process of the same boot has made.
+    init(time: Timestamp, uptime: Duration) {
+        self.init(time: time, instant: SuspendingClock().systemEpoch + uptime)
+    }
+
+    /// What the clock that is never set showed when this was made: all processes share it until the machine is
+    /// started anew.
+    var uptime: Duration { SuspendingClock().systemEpoch.duration(to: instant) }
 
     /// The wall clock has gone on at least as far as the one that is never set.
     ///

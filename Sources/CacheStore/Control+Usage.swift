@@ -13,6 +13,13 @@ package struct StoreUsage: Sendable, Equatable {
     package var isCounted: Bool
 }
 
+/// What a writer is about to take on disk, as all processes see it.
+struct RoomClaim {
+    let bytes: Int64
+    fileprivate let index: Int
+    fileprivate let words: MappedWords
+}
+
 extension Control {
     /// nil where no control file is mapped.
     var usage: StoreUsage? {
@@ -33,6 +40,88 @@ extension Control {
 
     func noteUsageIsCounted() {
         writableWords?.store(1, at: ControlLayout.isUsageCounted)
+    }
+
+    /// Bytes on disk beside entries and objects: the directories, the control file and the others in the root, as
+    /// the last sweep found them; nil where none has looked yet.
+    var overhead: Int64? {
+        guard let word = words?.load(ControlLayout.overheadBytes), word != 0 else { return nil }
+        return Int64(bitPattern: word)
+    }
+
+    func noteOverhead(bytes: Int64) {
+        writableWords?.store(UInt64(bitPattern: bytes), at: ControlLayout.overheadBytes)
+    }
+
+    // MARK: Claims
+
+    /// Adds to what writers are about to take; nil where no control file is mapped.
+    ///
+    /// Claims are added up in two words that take turns, so that those of killed processes, which nobody gives back,
+    /// are forgotten: whenever a turn ends, what is left of the one before it counts no more.
+    func claim(_ bytes: Int64) -> RoomClaim? {
+        guard let words = writableWords else { return nil }
+        let now = Timestamp.monotonicMilliseconds
+        let turn = words.load(ControlLayout.claimTurn)
+        // In the upper bits when it began; a boot may have passed since.
+        if now < turn >> 1 || now - (turn >> 1) >= Self.claimTurn {
+            let next = now << 1 | (turn & 1 ^ 1)
+            let word = ControlLayout.claims + Int(next & 1)
+            if words.replace(turn, by: next, at: ControlLayout.claimTurn) { words.store(0, at: word) }
+        }
+        let index = ControlLayout.claims + Int(words.load(ControlLayout.claimTurn) & 1)
+        words.count(UInt64(bitPattern: bytes), at: index)
+        return RoomClaim(bytes: bytes, index: index, words: words)
+    }
+
+    /// Milliseconds: ten minutes, which no write of bytes in memory takes.
+    private static let claimTurn: UInt64 = 600_000
+
+    func giveBack(_ claim: RoomClaim) {
+        claim.words.count(UInt64(bitPattern: -claim.bytes), at: claim.index)
+    }
+
+    /// What writers are about to take.
+    var claimedBytes: Int64 {
+        guard let words else { return 0 }
+        // Forgotten and then given back, one is negative until its turn comes.
+        return (0..<2).reduce(0) { $0 + max(0, Int64(bitPattern: words.load(ControlLayout.claims + $1))) }
+    }
+
+    // MARK: Eviction
+
+    /// For how long what was evicted last had not been used; nil where nothing was evicted yet.
+    ///
+    /// Accesses need be noted no more exactly than by a part of that.
+    var horizon: Duration? {
+        guard let word = words?.load(ControlLayout.horizon), word != 0 else { return nil }
+        return .nanoseconds(Int64(clamping: word))
+    }
+
+    func noteHorizon(_ horizon: Duration, at now: Timestamp = .now) {
+        guard let words = writableWords else { return }
+        words.store(UInt64(max(1, horizon.saturatingNanoseconds)), at: ControlLayout.horizon)
+        words.store(UInt64(bitPattern: now.nanoseconds), at: ControlLayout.lastEviction)
+    }
+
+    /// For how long at most the next entry to be evicted has not been used; nil where that can't be told.
+    ///
+    /// The time since the last eviction, on top of its ``horizon``; where there was none, since the file was made.
+    var expectedHorizon: Duration? {
+        guard let words else { return nil }
+        var begin = Int64(bitPattern: words.load(ControlLayout.lastEviction))
+        if begin == 0 { begin = file?.birthTime ?? 0 }
+        guard begin > 0 else { return nil }
+        return (horizon ?? .zero) + max(.zero, Timestamp.now - Timestamp(nanoseconds: begin))
+    }
+
+    /// Entries that were replaced or removed since the last mark: as many objects may be named by none.
+    var replacedEntries: Int {
+        words.map { Int(Int64(bitPattern: $0.load(ControlLayout.replacedEntries))) } ?? 0
+    }
+
+    func noteReplacement(_ count: Int = 1) {
+        writableWords?.count(UInt64(bitPattern: Int64(count)), at: ControlLayout.replacedEntries)
     }
 
     /// Since when the counters count; nil where no control file is mapped, or it does not say.

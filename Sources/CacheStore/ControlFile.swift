@@ -24,10 +24,13 @@ final class ControlFile: Sendable {
     /// What says in the file that its filter of keys is complete: of this boot and this inode, so that neither
     /// what a power cut left nor a copy is taken for it; 0 where the boot can't be told.
     let filterSeal: UInt64
+    /// When the file was made, ns since 1970; 0 where the file system does not say.
+    let birthTime: Int64
 
     private init(_ mapping: MappedFile, _ identity: FileStatus.Identity, birthTime: Int64) {
         self.mapping = mapping
         self.identity = identity
+        self.birthTime = birthTime
         filterSeal = Self.filterSeal(of: identity, birthTime: birthTime)
     }
 

@@ -7,7 +7,13 @@
 ///      8  usage: bytes       9  usage: entries      10  1: has been counted
 ///     11  since when the counters count, ns since 1970
 ///     12  the seal of a complete filter (ControlFile.filterSeal)
+///     13  bytes on disk beside entries and objects: directories, this file; 0: not counted yet
+///     14  for how long, ns, what was evicted last had not been used; 0: nothing was evicted yet
+///     15  entries that were replaced or removed since the last mark, whose objects may be orphans
+///     16  when something was evicted last, ns since 1970
+///     17  what writers are about to take: two words that take turns   19  the turn
 ///    128  for each object stripe, then each entry stripe: until when it is wanted exclusively
+///    256  keys that were evicted lately (EvictedKeys)
 ///    512  16 shards of 64 counters (StoreCounters.Event)
 ///   1536  262,144 generations
 /// 263680  the filter of keys: 16,384 blocks of 8 words
@@ -30,7 +36,15 @@ enum ControlLayout {
     static let isUsageCounted = 10
     static let countedSince = 11
     static let filterSeal = 12
+    static let overheadBytes = 13
+    static let horizon = 14
+    static let replacedEntries = 15
+    static let lastEviction = 16
+    static let claims = 17
+    static let claimTurn = 19
     static let wanted = 128
+    static let evictedKeys = 256
+    static let evictedKeyCount = 256
     static let counters = 512
     static let generations = counters + counterShards * counterSlots
     static let filter = generations + generationCount

@@ -180,15 +180,28 @@ package final class ObjectStore: Sendable {
     /// can, and describes what arrived.
     ///
     /// Memory: one chunk of 256 KiB.
+    ///
+    /// - Throws: ``StoreError/Code/valueTooLarge`` once more than `most` bytes were read.
     func stage(
-        copying source: borrowing FileDescriptor
+        copying source: borrowing FileDescriptor,
+        atMost most: Int64?
     ) throws(StoreError) -> StagedCopy {
         let staged = try stage(for: nil)
         let place = "\(directory.path)/\(StoreLayout.objects)"
+        let isWhole = try describing("copy a file to", place) { () throws(Errno) in
+            // Described is what was stored, also when the source changes meanwhile.
+            try staged.withFile { (file) throws(Errno) in try file.copyAll(from: source, atMost: most) }
+        }
+        guard isWhole else {
+            throw StoreError(
+                .valueTooLarge,
+                "store a value in",
+                path: directory.path,
+                detail: "it is longer than \(most ?? 0) bytes, the most that the limits allow"
+            )
+        }
         let content = try describing("copy a file to", place) { () throws(Errno) in
             try staged.withFile { (file) throws(Errno) in
-                // Described is what was stored, also when the source changes meanwhile.
-                try file.copyAll(from: source)
                 if isDurable { try file.synchronize() }
                 try file.rewind()
                 return try file.describeContent()

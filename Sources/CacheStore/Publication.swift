@@ -34,6 +34,8 @@ package enum PublishOutcome: Sendable, Equatable {
 struct Publication {
     let key: Digest
     let content: Content
+    /// By the caller's clock.
+    let created: Timestamp
     /// The record as it will be on disk.
     let bytes: [UInt8]
     /// What the access time of a new entry must be; nil: any near the present will do.

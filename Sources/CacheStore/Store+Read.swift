@@ -86,14 +86,14 @@ extension Store {
         _ read: (Content) throws(StoreError) -> Outcome<Value>
     ) throws(StoreError) -> StoreHit<Value>? {
         records.prefetch(key)
-        if isAbsent(key) { return countedMiss() }
+        if isAbsent(key) { return countedMiss(of: key) }
         var previous: [UInt8]?
         for attempt in 0..<Self.readAttempts {
             // Before the record is read: whoever changes it afterwards changes the word first.
             let generation = heldGeneration(of: key)
             if attempt == 0, let generation {
                 switch records.knowledge(of: key, at: generation) {
-                case .absence: return countedMiss()
+                case .absence: return countedMiss(of: key)
                 case .record(let known) where known.isFresh(at: now):
                     if case .found(let value) = try read(known.content) {
                         return hit(value, key, known, generation, now)
@@ -113,16 +113,16 @@ extension Store {
             case .corrupt:
                 counters.add(.corruptObject)
                 discard(key, stored, content)
-                return countedMiss()
+                return countedMiss(of: key)
             case .missing:
                 if previous == stored.bytes {
                     counters.add(.dangling)
-                    return countedMiss()
+                    return countedMiss(of: key)
                 }
                 previous = stored.bytes
             }
         }
-        return countedMiss()
+        return countedMiss(of: key)
     }
 
     /// Whether the control file says that there is no entry of `key`.
@@ -139,8 +139,9 @@ extension Store {
         return generation
     }
 
-    private func countedMiss<Value: ~Copyable>() -> StoreHit<Value>? {
+    private func countedMiss<Value: ~Copyable>(of key: Digest) -> StoreHit<Value>? {
         counters.add(.miss)
+        if control.takeEviction(of: key) { counters.add(.ghostHit) }
         return nil
     }
 

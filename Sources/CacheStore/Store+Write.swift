@@ -34,7 +34,7 @@ extension Store {
         _ draft: Record
     ) throws(StoreError) -> StagedCopy {
         _ = try encode(draft, for: key)
-        return try objects.stage(copying: source)
+        return try objects.stage(copying: source, atMost: longestValue)
     }
 
     /// Stores what was staged; the record must be of its content.
@@ -46,6 +46,8 @@ extension Store {
         for key: Digest,
         _ record: Record
     ) throws(StoreError) -> Generation? {
+        let claimed = try claimRoom(forLength: staged.content.length, now: record.created)
+        defer { giveBack(claimed) }
         var object = Optional(staged.object)
         let outcome = try publish(publication(of: record, for: key, if: .none), &object)
         counters.add(.put)
@@ -112,6 +114,7 @@ extension Store {
         Publication(
             key: key,
             content: record.content,
+            created: record.created,
             bytes: try encode(record, for: key),
             accessed: accessed ?? firstAccess(of: record),
             precondition: precondition
@@ -152,6 +155,8 @@ extension Store {
             let outcome = try publish(publication, &staged)
             if outcome != .objectMissing { return outcome }
         }
+        let claimed = try claimRoom(forLength: content.length, now: publication.created)
+        defer { giveBack(claimed) }
         staged = try objects.stage(bytes, as: content.digest)
         return try publish(publication, &staged)
     }
@@ -220,6 +225,7 @@ extension Store {
         let (_, generation) = try writing(key) { () throws(StoreError) in
             let growth = try entries.write(publication.bytes, for: key, accessed: publication.accessed)
             control.addUsage(bytes: growth.bytes, entries: growth.entries)
+            if growth.entries == 0 { control.noteReplacement() }
         }
         return .published(generation)
     }
@@ -274,6 +280,7 @@ extension Store {
     private func noteRemoval() {
         counters.add(.removal)
         control.addUsage(bytes: -entries.usualAllocation, entries: -1)
+        control.noteReplacement()
     }
 
     /// Counts as an access now.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import Platform
+import Synchronization
 
 /// How a store is opened.
 package struct StoreOptions: Sendable {
@@ -14,6 +15,9 @@ package struct StoreOptions: Sendable {
 
     /// Whether a get compares a value's bytes with their checksum, and not their length alone.
     package var checksContent = true
+
+    /// How long a put waits for room where the directory is at one of its limits.
+    package var roomPatience: Duration = .seconds(60)
 
     /// What to take for what the file system can do, instead of finding out: for tests of what falls back.
     package var assumedCapabilities: Capabilities?
@@ -48,8 +52,15 @@ package final class Store: Sendable {
     let objectStripes: Stripes
     let entryStripes: Stripes
     let checksContent: Bool
-    private let accessGranularity: Duration
-    private let accessGranularityNanoseconds: Int64
+    let followed: FollowedConfiguration
+    let roomPatience: Duration
+    /// Told when a put passes the high mark.
+    let pressed = Locked<(@Sendable () -> Void)?>(nil)
+    /// Until then it is known that a sweep finds nothing to evict.
+    let nothingToEvictUntil = Locked<ContinuousClock.Instant?>(nil)
+    /// As the process wants it, and as the directory's turnover asks for it now.
+    private let longestGranularity: Int64
+    private let granularity: Atomic<Int64>
     private let accessNotes = Locked(AccessNotes())
     let records = RecordTable()
     let eventLogPlace = Locked<EventLog?>(nil)
@@ -73,14 +84,37 @@ package final class Store: Sendable {
         objectStripes = Stripes(.object, in: control)
         entryStripes = Stripes(.entry, in: control)
         checksContent = options.checksContent
-        accessGranularity = options.accessGranularity
-        accessGranularityNanoseconds = options.accessGranularity.saturatingNanoseconds
+        followed = FollowedConfiguration(of: directory)
+        roomPatience = options.roomPatience
+        longestGranularity = options.accessGranularity.saturatingNanoseconds
+        granularity = Atomic(options.accessGranularity.saturatingNanoseconds)
         renewControl()
+        followConfiguration()
     }
+
+    // MARK: Accesses
+
+    /// How old an access time on disk may be before a hit renews it, ns.
+    package var accessGranularity: Int64 { granularity.load(ordering: .relaxed) }
+
+    /// Adjusts the granularity to how long entries stay unused before they are evicted: at most a sixteenth of
+    /// that, or entries in use would look as old as those that are not.
+    ///
+    /// Where nothing has been evicted yet, that is at most as long as the directory is in use.
+    func renewGranularity() {
+        guard configuration.limits.areBounding, let horizon = control.expectedHorizon else {
+            return granularity.store(longestGranularity, ordering: .relaxed)
+        }
+        let wanted = max(Self.finestGranularity, horizon.saturatingNanoseconds / 16)
+        granularity.store(min(longestGranularity, wanted), ordering: .relaxed)
+    }
+
+    /// ns: a tick of the coarse clock; finer is not told apart.
+    private static let finestGranularity: Int64 = 10_000_000
 
     /// Whether an access time is recent enough for a value that accesses do not prolong.
     func isRecent(_ accessed: Timestamp, now: Timestamp) -> Bool {
-        AccessNotes.isRecent(accessed, now: now, nanoseconds: accessGranularityNanoseconds)
+        AccessNotes.isRecent(accessed, now: now, nanoseconds: accessGranularity)
     }
 
     /// Sees to the access time of an entry that was just hit.
@@ -96,9 +130,9 @@ package final class Store: Sendable {
     package func noteAccess(_ key: Digest, of record: Record, now: Timestamp) -> Timestamp? {
         guard let idleLifetime = record.idleLifetime else {
             if isRecent(record.created, now: now) { return record.created }
-            return noteAccess(key, after: .distantPast, now, nanoseconds: accessGranularityNanoseconds)
+            return noteAccess(key, after: .distantPast, now, nanoseconds: accessGranularity)
         }
-        let granularity = min(accessGranularity, idleLifetime / 16).saturatingNanoseconds
+        let granularity = min(accessGranularity, (idleLifetime / 16).saturatingNanoseconds)
         // Only what lies after the writing prolongs a sliding expiration; an older access does not make
         // this one superfluous, however recent it is.
         return noteAccess(key, after: record.latestUncountedAccess, now, nanoseconds: granularity)

@@ -57,6 +57,17 @@ package final class StoreCounters: Sendable {
         /// A control file that could not be made or mapped.
         case controlFailure = 22
 
+        // MARK: Limits
+
+        /// A put that had to wait for room.
+        case roomWait = 24
+        /// A put that got none.
+        case roomFailure = 25
+        /// A miss, of those that are sampled, on a key that was evicted lately.
+        case ghostHit = 26
+        /// An eviction of what was used within ``EvictedKeys/youth``.
+        case evictedYoung = 27
+
         // MARK: Sweeping
 
         /// A sweep that ran to its end, other than for show.
@@ -71,6 +82,7 @@ package final class StoreCounters: Sendable {
         case sweptIdle = 39
         case sweptEntries = 40
         case sweptSize = 41
+        case sweptFreeSpace = 42
 
         // MARK: Leaving memory
 
@@ -137,6 +149,7 @@ extension StoreCounters.Event {
         case .idle: self = .sweptIdle
         case .entries: self = .sweptEntries
         case .size: self = .sweptSize
+        case .freeSpace: self = .sweptFreeSpace
         }
     }
 }

@@ -92,6 +92,9 @@ package struct Capabilities: Sendable, Equatable {
 }
 
 extension StoreDirectory {
+    /// Bytes on disk of the control file, a block for each of 512 shards, and some for the small files.
+    var usualOverhead: Int64 { allocation(of: ControlLayout.byteCount) + 544 * blockSize }
+
     /// What a file of `count` bytes takes on disk: an estimate that needs no call.
     func allocation(of count: Int) -> Int64 {
         let count = Int64(count)

@@ -24,6 +24,12 @@ package struct StoreError: Error, Sendable, Equatable {
         case busy
         /// What was asked for can't be stored.
         case invalidArgument
+        /// The value is longer than the directory's limits allow, now and later.
+        case valueTooLarge
+        /// The directory is at a limit, and nothing could be evicted in time.
+        case noRoom
+        /// The directory's `config.json` is none.
+        case badConfiguration
         /// The kernel reported any other error.
         case inputOutput
     }
@@ -34,12 +40,21 @@ package struct StoreError: Error, Sendable, Equatable {
     package let path: String
     /// The kernel's error, where one is behind it.
     package let errno: Errno?
+    /// Why, where the code alone does not say it.
+    package let detail: String?
 
-    package init(_ code: Code, _ operation: String, path: String, errno: Errno? = nil) {
+    package init(
+        _ code: Code,
+        _ operation: String,
+        path: String,
+        errno: Errno? = nil,
+        detail: String? = nil
+    ) {
         self.code = code
         self.operation = operation
         self.path = path
         self.errno = errno
+        self.detail = detail
     }
 
     /// Sorts a failed system call by what the user can do about it.

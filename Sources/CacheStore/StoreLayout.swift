@@ -6,6 +6,8 @@ package import Platform
 ///
 /// ```
 /// CACHEDIR.TAG  README  format
+/// config.json        (limits: DirectoryConfiguration)
+/// candidates         (who is to go next: EvictionCandidates)
 /// control            (mapped by every process: ControlLayout)
 /// events  events.1   (who removed what and why, where that is wished: EventLog)
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
@@ -23,6 +25,10 @@ package enum StoreLayout {
     static let cacheDirectoryTag: RelativePath = "CACHEDIR.TAG"
     static let readme: RelativePath = "README"
     package static let control: RelativePath = "control"
+    /// Limits and defaults that belong to the directory.
+    static let configuration: RelativePath = "config.json"
+    /// Who is to go next, as the last sweep saw it.
+    static let candidates: RelativePath = "candidates"
     static let events: RelativePath = "events"
     static let olderEvents: RelativePath = "events.1"
     static let formatLock: RelativePath = "format"
@@ -44,7 +50,7 @@ package enum StoreLayout {
 
     /// The files in the root.
     static let rootFiles: [RelativePath] = [
-        cacheDirectoryTag, readme, format, "config.json", "control", events, olderEvents,
+        cacheDirectoryTag, readme, format, configuration, control, candidates, events, olderEvents,
     ]
 
     /// The names of all lock files that stay.
@@ -118,8 +124,7 @@ package enum StoreLayout {
 
     /// Names that a directory half set up may hold; with any other, it is somebody else's.
     static let ownNames: Set<String> = [
-        "CACHEDIR.TAG", "README", "format", "config.json", "control", "events", "events.1", "objects",
-        "entries",
-        "locks", "tmp",
+        "CACHEDIR.TAG", "README", "format", "config.json", "control", "candidates", "events", "events.1",
+        "objects", "entries", "locks", "tmp",
     ]
 }

@@ -102,9 +102,12 @@ struct StoreSetup {
     /// cache, which deletes files for a living.
     private func checkOwnership(of root: borrowing Directory) throws(StoreError) {
         // A fresh ext4 of its own has lost+found in its root, which is nobody's.
-        let names = try describing("list", path) { () throws(Errno) in
+        var names = try describing("list", path) { () throws(Errno) in
             try root.names().filter { $0 != "lost+found" }
         }
+        // A backup that leaves out what is in caches keeps the file that tells it so.
+        let tag = StoreLayout.cacheDirectoryTag.description
+        if names.contains(tag), try isOwnTag(in: root) { names.removeAll { $0 == tag } }
         if names.isEmpty { return }
         // What another process, alive or killed, has begun: it made `locks` first, and the rest only
         // after `locks/format`.
@@ -116,6 +119,16 @@ struct StoreSetup {
         guard isBegun, foreign.isEmpty else {
             throw StoreError(.notACache, "use", path: path)
         }
+    }
+
+    /// Whether the tag is one that this program makes: other caches have one, too.
+    private func isOwnTag(in root: borrowing Directory) throws(StoreError) -> Bool {
+        let bytes = try describing("read", "\(path)/\(StoreLayout.cacheDirectoryTag)") { () throws(Errno) in
+            try ifExists { () throws(Errno) in
+                try root.open(StoreLayout.cacheDirectoryTag, [.readOnly, .nonBlocking]).readToEnd(limit: 1024)
+            }
+        }
+        return bytes.map { $0 ?? [] } == Array(StoreLayout.cacheDirectoryTagText.utf8)
     }
 
     private func makePart(_ name: RelativePath, in root: borrowing Directory) throws(StoreError) {

@@ -16,31 +16,41 @@ extension Sweep {
     /// that their order within does not matter.
     private static let deletionsAtATime = 4096
 
-    /// Deletes entries as planned.
-    mutating func deleteEntries(_ removals: [SweepPlan.Removal]) throws(StoreError) {
-        try delete(removals, in: .entries) { (removal, state) in
-            SweepState.Removal(entry: state.entries[Int(removal.index)], reason: removal.reason)
-        } by: { (worker, removals, shard) throws(StoreError) in
-            try worker.deleteEntries(removals, in: shard)
+    /// Deletes the candidates at `places` as planned, and then the objects that no entry names any more.
+    mutating func evict(_ places: ArraySlice<UInt32>, _ plan: SweepPlan, changedBefore stamp: Timestamp)
+        throws(StoreError)
+    {
+        var position = places.startIndex
+        for part in plan.parts {
+            let end = position + part.count
+            let reason = part.reason
+            try delete(Array(places[position..<end]), in: .entries) { (place, state) in
+                let entry = state.candidates.entries[Int(place)]
+                return SweepState.Removal(entry: entry, reason: reason, place: place)
+            } by: { (worker, removals, shard) throws(StoreError) in
+                try worker.deleteEntries(removals, in: shard)
+            }
+            position = end
         }
-    }
-
-    /// Deletes the objects that no entry names by now; nothing where the clock is not to be trusted.
-    mutating func deleteObjects(changedBefore stamp: Timestamp) throws(StoreError) {
         guard worker.clock.isSteady else { return }
-        let places = worker.state.value.withLock { [request] in $0.takeUnreferenced(request) }
-        try delete(places, in: .objects) { (place, state) in
-            SweepState.Unreferenced(content: state.contents[place], place: place)
+        let freed = worker.state.value.withLock { state in
+            defer { state.freed = [] }
+            return state.freed
+        }
+        try delete(freed, in: .objects) { (place, state) in
+            state.unreferenced(at: place)
         } by: { (worker, objects, shard) throws(StoreError) in
             try worker.deleteObjects(objects, in: shard, changedBefore: stamp)
         }
     }
 
     /// Runs `delete` for what there is to delete in one shard, piece by piece, until time runs out.
-    private mutating func delete<Place: Sendable, Item: SweepDeletion>(
-        _ places: [Place],
+    ///
+    /// Objects go in the order of their entries' inodes, which were made with theirs.
+    private mutating func delete<Item: SweepDeletion>(
+        _ places: [UInt32],
         in tree: StoreScan.Tree,
-        item: @escaping @Sendable (Place, inout SweepState) -> Item,
+        item: @escaping @Sendable (UInt32, SweepState) -> Item,
         by delete:
             @escaping @Sendable (inout SweepWorker, ArraySlice<Item>, borrowing Directory) throws(StoreError)
             -> Bool
@@ -49,14 +59,14 @@ extension Sweep {
         var places = places
         if worker.pacer.isUnlimited {
             places = worker.state.value.withLock { state in
-                Self.inOrder(places) { item($0, &state).inode }
+                Self.inOrder(places, state.candidates.entries)
             }
         }
         var position = 0
         while position < places.count {
             let end = min(position + Self.deletionsAtATime, places.count)
             let piece = worker.state.value.withLock { state in
-                Self.byShard(places[position..<end]) { item($0, &state).digest }
+                Self.byShard(places[position..<end], tree, state.candidates.entries)
             }
             let busy = shards.filter { !piece[$0].isEmpty }
             let (done, progress, total) = (position, progress, places.count)
@@ -72,7 +82,7 @@ extension Sweep {
                 guard worker.mayGoOn() else { return false }
                 let shard = busy[number]
                 guard let directory = try worker.open(tree, shard: shard) else { return true }
-                let items = worker.state.value.withLock { state in piece[shard].map { item($0, &state) } }
+                let items = worker.state.value.withLock { state in piece[shard].map { item($0, state) } }
                 return try delete(&worker, items[...], directory)
             }
             guard worker.mayGoOn() else { return }
@@ -80,15 +90,23 @@ extension Sweep {
         }
     }
 
-    private static func inOrder<Place>(_ places: [Place], inode: (Place) -> UInt32) -> [Place] {
-        var order = places.indices.map { UInt64(inode(places[$0])) << 32 | UInt64($0) }
+    private static func inOrder(_ places: [UInt32], _ entries: Segments<SeenEntry>) -> [UInt32] {
+        var order = places.map { UInt64(entries[Int($0)].inode) << 32 | UInt64($0) }
         order.sort()
-        return order.map { places[Int($0 & 0xffff_ffff)] }
+        return order.map { UInt32(truncatingIfNeeded: $0) }
     }
 
-    private static func byShard<Place>(_ places: ArraySlice<Place>, digest: (Place) -> Digest) -> [[Place]] {
-        var shards = [[Place]](repeating: [], count: 256)
-        for place in places { shards[Int(digest(place).bytes[0])].append(place) }
+    private static func byShard(
+        _ places: ArraySlice<UInt32>,
+        _ tree: StoreScan.Tree,
+        _ entries: Segments<SeenEntry>
+    ) -> [[UInt32]] {
+        var shards = [[UInt32]](repeating: [], count: 256)
+        for place in places {
+            let entry = entries[Int(place)]
+            let digest = tree == .entries ? entry.key : entry.content
+            shards[Int(digest.byte(0))].append(place)
+        }
         return shards
     }
 }

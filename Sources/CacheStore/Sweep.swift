@@ -18,6 +18,8 @@ package struct Sweep {
     let progress: (SweepProgress) -> Void
     /// What the calling thread works with, and the others with copies of.
     var worker: SweepWorker
+    /// Whether the usage was corrected.
+    private var hasCounted = false
 
     /// Sweeps `store` as it is at `now`.
     ///
@@ -57,7 +59,7 @@ package struct Sweep {
         return try run(request, on: store, now: now, under: lock, progress: { _ in })
     }
 
-    private static func janitorLock(
+    static func janitorLock(
         of store: Store,
         patience: Duration
     ) throws(StoreError) -> LockFile? {
@@ -93,6 +95,7 @@ package struct Sweep {
         let report = sweep.finishedReport
         record.end(report)
         if !request.isDryRun {
+            if let horizon = report.horizon { store.control.noteHorizon(horizon) }
             record.write(to: lock.descriptor)
             if report.isComplete { store.counters.add(.sweep) }
         }
@@ -100,8 +103,9 @@ package struct Sweep {
     }
 
     private var finishedReport: SweepReport {
-        var report = worker.state.value.withLock { $0.finishedReport }
+        var (report, evicted) = worker.state.value.withLock { ($0.finishedReport, $0.newestEvicted) }
         report.busy = worker.pacer.busy
+        if let evicted { report.horizon = max(.zero, worker.begin.time - evicted) }
         return report
     }
 
@@ -110,24 +114,55 @@ package struct Sweep {
         worker.mayGoOn() ? min(SweepWorker.stripePatience, worker.pacer.rest) : nil
     }
 
+    /// Passes over everything until the limits hold or nothing can be evicted: once, but where more has to go than
+    /// there can be candidates.
+    private mutating func run(under lock: borrowing LockFile) throws(StoreError) {
+        let space = try shortfall()
+        guard try deleteLeftovers() else { return }
+        var wanted = wantedByUsage(space)
+        while true {
+            let stamp = try fileSystemTime(by: lock)
+            worker.objectStamp = stamp
+            guard try scanAll(since: stamp, wanted: wanted) else { return }
+            if request.expiredOnly { return }
+            let (order, isCut) = worker.state.value.withLock {
+                ($0.candidates.inOrder(), $0.candidates.isCut)
+            }
+            var position = 0
+            while let plan = plan(order[position...], space) {
+                try evict(order[position..<position + plan.count], plan, changedBefore: stamp)
+                guard worker.mayGoOn() else { return }
+                position += plan.count
+            }
+            // The next pass finds them again, and those that were not taken in.
+            if position < order.count || position == 0 || !isCut {
+                return keepCandidates(order[position...], stamp)
+            }
+            wanted = wantedStill(space)
+        }
+    }
+
+    /// Marks: reads all entries, then looks at all objects, and deletes what is of no use as it finds it; false: time ran
+    /// out.
+    ///
     /// The order matters: the stamp before the barrier, the barrier before the entries are read, and the
     /// entries before the objects are listed.
     ///
     /// See ``Store``.
-    private mutating func run(under lock: borrowing LockFile) throws(StoreError) {
-        guard try deleteLeftovers() else { return }
+    private mutating func scanAll(since stamp: Timestamp, wanted: Int) throws(StoreError) -> Bool {
+        worker.state.value.withLock { [request] in $0.beginPass(request, wanted: wanted) }
         progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
-        let stamp = try fileSystemTime(by: lock)
         if store.directory.fileSystem.datesAttributes { worker.stamp = stamp }
         let objectStripes = store.objectStripes
-        guard let skipped = try objectStripes.barrier(patience: { stripePatience() }) else { return }
-        worker.state.value.withLock { $0.skipped[.objects] = skipped }
+        guard let skipped = try objectStripes.barrier(patience: { stripePatience() }) else { return false }
+        worker.state.value.withLock { $0.skipped[.objects, default: []].formUnion(skipped) }
+        let replaced = store.control.replacedEntries
         let before = store.usage
         let filter = request.isDryRun ? nil : store.control.beginningOfFilter
         let hasReadEntries = try scan(.entries) { (worker, shard) throws(StoreError) in
             try worker.scanEntries(inShard: shard, noting: filter)
         }
-        guard hasReadEntries else { return }
+        guard hasReadEntries else { return false }
         // What could not be listed may be missing in it.
         if !worker.state.value.withLock({ $0.hasUnreadableEntries }) { filter?.complete() }
         // At no particular time; here, so that of a sweep whose time runs out it takes none: in a debug build to
@@ -137,17 +172,23 @@ package struct Sweep {
         let hasSeenObjects = try scan(.objects) { (worker, shard) throws(StoreError) in
             try worker.scanObjects(inShard: shard)
         }
-        guard hasSeenObjects else { return }
-        recount(before, between, store.usage)
-        if request.expiredOnly { return try deleteObjects(changedBefore: stamp) }
-        let limits = request.limits
-        let plan = worker.state.value.withLock { state in
-            SweepPlan(entries: state.entries, contents: state.contents, limits: limits)
+        guard hasSeenObjects else { return false }
+        if !hasCounted { recount(before, between, store.usage) }
+        hasCounted = true
+        addOverhead()
+        if request.expiredOnly { return true }
+        if !request.isDryRun { store.control.noteReplacement(-replaced) }
+        return try deleteDangling()
+    }
+
+    /// Takes a second look at the entries where an object is missing, to find those that name it; false: time ran out.
+    private mutating func deleteDangling() throws(StoreError) -> Bool {
+        guard worker.state.value.withLock({ $0.marks.hasMissing }) else { return true }
+        // Whether they go or are spared, they are no candidates.
+        worker.state.value.withLock { $0.dropMissing() }
+        return try scan(.entries) { (worker, shard) throws(StoreError) in
+            try worker.deleteDangling(inShard: shard)
         }
-        try deleteEntries(plan.worthless)
-        try deleteObjects(changedBefore: stamp)
-        try deleteEntries(plan.excess)
-        try deleteObjects(changedBefore: stamp)
     }
 
     /// The present as the file system dates changes, taken from a file of ours: kernel times lag the

@@ -2,16 +2,17 @@
 
 import Platform
 
-// What a sweep keeps of all that it has seen: at a million entries each byte here is a megabyte. So nothing
-// holds a string or an object of its own, and an entry with a value of its own takes about 120 bytes.
-
 /// Bytes on disk in 32 bits: in blocks of 512 bytes up to 1 TiB, above that in whole MiB, rounded up.
 struct AllocatedSize: Sendable, Equatable {
-    private let code: UInt32
+    let code: UInt32
 
     private static let isLarge: UInt32 = 1 << 31
     private static let block: Int64 = 512
     private static let largeBlock: Int64 = 1 << 20
+
+    init(code: UInt32) {
+        self.code = code
+    }
 
     /// - Parameter bytes: not negative.
     init(bytes: Int64) {
@@ -30,8 +31,10 @@ struct AllocatedSize: Sendable, Equatable {
     }
 }
 
-/// An entry that stays unless the plan says otherwise, as a sweep saw it: 64 bytes.
-struct SeenEntry: Sendable {
+/// An entry as a sweep saw it: 88 bytes.
+///
+/// It holds no string and no object of its own.
+struct SeenEntry: Sendable, Equatable {
     /// What is to be done with it whatever the limits for all entries together say.
     enum Verdict: UInt8, Sendable {
         /// Nothing.
@@ -45,36 +48,23 @@ struct SeenEntry: Sendable {
     }
 
     let key: Digest
+    /// What it names; zeros where it is corrupt.
+    let content: Digest
     let lastUse: Timestamp
-    /// A verdict in the lowest 8 bits, and the witness in the others.
-    private let witnessAndVerdict: UInt64
     /// Bytes on disk of the entry's own file.
     let allocatedSize: AllocatedSize
     /// The lower half of its inode number.
     let inode: UInt32
-    /// The place of what it names in ``SweepContents``; nothing where it is corrupt.
-    var content: UInt32 = .max
+    /// What ``witness(of:_:)`` was.
+    let witness: UInt32
+    var verdict = Verdict.none
 
-    init(
-        key: Digest,
-        lastUse: Timestamp,
-        verdict: Verdict,
-        witness: UInt64,
-        allocatedSize: AllocatedSize,
-        inode: UInt32
-    ) {
-        self.key = key
-        self.inode = inode
-        self.lastUse = lastUse
-        witnessAndVerdict = witness << 8 | UInt64(verdict.rawValue)
-        self.allocatedSize = allocatedSize
-    }
-
-    var verdict: Verdict { Verdict(rawValue: UInt8(truncatingIfNeeded: witnessAndVerdict)) ?? .none }
+    /// Its place in the order of eviction, in which no two are alike.
+    var order: EvictionOrder { EvictionOrder(lastUse: lastUse, tie: key.word(0)) }
 
     /// Whether the bytes of the record and `status` are what was seen.
     func isStill(_ bytes: [UInt8], _ status: FileStatus) -> Bool {
-        Self.witness(of: bytes, status) & (.max >> 8) == witnessAndVerdict >> 8
+        Self.witness(of: bytes, status) == witness
     }
 
     /// Whether nobody has overwritten, read or replaced the entry since `stamp`, which is older than what was seen of
@@ -87,18 +77,33 @@ struct SeenEntry: Sendable {
             && UInt32(truncatingIfNeeded: status.identity.inode) == inode
     }
 
-    /// What changes when anybody overwrites, reads or replaces the entry: a hash, with the process's random seed,
-    /// of the file's identity, its access time and the bytes of the record.
+    /// What changes when anybody overwrites, reads or replaces the entry: a checksum of the file's number, its access
+    /// time and the bytes of the record; the same in every process.
     ///
-    /// 56 bits of it are kept: that a change goes unnoticed has a chance of one in 10^17, each time that an entry
-    /// changes between the scan and its removal.
-    static func witness(of bytes: [UInt8], _ status: FileStatus) -> UInt64 {
-        var hasher = Hasher()
-        hasher.combine(status.identity.device)
-        hasher.combine(status.identity.inode)
-        hasher.combine(status.accessed.nanoseconds)
-        unsafe bytes.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
-        return UInt64(bitPattern: Int64(hasher.finalize()))
+    /// That a change goes unnoticed has a chance of one in 4 billion, each time that an entry changes between the scan
+    /// and its removal and its change time can't tell of it. Then it is evicted too early, which a cache may do at any
+    /// time: what it named before is deleted only if nobody has touched that, and what it names now is an orphan.
+    static func witness(of bytes: [UInt8], _ status: FileStatus) -> UInt32 {
+        let words: InlineArray<2, UInt64> = [
+            status.identity.inode, UInt64(bitPattern: status.accessed.nanoseconds),
+        ]
+        var checksum = CRC32C()
+        checksum.update(unsafe words.span.bytes)
+        checksum.update(bytes.span)
+        return checksum.value
+    }
+}
+
+/// The least recently used first, and those used at the same time in an order that says nothing, but is the same in
+/// every sweep.
+struct EvictionOrder: Comparable, Sendable {
+    let lastUse: Timestamp
+    let tie: UInt64
+
+    static let last = EvictionOrder(lastUse: .distantFuture, tie: .max)
+
+    static func < (left: EvictionOrder, right: EvictionOrder) -> Bool {
+        left.lastUse == right.lastUse ? left.tie < right.tie : left.lastUse < right.lastUse
     }
 }
 
@@ -115,11 +120,12 @@ extension SeenEntry {
         let lastUse = record?.lastUse(accessed: status.accessed, now: now) ?? now
         self.init(
             key: key,
+            content: record?.content.digest ?? Digest(bytes: InlineArray(repeating: 0)),
             lastUse: lastUse,
-            verdict: Self.verdict(record, status.accessed, lastUse, limits, now),
-            witness: Self.witness(of: bytes, status),
             allocatedSize: AllocatedSize(bytes: status.allocatedSize),
-            inode: UInt32(truncatingIfNeeded: status.identity.inode)
+            inode: UInt32(truncatingIfNeeded: status.identity.inode),
+            witness: Self.witness(of: bytes, status),
+            verdict: Self.verdict(record, status.accessed, lastUse, limits, now)
         )
     }
 
@@ -147,16 +153,30 @@ struct Segments<Element> {
     private(set) var count = 0
 
     mutating func append(_ element: Element) {
-        if count & (1 << Self.shift - 1) == 0 {
+        if count == segments.count << Self.shift {
             segments.append([])
             segments[segments.count - 1].reserveCapacity(1 << Self.shift)
         }
-        segments[segments.count - 1].append(element)
+        segments[count >> Self.shift].append(element)
         count += 1
     }
 
     subscript(index: Int) -> Element {
         get { segments[index >> Self.shift][index & (1 << Self.shift - 1)] }
         _modify { yield &segments[index >> Self.shift][index & (1 << Self.shift - 1)] }
+    }
+
+    /// Keeps those that `isKept` says to, in their order; their room is given back.
+    mutating func keep(_ isKept: (Element) -> Bool) {
+        var kept = 0
+        for index in 0..<count where isKept(self[index]) {
+            if kept != index { self[kept] = self[index] }
+            kept += 1
+        }
+        let full = kept >> Self.shift
+        let rest = kept & (1 << Self.shift - 1)
+        segments.removeLast(segments.count - full - (rest > 0 ? 1 : 0))
+        if rest > 0 { segments[full].removeLast(segments[full].count - rest) }
+        count = kept
     }
 }

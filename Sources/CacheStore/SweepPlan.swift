@@ -24,150 +24,116 @@ package enum SweepReason: String, CaseIterable, Sendable, Codable {
     case entries
     /// An entry over the size limit, the least recently used first.
     case size
+    /// An entry that had to go for the file system to keep some space free, the least recently used first.
+    case freeSpace
+}
+
+/// How much of a file system is to stay available.
+package enum FreeSpaceFloor: Sendable, Equatable {
+    case bytes(Int64)
+    /// Of the file system's size: 0 to 1.
+    case share(Double)
+
+    /// In bytes, on a file system of that size.
+    package func bytes(of total: Int64) -> Int64 {
+        switch self {
+        case .bytes(let bytes): bytes
+        case .share(let share): Int64(Double(total) * share)
+        }
+    }
 }
 
 /// What a sweep should leave.
 package struct SweepLimits: Sendable, Equatable {
-    /// Bytes on disk of entries and objects.
+    /// Bytes on disk of the whole directory, as `du` shows them.
     package var maximumSize: Int64?
     package var maximumEntries: Int?
     /// Time since an entry was written.
     package var maximumAge: Duration?
     /// Time since an entry was last used.
     package var maximumIdleTime: Duration?
+    /// What is to stay available to everybody on the file system.
+    package var minimumFree: FreeSpaceFloor?
 
     package init() {}
 }
 
-/// What to delete: a pure function of what was seen and the limits.
-struct SweepPlan: Sendable {
-    /// An entry to delete: 8 bytes.
-    struct Removal: Sendable, Equatable {
-        /// Its place among the entries that were seen.
-        let index: UInt32
+/// What has to go for the limits to hold; none where it is 0 or less.
+struct SweepExcess: Sendable, Equatable {
+    /// Entries too many.
+    var entries = 0
+    /// Bytes on disk too many.
+    var size: Int64 = 0
+    /// Bytes that have to become available on the file system.
+    var freeSpace: Int64 = 0
+
+    /// Why the next entry has to go; nil: none has to.
+    var reason: SweepReason? {
+        if entries > 0 { return .entries }
+        if size > 0 { return .size }
+        return freeSpace > 0 ? .freeSpace : nil
+    }
+
+    mutating func subtract(_ bytes: Int64) {
+        entries -= 1
+        size -= bytes
+        freeSpace -= bytes
+    }
+}
+
+/// Which of the candidates to evict: a pure function of what was seen and what has to go.
+///
+/// They go in the order in which they are given, the least recently used first, until the limits hold: so it is so
+/// many of them for each reason, one reason after the other.
+struct SweepPlan: Sendable, Equatable {
+    /// How many go for a reason.
+    struct Part: Sendable, Equatable {
         let reason: SweepReason
+        var count: Int
     }
 
-    /// Entries that are of no use to anybody.
-    private(set) var worthless: [Removal] = []
-    /// Entries that are too old, and, least recently used first, those that are over the limits.
-    private(set) var excess: [Removal] = []
+    private(set) var parts: [Part] = []
 
-    private var isRemoved: [Bool]
-    /// Of each content the entries that name it and stay.
-    private var references: [UInt32]
-    private var remainingEntries: Int
-    private var remainingSize: Int64 = 0
+    var count: Int { parts.reduce(0) { $0 + $1.count } }
 
-    /// Plans: first what is worthless, then what is too old, then, least recently used first, what is
-    /// over the limits.
+    /// Memory: 12 to 40 bytes for each content that several entries name.
     ///
-    /// Memory: 5 bytes an entry, 8 more while entries are put in order, and 8 for each that is to go.
-    ///
-    /// - Complexity: O(*n* log *n*) in the entries, and only O(*n*) where the limits already hold.
-    init(entries: Segments<SeenEntry>, contents: SweepContents, limits: SweepLimits) {
-        isRemoved = Array(repeating: false, count: entries.count)
-        references = Array(repeating: 0, count: contents.count)
-        remainingEntries = entries.count
-        count(entries, contents)
-        removeWorthless(entries, contents)
-        removeOld(entries, contents)
-        removeLeastRecentlyUsed(entries, contents, limits)
-    }
-
-    private mutating func count(_ entries: Segments<SeenEntry>, _ contents: SweepContents) {
-        for index in 0..<entries.count {
-            let entry = entries[index]
-            remainingSize += entry.allocatedSize.bytes
-            guard entry.verdict != .corrupt else { continue }
-            // Content that several keys share takes its space once.
-            if references[Int(entry.content)] == 0 {
-                remainingSize += contents[entry.content].allocatedSize.bytes
-            }
-            references[Int(entry.content)] += 1
-        }
-    }
-
-    /// False where it was to go already.
-    private mutating func remove(_ entry: SeenEntry, at index: Int, _ contents: SweepContents) -> Bool {
-        if isRemoved[index] { return false }
-        isRemoved[index] = true
-        remainingEntries -= 1
-        remainingSize -= entry.allocatedSize.bytes
-        guard entry.verdict != .corrupt else { return true }
-        references[Int(entry.content)] -= 1
-        if references[Int(entry.content)] == 0 {
-            remainingSize -= contents[entry.content].allocatedSize.bytes
-        }
-        return true
-    }
-
-    private mutating func removeWorthless(_ entries: Segments<SeenEntry>, _ contents: SweepContents) {
-        for index in 0..<entries.count {
-            let entry = entries[index]
-            let isCorrupt = entry.verdict == .corrupt
-            guard isCorrupt || contents.isMissing(entry.content), remove(entry, at: index, contents) else {
-                continue
-            }
-            worthless.append(Removal(index: UInt32(index), reason: isCorrupt ? .corrupt : .dangling))
-        }
-    }
-
-    private mutating func removeOld(_ entries: Segments<SeenEntry>, _ contents: SweepContents) {
-        for index in 0..<entries.count {
-            let entry = entries[index]
-            guard entry.verdict == .age || entry.verdict == .idle, remove(entry, at: index, contents) else {
-                continue
-            }
-            excess.append(Removal(index: UInt32(index), reason: entry.verdict == .age ? .age : .idle))
-        }
-    }
-
-    private mutating func removeLeastRecentlyUsed(
-        _ entries: Segments<SeenEntry>,
-        _ contents: SweepContents,
-        _ limits: SweepLimits
-    ) {
-        let maximumEntries = limits.maximumEntries ?? .max
-        let maximumSize = limits.maximumSize ?? .max
-        guard remainingEntries > maximumEntries || remainingSize > maximumSize else { return }
-        for index in leastRecentlyUsedFirst(entries) {
-            let reason: SweepReason
-            if remainingEntries > maximumEntries {
-                reason = .entries
-            } else if remainingSize > maximumSize {
-                reason = .size
+    /// - Complexity: O(*n*) in the candidates that go.
+    init(_ candidates: some Sequence<SeenEntry>, marks: SweepMarks, excess: SweepExcess) {
+        var excess = excess
+        // Of contents that several entries name: how many of those go.
+        var gone: [UInt64: Int] = [:]
+        for entry in candidates {
+            guard let reason = excess.reason else { return }
+            if parts.last?.reason == reason {
+                parts[parts.count - 1].count += 1
             } else {
-                return
+                parts.append(Part(reason: reason, count: 1))
             }
-            if remove(entries[index], at: index, contents) {
-                excess.append(Removal(index: UInt32(index), reason: reason))
+            var bytes = entry.allocatedSize.bytes
+            // Content that several keys share takes its space until the last of them goes.
+            if let mark = marks.mark(of: entry.content), mark.presence == .present {
+                if mark.references == 1 {
+                    bytes += mark.allocatedSize.bytes
+                } else {
+                    gone[marks.fingerprint(of: entry.content), default: 0] += 1
+                    let count = gone[marks.fingerprint(of: entry.content)]
+                    if count == mark.references, mark.references < ContentMark.mostReferences {
+                        bytes += mark.allocatedSize.bytes
+                    }
+                }
             }
+            excess.subtract(bytes)
         }
     }
 
-    /// The entries that stay so far, in the order of their last use, those used at the same time in the order of
-    /// their places.
-    ///
-    /// Numbers are sorted, of the last use in the upper half and the place in the lower: several times as fast as
-    /// to look up the entries. In 32 bits the time is as exact as a 4 billionth of what lies between the first
-    /// use and the last, for instance 0.6 ms in a month, which is finer than accesses are noted.
-    private func leastRecentlyUsedFirst(_ entries: Segments<SeenEntry>) -> some Sequence<Int> {
-        let candidates = (0..<entries.count).lazy.filter { !isRemoved[$0] }
-        var first = Int64.max
-        var last = Int64.min
-        for index in candidates {
-            first = min(first, entries[index].lastUse.nanoseconds)
-            last = max(last, entries[index].lastUse.nanoseconds)
+    /// Why the entry at `position` goes.
+    func reason(at position: Int) -> SweepReason? {
+        var end = 0
+        for part in parts {
+            end += part.count
+            if position < end { return part.reason }
         }
-        let unit = UInt64(bitPattern: last &- first) >> 32 + 1
-        var order: [UInt64] = []
-        order.reserveCapacity(remainingEntries)
-        for index in candidates {
-            let age = UInt64(bitPattern: entries[index].lastUse.nanoseconds &- first)
-            order.append((age / unit) << 32 | UInt64(index))
-        }
-        order.sort()
-        return order.lazy.map { Int($0 & 0xffff_ffff) }
+        return nil
     }
 }

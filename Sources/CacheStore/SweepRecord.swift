@@ -20,6 +20,7 @@ package import Platform
 /// removed expired 12 49152      (reason, count, bytes)
 /// entries 100 0
 /// objects 90 368640
+/// horizon 3600000000000         (how long the last one evicted had not been used, ns; missing: none was)
 /// drift -2 8192                 (by how much the usage added up was too high; missing: it was not counted)
 /// end
 /// ```
@@ -43,6 +44,9 @@ package struct SweepRecord: Sendable, Equatable {
     /// By how much the usage in the control file was too high before, negative: too low; nil: it was not
     /// counted.
     package var drift: SweepTally?
+    /// For how long the most recently used entry that was evicted for want of room had not been used; nil where none
+    /// was.
+    package var horizon: Duration?
 
     /// A complete sweep that looked at everything.
     package struct FullSweep: Sendable, Equatable {
@@ -71,6 +75,7 @@ package struct SweepRecord: Sendable, Equatable {
         entries = report.entries
         objects = report.objects
         drift = report.drift
+        horizon = report.horizon
         if isComplete && !expiredOnly { lastFull = FullSweep(began: began, busy: busy) }
     }
 
@@ -125,6 +130,7 @@ package struct SweepRecord: Sendable, Equatable {
         }
         lines.append("entries \(entries.count) \(entries.bytes)")
         lines.append("objects \(objects.count) \(objects.bytes)")
+        if let horizon { lines.append("horizon \(horizon.saturatingNanoseconds)") }
         if let drift { lines.append("drift \(drift.count) \(drift.bytes)") }
         return lines.joined(separator: "\n") + "\nend\n"
     }
@@ -158,6 +164,7 @@ package struct SweepRecord: Sendable, Equatable {
                 }
             case "entries": entries = Self.tally(words.dropFirst())
             case "objects": objects = Self.tally(words.dropFirst())
+            case "horizon": horizon = number.map { .nanoseconds($0) }
             case "drift": drift = Self.tally(words.dropFirst())
             default: continue
             }

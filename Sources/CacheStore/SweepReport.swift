@@ -12,6 +12,8 @@ package struct SweepRequest: Sendable {
     package var patience: Duration = .seconds(60)
     /// How fast to work, and how long at most.
     package var pace = SweepPace()
+    /// How many candidates there may be at a time: for tests of what takes several passes.
+    var candidateLimit = SweepCandidates.most
 
     package init() {}
 }
@@ -38,6 +40,9 @@ struct SweepTallies: Sendable {
         _modify { yield &tallies[reason.place] }
     }
 
+    /// Of all reasons.
+    var bytes: Int64 { tallies.reduce(0) { $0 + $1.bytes } }
+
     /// Those that are not empty.
     var byReason: [SweepReason: SweepTally] {
         let pairs = SweepReason.allCases.map { ($0, self[$0]) }
@@ -47,7 +52,7 @@ struct SweepTallies: Sendable {
 
 extension SweepReason {
     /// Its place among all of them.
-    fileprivate var place: Int {
+    var place: Int {
         switch self {
         case .staleTemporary: 0
         case .expired: 1
@@ -58,8 +63,17 @@ extension SweepReason {
         case .idle: 6
         case .entries: 7
         case .size: 8
+        case .freeSpace: 9
         }
     }
+
+    init?(place: Int) {
+        guard Self.allCases.indices.contains(place) else { return nil }
+        self = Self.allCases[place]
+    }
+
+    /// Whether something went that was good, for want of room.
+    var isEviction: Bool { self == .entries || self == .size || self == .freeSpace }
 }
 
 /// What a sweep did, or in a dry run would have done.
@@ -90,6 +104,9 @@ package struct SweepReport: Sendable {
     /// By how much the usage in the control file was too high (negative: too low) before this sweep counted;
     /// nil where there is none, or in a dry run.
     package var drift: SweepTally?
+    /// For how long the most recently used entry that was evicted for want of room had not been used; nil where none
+    /// was.
+    package var horizon: Duration?
 
     package init() {}
 }

@@ -42,6 +42,10 @@ extension SweepWorker {
             tallies[removal.reason].add(removal.entry.allocatedSize.bytes)
         }
         for (reason, tally) in tallies.byReason { noteRemoval(reason, tally, entries: tally.count) }
+        if !request.isDryRun {
+            let evicted = removalsByOutcome.lazy.filter { $0.0.reason.isEviction && $0.1.isDeletion }
+            store.noteEvictions(evicted.map(\.0.entry), at: begin.time)
+        }
         if let failure { throw failure }
         return outcomes.count == removals.count
     }
@@ -64,15 +68,19 @@ extension SweepWorker {
         let entry = removal.entry
         guard let status = try scan.status(of: entry.key, .entries, in: shard), status.kind == .regular
         else { return false }
-        // The clock last, as for objects.
-        if removal.reason != .dangling, let stamp, entry.isUntouched(since: stamp, status), clock.isSteady {
-            return true
-        }
+        if removal.reason != .dangling, isUntouched(entry, status) { return true }
         guard let bytes = try scan.recordBytes(of: entry.key, in: shard), entry.isStill(bytes, status)
         else { return false }
         guard removal.reason == .dangling, let record = RecordCodec.decode(bytes, for: entry.key)
         else { return true }
         return try scan.object(record.content.digest) == nil
+    }
+
+    /// Whether its change time tells that nobody has been at the entry since the sweep began.
+    func isUntouched(_ entry: SeenEntry, _ status: FileStatus) -> Bool {
+        // The clock last, as for objects.
+        guard let stamp else { return false }
+        return entry.isUntouched(since: stamp, status) && clock.isSteady
     }
 
     /// Deletes objects of one shard that no entry names.
@@ -85,16 +93,16 @@ extension SweepWorker {
     ) throws(StoreError) -> Bool {
         guard let first = objects.first else { return true }
         let worker = self
-        let (outcomes, failure) = outcomes(of: objects.count, .objects, stripe: first.content.digest.stripe) {
+        let (outcomes, failure) = outcomes(of: objects.count, .objects, stripe: first.digest.stripe) {
             (index) throws(StoreError) in
-            let digest = objects[objects.startIndex + index].content.digest
+            let digest = objects[objects.startIndex + index].digest
             return try worker.delete(digest, in: shard, changedBefore: stamp)
         }
         let objectsByOutcome = zip(objects, outcomes)
         state.value.withLock { state in
             for (object, outcome) in objectsByOutcome { state.note(object, outcome) }
         }
-        noteObjects(objectsByOutcome.lazy.filter { $0.1.isDeletion }.map(\.0.content))
+        noteObjects(objectsByOutcome.lazy.filter { $0.1.isDeletion }.map(\.0))
         if let failure { throw failure }
         return outcomes.count == objects.count
     }
@@ -121,7 +129,7 @@ extension SweepWorker {
     /// Nothing else is waited for while it is held.
     ///
     /// There are fewer outcomes than `count` where time ran out or something failed that concerns all.
-    private mutating func outcomes(
+    mutating func outcomes(
         of count: Int,
         _ tree: StoreScan.Tree,
         stripe: Int,
@@ -170,21 +178,21 @@ extension SweepWorker {
     // MARK: Counting
 
     /// Counts what was removed, other than for show.
-    private func noteRemoval(_ reason: SweepReason, _ tally: SweepTally, entries: Int) {
+    func noteRemoval(_ reason: SweepReason, _ tally: SweepTally, entries: Int) {
         if request.isDryRun { return }
         store.control.addUsage(bytes: -tally.bytes, entries: -entries)
         store.counters.add(StoreCounters.Event(reason), tally.count)
     }
 
     /// Counts objects that were deleted: by themselves where no entry had named them.
-    private func noteObjects(_ contents: some Sequence<SeenContent>) {
+    private func noteObjects(_ objects: some Sequence<SweepState.Unreferenced>) {
         var freed: Int64 = 0
         var orphans = SweepTally()
-        for content in contents {
-            if content.freed == nil {
-                orphans.add(content.allocatedSize.bytes)
+        for object in objects {
+            if object.freed == nil {
+                orphans.add(object.allocatedSize.bytes)
             } else {
-                freed += content.allocatedSize.bytes
+                freed += object.allocatedSize.bytes
             }
         }
         if orphans.count > 0 { noteRemoval(.orphan, orphans, entries: 0) }

@@ -26,6 +26,8 @@ struct SweepWorker: Sendable {
     /// The present as the file system dates changes, taken before any entry was read; nil before that, and where change
     /// times do not tell of all changes of an entry.
     var stamp: Timestamp?
+    /// The same for objects, whose changes each file system dates.
+    var objectStamp = Timestamp.distantPast
 
     /// By which it measures how long it holds a stripe.
     var instant: @Sendable () -> ContinuousClock.Instant = { .now }
@@ -43,7 +45,12 @@ struct SweepWorker: Sendable {
         scan = StoreScan(of: store)
         let directory = store.directory
         let isLengthTelling = directory.fileSystem.givesSmallFilesTheirBlocks
-        state = Locked.Box(SweepState(blockSize: isLengthTelling ? directory.blockSize : nil))
+        state = Locked.Box(
+            SweepState(
+                blockSize: isLengthTelling ? directory.blockSize : nil,
+                expiredOnly: request.expiredOnly
+            )
+        )
         pacer = SweepPacer(request.pace)
     }
 
@@ -60,7 +67,7 @@ struct SweepWorker: Sendable {
         return false
     }
 
-    /// Reads the entries of one shard, and deletes those that have expired as it finds them: of a sweep whose time
+    /// Reads the entries of one shard, and deletes those that are of no use as it finds them: of a sweep whose time
     /// runs out, that much is done.
     ///
     /// All that are listed are noted in `filter`. False: time ran out.
@@ -69,6 +76,27 @@ struct SweepWorker: Sendable {
         var files: [StoreScan.File] = []
         guard let directory = try open(.entries, shard: shard, &files) else { return true }
         if let filter { for file in files { filter.insert(file.digest) } }
+        return try forEachPiece(of: files, in: directory) { $0.note($1) }
+    }
+
+    /// Looks through the entries of one shard for those whose objects are gone, and deletes them; all objects have been
+    /// listed.
+    ///
+    /// False: time ran out.
+    mutating func deleteDangling(inShard shard: Int) throws(StoreError) -> Bool {
+        var files: [StoreScan.File] = []
+        guard let directory = try list(.entries, shard: shard, &files) else { return true }
+        return try forEachPiece(of: files, in: directory) { (state, sightings) in
+            state.dangling(sightings)
+        }
+    }
+
+    /// Reads entries, and deletes those that `note` says.
+    private mutating func forEachPiece(
+        of files: [StoreScan.File],
+        in directory: borrowing Directory,
+        _ note: (inout SweepState, [SweepState.Sighting]) -> [SweepState.Removal]
+    ) throws(StoreError) -> Bool {
         var position = 0
         while position < files.count {
             let piece = files[position..<min(position + entriesAtATime, files.count)]
@@ -76,8 +104,8 @@ struct SweepWorker: Sendable {
             sightings.reserveCapacity(piece.count)
             let isOver = try !read(piece, in: directory, into: &sightings)
             let seen = sightings
-            let expired = state.value.withLock { $0.note(seen) }
-            if try !deleteEntries(expired[...], in: directory) || isOver { return false }
+            let removals = state.value.withLock { note(&$0, seen) }
+            if try !deleteEntries(removals[...], in: directory) || isOver { return false }
             position += piece.count
         }
         return true
@@ -98,10 +126,7 @@ struct SweepWorker: Sendable {
                 guard let (bytes, status) = try scan.entry(key, in: directory) else { continue }
                 let record = RecordCodec.decode(bytes, for: key)
                 let entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
-                let content = record?.content
-                sightings.append(
-                    SweepState.Sighting(entry: entry, content: content?.digest, length: content?.length ?? 0)
-                )
+                sightings.append(SweepState.Sighting(entry: entry, length: record?.content.length ?? 0))
             } catch {
                 try noteUnreadable(.entries, error)
             }
@@ -109,18 +134,43 @@ struct SweepWorker: Sendable {
         return true
     }
 
-    /// Looks at the objects of one shard; all entries have been read.
+    /// Looks at the objects of one shard, and deletes those that no entry names; all entries have been read.
     ///
     /// False: time ran out.
     mutating func scanObjects(inShard shard: Int) throws(StoreError) -> Bool {
         var files: [StoreScan.File] = []
         guard let directory = try open(.objects, shard: shard, &files) else { return true }
         let listed = files
-        let asked = state.value.withLock { state in listed.filter { !state.noteListedObject($0) } }
+        var (asked, unreferenced) = state.value.withLock { state in
+            var asked: [StoreScan.File] = []
+            var unreferenced: [SweepState.Unreferenced] = []
+            for file in listed {
+                switch state.noteListedObject(file) {
+                case .unknown: asked.append(file)
+                case .noted(let object): if let object { unreferenced.append(object) }
+                }
+            }
+            return (asked, unreferenced)
+        }
+        guard let found = try statuses(of: asked, in: directory) else { return false }
+        asked = []
+        unreferenced += state.value.withLock { state in
+            found.compactMap { state.noteObject($0.digest, $0.status) }
+        }
+        // In this order a block of inodes is changed within one transaction of the journal.
+        unreferenced.sort { $0.inode < $1.inode }
+        return try deleteObjects(unreferenced[...], in: directory, changedBefore: objectStamp)
+    }
+
+    /// nil: time ran out.
+    private mutating func statuses(
+        of files: [StoreScan.File],
+        in directory: borrowing Directory
+    ) throws(StoreError) -> [(digest: Digest, status: FileStatus)]? {
         var found: [(digest: Digest, status: FileStatus)] = []
-        found.reserveCapacity(asked.count)
-        for file in asked {
-            guard mayGoOn() else { return false }
+        found.reserveCapacity(files.count)
+        for file in files {
+            guard mayGoOn() else { return nil }
             let digest = file.digest
             do throws(StoreError) {
                 let status = try scan.status(of: digest, .objects, in: directory)
@@ -128,17 +178,10 @@ struct SweepWorker: Sendable {
                 found.append((digest, status))
             } catch {
                 try noteUnreadable(.objects, error)
-                state.value.withLock { state in
-                    let place = state.contents.place(of: digest)
-                    state.contents[place].presence = .unreadable
-                }
+                state.value.withLock { $0.noteUnreadableObject(digest) }
             }
         }
-        let objects = found
-        state.value.withLock { state in
-            for object in objects { state.noteObject(object.digest, object.status) }
-        }
-        return true
+        return found
     }
 
     /// Opens a shard and tells what is in it; nil where there is none, or none that can be read.
@@ -147,18 +190,42 @@ struct SweepWorker: Sendable {
         shard: Int,
         _ files: inout [StoreScan.File]
     ) throws(StoreError) -> Directory? {
+        guard let directory = try list(tree, shard: shard, &files, isFirst: true) else { return nil }
+        noteOverhead(of: directory)
+        return directory
+    }
+
+    /// `isFirst`: what is found beside our files is taken down.
+    private func list(
+        _ tree: StoreScan.Tree,
+        shard: Int,
+        _ files: inout [StoreScan.File],
+        isFirst: Bool = false
+    ) throws(StoreError) -> Directory? {
         do throws(StoreError) {
             var listing = StoreScan.Listing()
             let directory = try scan.open(tree, shard: shard, listing: &listing)
             files = listing.files
             let unrecognised = listing.unrecognised
-            if !unrecognised.isEmpty { state.value.withLock { $0.report.unrecognised += unrecognised } }
+            if isFirst, !unrecognised.isEmpty {
+                state.value.withLock { $0.report.unrecognised += unrecognised }
+            }
             return directory
         } catch {
             try noteUnreadable(tree, error)
-            if tree == .objects { state.value.withLock { $0.contents.noteUnreadable(shard: shard) } }
+            if tree == .objects {
+                state.value.withLock { _ = $0.unreadableShards.insert(UInt8(truncatingIfNeeded: shard)) }
+            }
             return nil
         }
+    }
+
+    /// Adds what a directory takes by itself.
+    private func noteOverhead(of directory: borrowing Directory) {
+        // One that can be listed can be looked at; else the overhead is counted too low by it.
+        var size: Int64 = 0
+        do throws(Errno) { size = try directory.descriptor.status().allocatedSize } catch { return }
+        state.value.withLock { [size] in $0.overhead += size }
     }
 
     /// Opens a shard to delete something in it; nil where it is gone, or can't be opened.

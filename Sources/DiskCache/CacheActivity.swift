@@ -24,6 +24,17 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     /// Bytes of the values that were written to disk.
     public internal(set) var bytesWritten = 0
 
+    // MARK: Limits
+
+    /// Puts that had to wait for room, as the directory was at one of its limits.
+    public internal(set) var roomWaits = 0
+    /// Puts that failed for want of room.
+    public internal(set) var roomFailures = 0
+    /// Of the values that were evicted for a limit of size, keys or free space, those used within ten minutes before.
+    public internal(set) var youngEvictions = 0
+    /// Misses of keys that had been evicted lately: an estimate, 64 for each that was seen in a sample.
+    public internal(set) var ghostMisses = 0
+
     // MARK: Computing
 
     /// Computations begun, in the background or not.
@@ -74,6 +85,12 @@ public struct CacheActivity: Sendable, Equatable, Codable {
             let number = count(StoreCounters.Event(cause))
             if number != 0 { leftMemory[cause] = number }
         }
+        ghostMisses *= EvictedKeys.sample
+    }
+
+    /// Values evicted for a limit of size, keys or free space.
+    public var evictions: Int {
+        swept[.size, default: 0] + swept[.entries, default: 0] + swept[.freeSpace, default: 0]
     }
 
     /// Every count that is one number, and the events that it adds up.
@@ -82,6 +99,8 @@ public struct CacheActivity: Sendable, Equatable, Codable {
             (\.memoryHits, [.memoryHit]), (\.diskHits, [.hit]), (\.staleHits, [.staleHit]),
             (\.misses, [.miss]), (\.puts, [.put]), (\.removals, [.removal]),
             (\.bytesRead, [.bytesRead]), (\.bytesWritten, [.bytesWritten]),
+            (\.roomWaits, [.roomWait]), (\.roomFailures, [.roomFailure]),
+            (\.youngEvictions, [.evictedYoung]), (\.ghostMisses, [.ghostHit]),
             (\.computations, [.computation]), (\.waits, [.wait]), (\.refreshes, [.refresh]),
             (\.computeFailures, [.computeFailure]), (\.cacheFailures, [.cacheFailure]),
             (\.corruptions, [.corruptRecord, .corruptObject]), (\.danglingEntries, [.dangling]),

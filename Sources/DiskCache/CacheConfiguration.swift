@@ -70,6 +70,10 @@ public struct CacheConfiguration: Sendable {
     ///
     /// Default: 225 seconds. A sliding expiration is renewed at least every 1/16 of its length.
     public var accessGranularity: Duration = Store.defaultAccessGranularity
+    /// The limits of the directory, written into it where it has none yet.
+    ///
+    /// Where it has some, those count, and this does not: see ``SharedCache/setLimits(_:)``. Default: nil, none.
+    public var limits: CacheLimits?
     /// What this process keeps in its own memory.
     ///
     /// Default: up to 64 MiB.
@@ -100,6 +104,11 @@ public struct CacheConfiguration: Sendable {
 
     /// The defaults.
     public init() {}
+
+    /// The defaults with a limit of size for the directory.
+    public init(maximumSize: ByteCount) {
+        limits = CacheLimits(maximumSize: maximumSize)
+    }
 
     var pendingWrites: PendingWrites.Limits {
         PendingWrites.Limits(

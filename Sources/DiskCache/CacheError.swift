@@ -14,6 +14,7 @@ public struct CacheError: Error, Sendable, Equatable {
         private enum Value: String {
             case notACache, newerFormat, notADirectory, directoryVanished, noSpace, permissionDenied
             case readOnly, busy, invalidArgument, inputOutput, encoding, closed
+            case valueTooLarge, noRoom, badConfiguration
         }
 
         private let value: Value
@@ -38,6 +39,12 @@ public struct CacheError: Error, Sendable, Equatable {
         public static let invalidArgument = Code(value: .invalidArgument)
         /// The kernel reported any other error; see ``CacheError/errno``.
         public static let inputOutput = Code(value: .inputOutput)
+        /// The value is longer than the directory's limits allow; see ``CacheLimits``.
+        public static let valueTooLarge = Code(value: .valueTooLarge)
+        /// The directory is at a limit, and nothing could be evicted in time to make room.
+        public static let noRoom = Code(value: .noRoom)
+        /// The directory's `config.json` can't be read as what it should be.
+        public static let badConfiguration = Code(value: .badConfiguration)
         /// A value could not be encoded.
         public static let encoding = Code(value: .encoding)
         /// The cache was closed.
@@ -111,6 +118,21 @@ extension CacheError {
         case .busy:
             (.busy, "a lock was not free in time", "try again; a process that holds it may be stopped")
         case .invalidArgument: (.invalidArgument, "at most 65536 fit", "store less of it")
+        case .valueTooLarge:
+            (
+                .valueTooLarge, error.detail ?? "it is longer than the limits allow",
+                "raise the limit with `diskcache config set`, or do not cache it"
+            )
+        case .noRoom:
+            (
+                .noRoom, error.detail ?? "a limit is reached",
+                "try again, or raise the limit with `diskcache config set`"
+            )
+        case .badConfiguration:
+            (
+                .badConfiguration, error.detail ?? "it is no configuration",
+                "correct it, or delete it to be without limits"
+            )
         case .inputOutput: (.inputOutput, reason, advice(on: error.errno))
         }
     }

@@ -11,6 +11,10 @@ public struct CacheTotals: Sendable, Equatable, Codable {
     public let activity: CacheActivity
     /// What the cache takes on disk.
     public let usage: CacheUsage
+    /// What it may take, as this process knows it: a second late at most while the janitor runs.
+    public let limits: CacheLimits
+    /// For how long what was evicted last for want of room had not been used; nil where nothing was.
+    public let evictionAge: Duration?
     /// Since when they count: the control file was made, or the counts were reset; nil where it does not say,
     /// as one made by an earlier version.
     public let since: Date?
@@ -19,7 +23,9 @@ public struct CacheTotals: Sendable, Equatable, Codable {
     init?(of store: Store) {
         guard let counts = store.cumulative, let usage = store.usage else { return nil }
         activity = CacheActivity { counts[$0] }
-        self.usage = CacheUsage(usage)
+        self.usage = CacheUsage(usage, overhead: store.overhead)
+        limits = CacheLimits(store.configuration)
+        evictionAge = store.horizon
         since = store.cumulativeSince?.date
     }
 }
@@ -30,14 +36,20 @@ public struct CacheTotals: Sendable, Equatable, Codable {
 public struct CacheUsage: Sendable, Equatable, Codable {
     /// Bytes on disk of keys and values.
     public let bytes: Int64
+    /// Bytes on disk of what is there beside them: directories, the control file and other files of the cache's
+    /// own.
+    ///
+    /// As the last collection found it; before the first an upper bound.
+    public let overheadBytes: Int64
     /// Keys.
     public let entries: Int
     /// False where the control file was made anew in a cache that was in use and no collection has counted
     /// since: then the numbers tell only of what was done since, and mean little.
     public let isCounted: Bool
 
-    init(_ usage: StoreUsage) {
+    init(_ usage: StoreUsage, overhead: Int64) {
         bytes = max(0, usage.bytes)
+        overheadBytes = overhead
         entries = max(0, usage.entries)
         isCounted = usage.isCounted
     }

@@ -5,10 +5,11 @@ import Platform
 
 /// What a collection is to do.
 ///
-/// With the defaults it removes only what is of no use: leftovers of killed processes, expired and broken
-/// entries, and bytes that no key names.
+/// With the defaults it removes what is of no use, leftovers of killed processes, expired and broken entries and bytes
+/// that no key names, and what is over the directory's own limits (``CacheLimits``). A limit given here takes the
+/// place of the directory's for this once.
 public struct GarbageCollection: Sendable {
-    /// Bytes on disk that entries and objects may take; over that the least recently used go.
+    /// Bytes on disk that the directory may take, its own files included; over that the least recently used go.
     public var maximumSize: ByteCount?
     /// Entries that may stay; over that the least recently used go.
     public var maximumEntries: Int?
@@ -16,6 +17,8 @@ public struct GarbageCollection: Sendable {
     public var maximumAge: Duration?
     /// How long ago an entry may have been used last.
     public var maximumIdleTime: Duration?
+    /// What is to be available on the file system; short of that the least recently used go.
+    public var minimumFreeSpace: FreeSpace?
     /// Only expired entries and their bytes, and temporary files of killed processes; the limits are not
     /// looked at.
     public var expiredOnly = false
@@ -42,10 +45,11 @@ public struct GarbageCollection: Sendable {
         case sparing
     }
 
-    /// No limits.
+    /// Only the directory's limits.
     public init() {}
 
-    func request() throws(CacheError) -> SweepRequest {
+    /// - Parameter limits: those of the directory.
+    func request(_ limits: SweepLimits) throws(CacheError) -> SweepRequest {
         for (name, value) in [("age", maximumAge), ("idle time", maximumIdleTime), ("patience", patience)] {
             guard value ?? .zero >= .zero else {
                 throw CacheError(.invalidArgument, "limit the \(name): it can't be negative: use 0 or more")
@@ -55,10 +59,11 @@ public struct GarbageCollection: Sendable {
             throw CacheError(.invalidArgument, "limit the entries: it can't be negative: use 0 or more")
         }
         var request = SweepRequest()
-        request.limits.maximumSize = maximumSize?.bytes
-        request.limits.maximumEntries = maximumEntries
-        request.limits.maximumAge = maximumAge
-        request.limits.maximumIdleTime = maximumIdleTime
+        request.limits.maximumSize = maximumSize?.bytes ?? limits.maximumSize
+        request.limits.maximumEntries = maximumEntries ?? limits.maximumEntries
+        request.limits.maximumAge = maximumAge ?? limits.maximumAge
+        request.limits.maximumIdleTime = maximumIdleTime ?? limits.maximumIdleTime
+        request.limits.minimumFree = minimumFreeSpace?.floor ?? limits.minimumFree
         request.expiredOnly = expiredOnly
         request.isDryRun = isDryRun
         request.patience = patience
@@ -98,6 +103,8 @@ public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRep
     case entries
     /// An entry over the size limit, the least recently used first.
     case size
+    /// An entry that had to go for the file system to keep some space free, the least recently used first.
+    case freeSpace
 
     init(_ reason: SweepReason) {
         self =
@@ -111,6 +118,7 @@ public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRep
             case .idle: .idle
             case .entries: .entries
             case .size: .size
+            case .freeSpace: .freeSpace
             }
     }
 }

@@ -110,7 +110,7 @@ extension SharedCache {
     ) throws(CacheError) -> CacheEntry? {
         try withFile(forKey: key, allowingStale: allowingStale) { file, entry throws(CacheError) in
             try describing("write", "descriptor \(descriptor)") { () throws(Errno) in
-                try FileDescriptor.duplicate(descriptor).copyAll(from: file)
+                _ = try FileDescriptor.duplicate(descriptor).copyAll(from: file)
             }
             return entry
         }

@@ -13,14 +13,15 @@ extension SharedCache {
     /// - Parameters:
     ///   - options: limits, and what to leave alone.
     ///   - progress: called now and then, on the calling thread.
-    /// - Throws: ``CacheError``, with the code `busy` where another collection takes longer than patience.
+    /// - Throws: ``CacheError``, with the code `busy` where another collection takes longer than patience,
+    ///   `badConfiguration` where the directory's limits can't be read.
     /// - Complexity: O(*n*) in keys and values.
     @discardableResult
     public func collectGarbage(
         _ options: GarbageCollection = GarbageCollection(),
         progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
     ) throws(CacheError) -> GCReport {
-        let request = try options.request()
+        let request = try options.request(try directoryLimits(for: options))
         do throws(CacheError) {
             return try withStore { (store, now) throws(StoreError) in
                 let report = try Sweep.run(request, on: store, now: now) { progress(CacheProgress($0)) }
@@ -44,7 +45,17 @@ extension SharedCache {
         return CacheError(.busy, message, errno: error.errno, path: error.path)
     }
 
-    /// Removes the least recently used values until all that are left take at most `size` on disk.
+    /// - Throws: where the directory's configuration can't be read and matters.
+    private func directoryLimits(for options: GarbageCollection) throws(CacheError) -> SweepLimits {
+        if options.expiredOnly { return SweepLimits() }
+        return try withStore { (store, _) throws(StoreError) in
+            store.followConfiguration()
+            if let failure = store.configurationFailure { throw failure }
+            return store.configuration.limits
+        }
+    }
+
+    /// Removes the least recently used values until the directory takes at most `size` on disk.
     @discardableResult
     public func trim(to size: ByteCount) throws(CacheError) -> GCReport {
         var options = GarbageCollection()

@@ -53,6 +53,7 @@ public final class SharedCache: Sendable {
         let writeBehind = WriteBehind(limits: configuration.pendingWrites) { [core] in core.publish($0) }
         self.writeBehind = writeBehind
         presence = Presence(configuration.janitor, duties: core.duties(writeBehind))
+        try establishLimits()
     }
 
     /// What happens in this cache from now on that nobody is told by a call's result.

@@ -134,10 +134,51 @@ extension FileDescriptor {
 
     /// Copies `source` from its offset to its end to this file's offset, inside the kernel where that can
     /// be: by sharing extents (`ioctl(FICLONE)`), else by `copy_file_range`, else by `read` and `write`.
-    package func copyAll(from source: borrowing FileDescriptor) throws(Errno) {
-        if try clone(source) { return }
-        if try copyRanges(from: source) { return }
-        try source.forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in try writeAll(chunk) }
+    ///
+    /// - Returns: false where it is longer than `most` bytes; then less than all was copied, or all.
+    @discardableResult
+    package func copyAll(
+        from source: borrowing FileDescriptor,
+        atMost most: Int64? = nil
+    ) throws(Errno) -> Bool {
+        if let most {
+            let status = try source.status()
+            // Known before anything is copied; what grows meanwhile, and a pipe, is found out below.
+            if status.kind == .regular, status.size - Int64(lseek(source.rawValue, 0, SEEK_CUR)) > most {
+                return false
+            }
+        }
+        if try clone(source) { return try holds(atMost: most) }
+        if try copyRanges(from: source) { return try holds(atMost: most) }
+        var copied: Int64 = 0
+        do throws(CopyEnd) {
+            try source.forEachChunk(orThrow: { .failed($0) }) { (chunk) throws(CopyEnd) in
+                copied += Int64(chunk.count)
+                if let most, copied > most { throw .tooLong }
+                do throws(Errno) {
+                    try writeAll(chunk)
+                } catch {
+                    throw .failed(error)
+                }
+            }
+        } catch {
+            switch error {
+            case .tooLong: return false
+            case .failed(let errno): throw errno
+            }
+        }
+        return true
+    }
+
+    /// Why copying ended before the source did.
+    private enum CopyEnd: Error {
+        case tooLong
+        case failed(Errno)
+    }
+
+    private func holds(atMost most: Int64?) throws(Errno) -> Bool {
+        guard let most else { return true }
+        return try status().size <= most
     }
 
     /// Cloning is of whole files, so it serves only to fill an empty file from the start of another.

@@ -104,6 +104,16 @@ extension FileDescriptor {
     }
 }
 
+/// When a file system notes by itself that a file was read, mount(8).
+package enum AccessTimes: Sendable, Equatable {
+    /// Never: `noatime`.
+    case never
+    /// Once a day and after a change: `relatime`, as by default.
+    case seldom
+    /// Each time: `strictatime`.
+    case always
+}
+
 /// Space and inodes of a file system, statvfs(3).
 package struct FileSystemSpace: Sendable, Equatable {
     /// Bytes in all, and bytes that an unprivileged user can still have.
@@ -113,19 +123,22 @@ package struct FileSystemSpace: Sendable, Equatable {
     package let totalInodes: UInt64
     package let availableInodes: UInt64
     package let isReadOnly: Bool
+    package let accessTimes: AccessTimes
 
     package init(
         totalBytes: Int64,
         availableBytes: Int64,
         totalInodes: UInt64,
         availableInodes: UInt64,
-        isReadOnly: Bool
+        isReadOnly: Bool,
+        accessTimes: AccessTimes = .seldom
     ) {
         self.totalBytes = totalBytes
         self.availableBytes = availableBytes
         self.totalInodes = totalInodes
         self.availableInodes = availableInodes
         self.isReadOnly = isReadOnly
+        self.accessTimes = accessTimes
     }
 }
 
@@ -141,7 +154,9 @@ extension FileDescriptor {
             ),
             totalInodes: UInt64(space.f_files),
             availableInodes: UInt64(space.f_favail),
-            isReadOnly: space.f_flag & UInt(ST_RDONLY) != 0
+            isReadOnly: space.f_flag & UInt(ST_RDONLY) != 0,
+            accessTimes: space.f_flag & cplatform_ST_NOATIME != 0
+                ? .never : space.f_flag & cplatform_ST_RELATIME != 0 ? .seldom : .always
         )
     }
 }

@@ -4,16 +4,16 @@ import CPlatform
 import Glibc
 
 /// What the running kernel has, asked once a process.
-enum KernelSupport {
+package enum KernelSupport {
     /// Whether getxattrat and setxattrat exist (Linux 6.13): a call on no descriptor says EBADF then, and
     /// ENOSYS (or EPERM, under an old seccomp profile) where not.
-    static let attributeCallsAt: Bool = {
+    package static let attributeCallsAt: Bool = {
         let result = unsafe cplatform_getxattrat(-1, "x", "user.x", nil, 0)
         return result == -1 && Errno.current == .badDescriptor
     }()
 
     /// Whether linkat(AT_EMPTY_PATH) serves the unprivileged: since Linux 6.10, commit 42bd2af5950456d46.
-    static let emptyPathLinks: Bool = {
+    package static let emptyPathLinks: Bool = {
         var name = utsname()
         guard unsafe uname(&name) == 0 else { return false }
         let release = unsafe withUnsafeBytes(of: &name.release) { buffer in

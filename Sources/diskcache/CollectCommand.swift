@@ -42,7 +42,7 @@ enum CollectCommand: Command {
         the middle of a sweep, which the next one then completes; a second one ends it at once.
 
         JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries,
-        size; each with count and bytes; what does not occur is left out), removedBytes, entries and objects
+        size, freeSpace; each with count and bytes; what does not occur is left out), removedBytes, entries and objects
         (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks of stopped
         processes: what they guard was left alone), unrecognised (files that are not ours), unreadable (files
         and directories that the system would not have read or removed: they were left alone), isDryRun,
@@ -240,6 +240,7 @@ enum CollectCommand: Command {
         case .idle: "unused"
         case .entries: "too many"
         case .size: "too large"
+        case .freeSpace: "disk full"
         }
     }
 

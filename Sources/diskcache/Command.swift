@@ -7,13 +7,18 @@ struct Option {
     let specification: OptionSpecification
     /// What stands for the value in the help; nil: there is none.
     let placeholder: String?
+    /// The values that there are; empty: any.
+    let choices: [String]
+    let isRepeatable: Bool
     let help: String
 
     init(
         _ name: String,
         _ letter: Character? = nil,
         _ placeholder: String? = nil,
+        choices: [String] = [],
         isValueOptional: Bool = false,
+        isRepeatable: Bool = false,
         help: String
     ) {
         specification = OptionSpecification(
@@ -22,7 +27,9 @@ struct Option {
             argument: placeholder == nil ? .none : isValueOptional ? .optional : .required
         )
         self.placeholder = placeholder
-        self.help = help
+        self.choices = choices
+        self.isRepeatable = isRepeatable
+        self.help = help + (isRepeatable ? "; can be repeated" : "")
     }
 
     /// Every command's.
@@ -38,6 +45,8 @@ protocol Command: Sendable {
     static var name: String { get }
     /// What follows the options: "KEY [FILE]".
     static var operands: String { get }
+    /// The words that can stand for each operand, by place; none: any word, or by its name in ``operands``.
+    static var operandChoices: [[String]] { get }
     /// One line for the overview.
     static var summary: String { get }
     /// Paragraphs for the command's own help: exit statuses, examples.
@@ -52,6 +61,7 @@ protocol Command: Sendable {
 }
 
 extension Command {
+    static var operandChoices: [[String]] { [] }
     static var isHidden: Bool { false }
     static var stopsAtOperand: Bool { false }
 

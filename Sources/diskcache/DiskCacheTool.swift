@@ -13,13 +13,13 @@ struct DiskCacheTool {
         [
             PutCommand.self, GetCommand.self, RemoveCommand.self, ClearCommand.self, TouchCommand.self,
             ListCommand.self, InfoCommand.self, RunCommand.self, CollectCommand.self, StatsCommand.self,
-            VerifyCommand.self, LogCommand.self, DoctorCommand.self, BenchCommand.self,
-            BenchWorkerCommand.self,
-            RefreshCommand.self,
+            VerifyCommand.self, LogCommand.self, DoctorCommand.self, ConfigCommand.self, BenchCommand.self,
+            CompletionsCommand.self, BenchWorkerCommand.self, RefreshCommand.self, KeyCandidatesCommand.self,
+            ManualCommand.self,
         ]
     }
 
-    private static let options = [
+    static let options = [
         Option("dir", "d", "DIR", help: "the cache directory"),
         Option("help", "h", help: "say what there is"),
         Option("version", help: "print the version"),
@@ -102,25 +102,38 @@ struct DiskCacheTool {
         try Terminal.write("diskcache: \(message.singleLine)\n", to: Terminal.standardError)
     }
 
+    // What the overview and the manual's page have in common.
+
+    static let promise =
+        "One cache directory for all processes of a machine: no server, no wrong bytes, safe at any kill."
+
+    static let conventions = """
+        The directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache; it is made
+        where it is missing. Sizes are written like 64K or 2G (powers of 1024), times like 90s, 15m, 7d.
+        """
+
+    static let statuses = """
+        0 done; 1 a miss, or nothing found; 64 usage; 65 corrupt data found; 70 internal;
+        73 can't create; 74 input or output; 75 try again; 77 permission; 78 configuration
+        """
+
     private static var overview: String {
         let lines = commands.filter { !$0.isHidden }.map { command in
-            "  \(command.name)" + String(repeating: " ", count: max(1, 10 - command.name.count))
+            "  \(command.name)" + String(repeating: " ", count: max(1, 13 - command.name.count))
                 + command.summary + "\n"
         }
         return """
             Usage: diskcache [--dir DIR] COMMAND [OPTION]…
 
-            One cache directory for all processes of a machine: no server, no wrong bytes, safe at any kill.
+            \(promise)
 
             Commands (each has --help):
             \(lines.joined())
             Options:
             \(options.map(\.line).joined())
-            The directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache; it is made
-            where it is missing. Sizes are written like 64K or 2G (powers of 1024), times like 90s, 15m, 7d.
+            \(conventions)
 
-            Exit status: 0 done; 1 a miss, or nothing found; 64 usage; 65 corrupt data found; 70 internal;
-            73 can't create; 74 input or output; 75 try again; 77 permission; 78 configuration.
+            Exit status: \(statuses).
 
             """
     }

@@ -21,10 +21,10 @@ enum ExitStatus: Int32 {
     init(_ code: CacheError.Code) {
         self =
             switch code {
-            case .notACache, .newerFormat: .configuration
-            case .notADirectory, .directoryVanished, .noSpace, .readOnly: .cannotCreate
+            case .notACache, .newerFormat, .badConfiguration: .configuration
+            case .notADirectory, .directoryVanished, .noSpace, .readOnly, .valueTooLarge: .cannotCreate
             case .permissionDenied: .permission
-            case .busy: .temporary
+            case .busy, .noRoom: .temporary
             case .invalidArgument: .usage
             case .inputOutput: .inputOutput
             default: .internal

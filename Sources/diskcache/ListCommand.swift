@@ -11,7 +11,13 @@ enum ListCommand: Command {
     static let summary = "list keys, one a line"
     static let options = [
         Option("long", "l", help: "with size, age, time since the last access and time left"),
-        Option("sort", nil, "ORDER", help: "by key, size, age, access or expires"),
+        Option(
+            "sort",
+            nil,
+            "ORDER",
+            choices: Order.allCases.map(\.rawValue),
+            help: "by key, size, age, access or expires"
+        ),
         Option("reverse", "r", help: "the other way round; needs --sort"),
         Option("limit", "n", "COUNT", help: "only the first so many"),
         Option("null", "0", help: "raw keys, each with a NUL behind it, as xargs -0 reads them"),

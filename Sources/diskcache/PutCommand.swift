@@ -12,11 +12,11 @@ enum PutCommand: Command {
     static let options =
         ExpirationOptions.all + [
             Option("stale", "s", "SPAN", help: "for so long after that `get --stale` still gives it"),
-            Option("tag", nil, "TAG", help: "a word to remove it by; can be repeated"),
+            Option("tag", nil, "TAG", isRepeatable: true, help: "a word to remove it by"),
             Option("etag", nil, "TEXT", help: "the entity tag that it came with"),
             Option("last-modified", nil, "TEXT", help: "the Last-Modified that it came with"),
             Option("content-type", nil, "TYPE", help: "its media type"),
-            Option("meta", "m", "NAME=TEXT", help: "anything else; can be repeated"),
+            Option("meta", "m", "NAME=TEXT", isRepeatable: true, help: "anything else"),
             Option("if-absent", help: "only if there is no value yet (kept in memory meanwhile)"),
             .json,
         ]

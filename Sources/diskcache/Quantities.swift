@@ -19,6 +19,29 @@ enum Quantity {
         return ByteCount(Int64(bytes))
     }
 
+    /// "10%", or a size.
+    static func freeSpace(_ text: String) throws(Failure) -> FreeSpace {
+        guard text.last == "%" else {
+            do throws(Failure) {
+                return .bytes(try size(text))
+            } catch {
+                throw .usage("\(text) is no amount of free space: write it like 10% or 2G")
+            }
+        }
+        guard let percent = Double(text.dropLast()), (0...100) ~= percent else {
+            throw .usage("\(text) is no share: write it like 10%")
+        }
+        return .percent(percent)
+    }
+
+    /// "10%", "2.0 GiB".
+    static func text(_ space: FreeSpace) -> String {
+        switch space {
+        case .bytes(let count): text(bytes: count.bytes)
+        case .percent(let percent): percent == percent.rounded() ? "\(Int(percent))%" : "\(percent)%"
+        }
+    }
+
     /// "90", "90s", "15m", "12h", "7d", "2w", "500ms", "1.5h"; a bare number is seconds.
     static func duration(_ text: String) throws(Failure) -> Duration {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }

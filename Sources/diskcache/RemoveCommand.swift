@@ -8,7 +8,7 @@ enum RemoveCommand: Command {
     static let operands = "KEY…"
     static let summary = "remove values by key or by tag"
     static let options = [
-        Option("tag", nil, "TAG", help: "all values with this tag; can be repeated"), .json,
+        Option("tag", nil, "TAG", isRepeatable: true, help: "all values with this tag"), .json,
     ]
     static let details = """
         Once this has returned no process gets them any more. The space is reclaimed by the next

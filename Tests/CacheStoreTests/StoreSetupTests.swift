@@ -53,6 +53,28 @@ import Testing
         #expect(directory.files() == before)
     }
 
+    @Test func `a directory of which a backup has kept only the tag is taken, also after a kill half way`()
+        throws
+    {
+        _ = try Store(at: directory.path + "/cache")
+        let tag = try String(contentsOfFile: directory.path + "/cache/CACHEDIR.TAG", encoding: .utf8)
+        for (name, isLocksMade) in [("restored", false), ("begun", true)] {
+            let path = directory.path + "/" + name
+            try FileManager.default.createDirectory(
+                atPath: path + (isLocksMade ? "/locks" : ""),
+                withIntermediateDirectories: true
+            )
+            try write(tag, to: name + "/CACHEDIR.TAG")
+            #expect(code(opening: path) == nil)
+        }
+    }
+
+    @Test func `the tag of another program's cache is no invitation`() throws {
+        try write("Signature: 8a477f597d28d172789f06886806bc55\n", to: "CACHEDIR.TAG")
+        #expect(code(opening: directory.path) == .notACache)
+        #expect(directory.files() == ["CACHEDIR.TAG"])
+    }
+
     @Test func `an empty directory is taken, and so is a relative path`() throws {
         #expect(code(opening: directory.path) == nil)
         #expect(directory.files().contains("format"))

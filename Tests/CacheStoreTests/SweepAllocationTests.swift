@@ -86,13 +86,13 @@ import Testing
         func sighting(_ key: String, _ content: String, length: Int) -> SweepState.Sighting {
             let entry = SeenEntry(
                 key: Digest(ofKey: key),
+                content: Digest(ofKey: content),
                 lastUse: .distantPast,
-                verdict: .none,
-                witness: 0,
                 allocatedSize: AllocatedSize(bytes: 0),
-                inode: 0
+                inode: 0,
+                witness: 0
             )
-            return SweepState.Sighting(entry: entry, content: Digest(ofKey: content), length: length)
+            return SweepState.Sighting(entry: entry, length: length)
         }
         func file(_ content: String, isRegular: Bool = true) -> StoreScan.File {
             StoreScan.File(digest: Digest(ofKey: content), inode: 7, isRegular: isRegular)
@@ -102,11 +102,14 @@ import Testing
             sighting("c", "C", length: 4096), sighting("d", "C", length: 5000),
             sighting("e", "C", length: 4096),
         ])
-        let first = state.noteListedObject(file("A"))
+        func isKnown(_ file: StoreScan.File) -> Bool {
+            if case .noted = state.noteListedObject(file) { true } else { false }
+        }
+        let first = isKnown(file("A"))
         #expect(!first, "nothing is known yet")
-        state.noteObject(Digest(ofKey: "A"), FileStatus(stat()))
+        _ = state.noteObject(Digest(ofKey: "A"), FileStatus(stat()))
         let files = [file("B", isRegular: false), file("B"), file("C"), file("orphan")]
-        let areKnown = files.map { state.noteListedObject($0) }
+        let areKnown = files.map { isKnown($0) }
         #expect(areKnown == [false, true, false, false])
         #expect(state.report.objects.count == 2)
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Glibc
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -56,7 +57,7 @@ import Testing
             limits: limits,
             now: now
         )
-        return SweepState.Sighting(entry: entry, content: record?.content.digest)
+        return SweepState.Sighting(entry: entry)
     }
 
     private func removals(
@@ -67,15 +68,27 @@ import Testing
         var limits = SweepLimits()
         setLimits(&limits)
         var state = SweepState()
-        let expired = state.note(entries.map { sighting($0, limits) })
-        for object in objects { state.noteObject(object.0, object.1) }
-        let plan = SweepPlan(entries: state.entries, contents: state.contents, limits: limits)
-        var removals = Dictionary(
-            uniqueKeysWithValues: (plan.worthless + plan.excess).map { removal in
-                (state.entries[Int(removal.index)].key, removal.reason)
-            }
-        )
-        for removal in expired { removals[removal.entry.key] = removal.reason }
+        state.beginPass(SweepRequest(), wanted: 0)
+        let sightings = entries.map { sighting($0, limits) }
+        var gone = state.note(sightings)
+        for object in objects { _ = state.noteObject(object.0, object.1) }
+        gone += state.dangling(sightings)
+        for removal in gone { state.note(removal, .deleted) }
+        state.dropMissing()
+        // What only they named goes with them.
+        for object in objects {
+            guard let mark = state.marks.mark(of: object.0), mark.references == 0 else { continue }
+            let object = SweepState.Unreferenced(
+                digest: object.0,
+                allocatedSize: mark.allocatedSize,
+                freed: mark.freed
+            )
+            state.note(object, .deleted)
+        }
+        var removals = Dictionary(uniqueKeysWithValues: gone.map { ($0.entry.key, $0.reason) })
+        let order = state.candidates.inOrder().map { state.candidates.entries[Int($0)] }
+        let plan = SweepPlan(order, marks: state.marks, excess: state.excess(over: limits, nil))
+        for position in 0..<plan.count { removals[order[position].key] = plan.reason(at: position) }
         return Dictionary(
             uniqueKeysWithValues: entries.enumerated().compactMap { (index, entry) in
                 removals[Digest(ofKey: entry.name)].map { (index, $0) }
@@ -156,12 +169,87 @@ import Testing
 
     @Test func `an object that could not be looked at leaves no entry dangling`() {
         var state = SweepState()
-        let seen = ["a", "b", "c"].map { entry($0, content: $0.uppercased(), age: 1) }
-        _ = state.note(seen.map { sighting($0, SweepLimits()) })
-        let place = state.contents.place(of: Digest(ofKey: "A"))
-        state.contents[place].presence = .unreadable
-        state.contents.noteUnreadable(shard: Int(Digest(ofKey: "B").bytes[0]))
-        let plan = SweepPlan(entries: state.entries, contents: state.contents, limits: SweepLimits())
-        #expect(plan.worthless == [SweepPlan.Removal(index: 2, reason: .dangling)])
+        let sightings = ["a", "b", "c"].map {
+            sighting(entry($0, content: $0.uppercased(), age: 1), SweepLimits())
+        }
+        _ = state.note(sightings)
+        state.noteUnreadableObject(Digest(ofKey: "A"))
+        state.unreadableShards = [Digest(ofKey: "B").bytes[0]]
+        #expect(state.dangling(sightings).map(\.entry.key) == [Digest(ofKey: "c")])
+    }
+
+    // MARK: Against a least-recently-used list
+
+    /// Entries that name contents, some of them the same, of a few sizes.
+    private func randomCache(_ generator: inout SeededGenerator) -> [(seen: Seen, size: Int64)] {
+        (0..<Int.random(in: 1...300, using: &generator)).map { index in
+            let content = Int.random(in: 0...200, using: &generator)
+            let used = Int.random(in: 0...50, using: &generator)
+            return (
+                entry("k\(index)", content: "c\(content)", age: 1000, used: used), Int64(content % 7) * 512
+            )
+        }
+    }
+
+    /// What is evicted one after the other until the limits hold, by the plainest means.
+    private func evictedByList(
+        _ cache: [(seen: Seen, size: Int64)],
+        entries: Int,
+        size: Int64,
+        freeSpace: Int64
+    ) -> [String: SweepReason] {
+        var left = cache.sorted { left, right in
+            left.seen.used == right.seen.used
+                ? Digest(ofKey: left.seen.name).word(0) < Digest(ofKey: right.seen.name).word(0)
+                : left.seen.used > right.seen.used
+        }
+        func total() -> Int64 {
+            Dictionary(left.map { ($0.seen.content ?? "", $0.size) }) { $1 }.values.reduce(0, +)
+        }
+        let begin = total()
+        var evicted: [String: SweepReason] = [:]
+        while let first = left.first {
+            if left.count > entries {
+                evicted[first.seen.name] = .entries
+            } else if total() > size {
+                evicted[first.seen.name] = .size
+            } else if begin - total() < freeSpace {
+                evicted[first.seen.name] = .freeSpace
+            } else {
+                break
+            }
+            left.removeFirst()
+        }
+        return evicted
+    }
+
+    @Test func `who goes is who would go from an exact list of the least recently used`() {
+        var generator = SeededGenerator(seed: 1)
+        for _ in 0..<200 {
+            let cache = randomCache(&generator)
+            var state = SweepState()
+            state.candidates = SweepCandidates(wanted: 0)
+            _ = state.note(cache.shuffled(using: &generator).map { sighting($0.seen, SweepLimits()) })
+            for item in cache {
+                _ = state.noteObject(
+                    object(item.seen.content ?? "", size: item.size).0,
+                    object("", size: item.size).1
+                )
+            }
+            let sizes = Dictionary(cache.map { ($0.seen.content ?? "", $0.size) }) { $1 }
+            let total = sizes.values.reduce(0, +)
+            let entries = Int.random(in: 0...cache.count, using: &generator)
+            let size = Int64.random(in: 0...total, using: &generator)
+            let freeSpace = Int64.random(in: 0...total, using: &generator)
+            let order = state.candidates.inOrder().map { state.candidates.entries[Int($0)] }
+            let excess = SweepExcess(entries: cache.count - entries, size: total - size, freeSpace: freeSpace)
+            let plan = SweepPlan(order, marks: state.marks, excess: excess)
+            var planned: [Digest: SweepReason] = [:]
+            for position in 0..<plan.count { planned[order[position].key] = plan.reason(at: position) }
+            let expected = evictedByList(cache, entries: entries, size: size, freeSpace: freeSpace)
+            #expect(
+                planned == Dictionary(uniqueKeysWithValues: expected.map { (Digest(ofKey: $0), $1) })
+            )
+        }
     }
 }

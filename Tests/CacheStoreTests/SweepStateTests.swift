@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Glibc
+import TestSupport
 import Testing
 
 @testable import CacheStore
 @testable import Platform
 
 @Suite struct SweepStateTests {
-    @Test func `a seen entry takes 64 bytes, and a content 48`() {
-        #expect(MemoryLayout<SeenEntry>.stride == 64)
-        #expect(MemoryLayout<SeenContent>.stride == 48)
+    @Test func `a candidate takes 88 bytes, and a mark 16`() {
+        #expect(MemoryLayout<SeenEntry>.stride == 88)
+        #expect(MemoryLayout<ContentMark>.stride == 16)
     }
 
     @Test(arguments: [0, 512, 4096, 1 << 40 - 512] as [Int64])
@@ -24,16 +26,55 @@ import Testing
         #expect(AllocatedSize(bytes: .max).bytes > 1 << 50)
     }
 
-    @Test func `each content is held once, in whatever number`() {
-        var contents = SweepContents()
+    @Test func `each content has one mark, in whatever number`() {
+        var marks = SweepMarks()
         let digests = (0..<10_000).map { Digest(ofKey: "content \($0)") }
         for (index, digest) in digests.enumerated() {
-            #expect(contents.place(of: digest) == UInt32(index))
-            if index % 7 == 0 { #expect(contents.place(of: digests[index / 2]) == UInt32(index / 2)) }
+            marks[marks.slot(of: digest)].allocatedSize = AllocatedSize(code: UInt32(index))
+            marks[marks.slot(of: digests[index / 2])].noteReference(sizeClass: 1)
         }
-        #expect(contents.count == 10_000)
-        #expect(digests.indices.allSatisfy { contents.place(of: digests[$0]) == UInt32($0) })
-        #expect(digests.indices.allSatisfy { contents[UInt32($0)].digest == digests[$0] })
+        #expect(marks.count == 10_000)
+        #expect(digests.indices.allSatisfy { marks.mark(of: digests[$0])?.allocatedSize.code == UInt32($0) })
+        #expect(digests.indices.allSatisfy { marks.mark(of: digests[$0])?.references == ($0 < 5000 ? 2 : 0) })
+        #expect(marks.mark(of: Digest(ofKey: "other")) == nil)
+    }
+
+    @Test func `a mark keeps apart what it holds, and counts no further than it can`() {
+        var mark = ContentMark()
+        mark.noteReference(sizeClass: 3)
+        mark.noteReference(sizeClass: 3)
+        mark.presence = .unreadable
+        #expect(
+            mark.references == 2 && mark.sizeClass == 3 && mark.presence == .unreadable && mark.freed == nil
+        )
+        let areLast = [mark.noteRemoval(.freeSpace), mark.noteRemoval(.staleTemporary)]
+        #expect(areLast == [false, true])
+        #expect(mark.references == 0 && mark.sizeClass == 3 && mark.presence == .unreadable)
+        #expect(mark.freed == .staleTemporary)
+        for _ in 0...ContentMark.mostReferences { mark.noteReference(sizeClass: 0) }
+        #expect(mark.references == ContentMark.mostReferences)
+        for _ in 0...ContentMark.mostReferences where mark.noteRemoval(.size) { Issue.record("unreferenced") }
+        #expect(mark.references > 0, "how many there are is not known")
+    }
+
+    @Test func `reasons keep their places`() {
+        #expect(SweepReason.allCases.allSatisfy { SweepReason(place: $0.place) == $0 })
+        #expect(SweepReason(place: -1) == nil && SweepReason(place: SweepReason.allCases.count) == nil)
+    }
+
+    @Test func `candidates are the least recently used, exactly, also among those used at the same time`() {
+        var generator = SeededGenerator(seed: 2)
+        for span in [1, 1000, Int64.max] {
+            var candidates = SweepCandidates(kept: 700, capacity: 1000)
+            let entries = (0..<5000).map {
+                seen("key \($0)", "c", used: .random(in: 0...span, using: &generator))
+            }
+            for entry in entries { candidates.add(entry) }
+            #expect(candidates.isCut && candidates.entries.count >= candidates.kept)
+            #expect(candidates.entries.count < candidates.capacity)
+            let order = candidates.inOrder().map { candidates.entries[Int($0)].key }
+            #expect(order == entries.sorted { $0.order < $1.order }.prefix(order.count).map(\.key))
+        }
     }
 
     @Test func `a list holds what was added, in pieces that do not move`() {
@@ -44,48 +85,61 @@ import Testing
         #expect((0..<10_000).allSatisfy { list[$0] == ($0 == 5000 ? -1 : $0) })
     }
 
-    private func sighting(_ key: String, _ content: String) -> SweepState.Sighting {
-        SweepState.Sighting(
-            entry: SeenEntry(
-                key: Digest(ofKey: key),
-                lastUse: .distantPast,
-                verdict: .none,
-                witness: 0,
-                allocatedSize: AllocatedSize(bytes: 0),
-                inode: 0
-            ),
-            content: Digest(ofKey: content)
-        )
-    }
-
-    private func foundObjects(_ names: String..., in state: inout SweepState) {
-        for name in names {
-            let place = state.contents.place(of: Digest(ofKey: name))
-            state.contents[place].presence = .present
+    @Test func `of a list those stay that are to be kept, in their order`() {
+        for count in [0, 1, 4096, 4097, 10_000] {
+            var list = Segments<Int>()
+            for number in 0..<count { list.append(number) }
+            list.keep { $0 % 3 == 0 }
+            list.append(-1)
+            let kept = Array(stride(from: 0, to: count, by: 3)) + [-1]
+            #expect((0..<list.count).map { list[$0] } == kept)
         }
     }
 
-    @Test func `while an entry can't be read, only objects go that were named by deleted ones`() {
+    private func seen(_ key: String, _ content: String, used: Int64 = 0) -> SeenEntry {
+        SeenEntry(
+            key: Digest(ofKey: key),
+            content: Digest(ofKey: content),
+            lastUse: Timestamp(nanoseconds: used),
+            allocatedSize: AllocatedSize(bytes: 0),
+            inode: 0,
+            witness: 0
+        )
+    }
+
+    private func state(_ entries: [SeenEntry]) -> SweepState {
         var state = SweepState()
-        _ = state.note([sighting("kept", "K"), sighting("deleted", "D")])
-        foundObjects("K", "D", "orphan", in: &state)
-        state.note(SweepState.Removal(entry: state.entries[1], reason: .size), .deleted)
+        state.candidates = SweepCandidates(wanted: 0)
+        _ = state.note(entries.map { SweepState.Sighting(entry: $0) })
+        return state
+    }
+
+    private func status() -> FileStatus {
+        FileStatus(stat())
+    }
+
+    @Test func `while an entry can't be read, only objects go that were named by deleted ones`() {
+        var state = state([seen("kept", "K"), seen("deleted", "D")])
+        state.note(SweepState.Removal(entry: state.candidates.entries[1], reason: .size), .deleted)
         state.hasUnreadableEntries = true
-        let places = state.takeUnreferenced(SweepRequest())
-        #expect(places.map { state.contents[$0].digest } == [Digest(ofKey: "D")])
+        let unreferenced = ["K", "D", "orphan"].map { state.noteObject(Digest(ofKey: $0), status())?.digest }
+        #expect(unreferenced == [nil, Digest(ofKey: "D"), nil])
         #expect(state.report.spared == 1)
-        #expect(state.takeUnreferenced(SweepRequest()).isEmpty, "each is given out once")
     }
 
     @Test func `an object that several entries name goes after the last of them`() {
-        var state = SweepState()
-        _ = state.note([sighting("a", "S"), sighting("b", "S")])
-        foundObjects("S", in: &state)
-        state.note(SweepState.Removal(entry: state.entries[0], reason: .age), .deleted)
-        state.note(SweepState.Removal(entry: state.entries[1], reason: .size), .spared)
-        #expect(state.takeUnreferenced(SweepRequest()).isEmpty)
-        state.note(SweepState.Removal(entry: state.entries[1], reason: .size), .deleted)
-        let places = state.takeUnreferenced(SweepRequest())
-        #expect(places.map { state.contents[$0].freed } == [.size])
+        var state = state([seen("a", "S"), seen("b", "S")])
+        let object = state.noteObject(Digest(ofKey: "S"), status())
+        #expect(object?.digest == nil)
+        func note(_ place: UInt32, _ reason: SweepReason, _ outcome: SweepState.Outcome) {
+            let entry = state.candidates.entries[Int(place)]
+            state.note(SweepState.Removal(entry: entry, reason: reason, place: place), outcome)
+        }
+        note(0, .age, .deleted)
+        note(1, .size, .spared)
+        #expect(state.freed.isEmpty)
+        note(1, .size, .deleted)
+        #expect(state.freed == [1])
+        #expect(state.unreferenced(at: 1).freed == .size)
     }
 }

@@ -37,10 +37,7 @@ import Testing
     private func delete(_ removals: [SweepState.Removal], by worker: SweepWorker) throws {
         var worker = worker
         _ = worker.state.value.withLock { state in
-            state.note(removals.map { SweepState.Sighting(entry: $0.entry, content: $0.digest) })
-        }
-        let removals = worker.state.value.withLock { state in
-            removals.indices.map { SweepState.Removal(entry: state.entries[$0], reason: .size) }
+            state.note(removals.map { SweepState.Sighting(entry: $0.entry) })
         }
         let first = try #require(removals.first)
         let shard = try shard(.entries, of: first.digest, worker.scan)
@@ -76,8 +73,11 @@ import Testing
                 now: .now,
                 clock: ClockWitness(time: time, instant: .now)
             )
-            let place = worker.state.value.withLock { $0.contents.place(of: digest) }
-            let object = SweepState.Unreferenced(content: SeenContent(digest: digest), place: place)
+            let object = SweepState.Unreferenced(
+                digest: digest,
+                allocatedSize: AllocatedSize(bytes: 0),
+                freed: nil
+            )
             let shard = try shard(.objects, of: digest, worker.scan)
             let isDone = try worker.deleteObjects([object], in: shard, changedBefore: later)
             #expect(isDone)

@@ -31,14 +31,16 @@ struct DiagnosisTests {
         bytes: Int64 = 50,
         inodes: UInt64 = 50,
         totalInodes: UInt64 = 100,
-        isReadOnly: Bool = false
+        isReadOnly: Bool = false,
+        accessTimes: AccessTimes = .seldom
     ) -> FileSystemSpace {
         FileSystemSpace(
             totalBytes: 100,
             availableBytes: bytes,
             totalInodes: totalInodes,
             availableInodes: inodes,
-            isReadOnly: isReadOnly
+            isReadOnly: isReadOnly,
+            accessTimes: accessTimes
         )
     }
 
@@ -62,8 +64,14 @@ struct DiagnosisTests {
             $0.permissions = 0o755
             $0.space = Self.space(bytes: 1, inodes: 1)
             $0.clockSkew = .seconds(60)
+            $0.replacedControlVersion = 3
+            $0.kernel.hasAttributeCalls = false
+            $0.kernel.hasHashInstructions = false
+            $0.collections.age = .seconds(86401)
+            $0.configuration = ConfigurationFacts()
+            $0.evictions = EvictionPressure(evictions: 1, youngEvictions: 1, misses: 256, ghostMisses: 256)
         }
-        #expect(findings.filter { $0.level != .fine }.count == 9)
+        #expect(findings.filter { $0.level != .fine }.count == 15)
         #expect(findings.allSatisfy { ($0.level == .fine) == ($0.advice == nil) })
     }
 

@@ -10,10 +10,10 @@ import Testing
 @Suite struct GarbageCollectionTests {
     @Test func `a sparing one works in slices, a full one to its end`() throws {
         var options = GarbageCollection()
-        #expect(try options.request().pace.slice == nil)
+        #expect(try options.request(SweepLimits()).pace.slice == nil)
         options.pace = .sparing
         options.timeLimit = .seconds(1)
-        let pace = try options.request().pace
+        let pace = try options.request(SweepLimits()).pace
         #expect(pace.slice == .milliseconds(4) && pace.rest == .milliseconds(16) && pace.deadline != nil)
         #expect(pace.pause(.zero))
     }

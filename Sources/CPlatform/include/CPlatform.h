@@ -18,6 +18,8 @@
 extern const int cplatform_O_TMPFILE;
 /// O_NOATIME: reading leaves the access time alone, open(2).
 extern const int cplatform_O_NOATIME;
+/// ST_NOATIME and ST_RELATIME: how a mount notes reads, statvfs(3).
+extern const unsigned long cplatform_ST_NOATIME, cplatform_ST_RELATIME;
 /// AT_EMPTY_PATH for linkat(2).
 extern const int cplatform_AT_EMPTY_PATH;
 /// UTIME_OMIT for utimensat(2).

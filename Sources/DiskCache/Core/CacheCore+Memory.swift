@@ -43,7 +43,7 @@ extension CacheCore {
                 }
                 if isOver(stamp, now) { return .expired }
                 if !(now < stamp.accessDue) {
-                    stamp.accessDue = now + configuration.accessGranularity
+                    stamp.accessDue = now + .nanoseconds(store?.use { $0.accessGranularity } ?? 0)
                     accessed = now
                 }
                 found = stamp
@@ -132,7 +132,7 @@ extension CacheCore {
         let stamp = MemoryStamp(
             generation: generation,
             heldUntil: end,
-            accessDue: coarseNow + configuration.accessGranularity
+            accessDue: coarseNow + .nanoseconds(store.accessGranularity)
         )
         memory.insert(
             item,

@@ -18,6 +18,12 @@ final class CacheCore: Sendable {
     let tier: UncountedReference<MemoryTier>?
     private let openStore: Locked<Store>
     private let dueAccesses = Locked(DueAccesses())
+    /// What was wrong with the directory's configuration when last looked at.
+    let configurationFailure = Locked<StoreError?>(nil)
+    /// The granularity of accesses when last looked at, ns.
+    let heldGranularity: Atomic<Int64>
+    /// What evictions there were when last looked at, and until when nothing is said of them.
+    let pressureWatch = Locked<(last: EvictionPressure?, silentUntil: ContinuousClock.Instant)>((nil, .now))
     private let isClosed = Atomic<Bool>(false)
 
     init(path: String, configuration: CacheConfiguration) throws(StoreError) {
@@ -25,6 +31,7 @@ final class CacheCore: Sendable {
         self.configuration = configuration
         let store = try Store(at: path, options: configuration.storeOptions)
         openStore = Locked(store)
+        heldGranularity = Atomic(store.accessGranularity)
         let events = EventStreams(callback: configuration.onEvent)
         self.events = events
         memory = Self.makeMemory(configuration.memory, events, store.counters)

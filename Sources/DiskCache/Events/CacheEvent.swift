@@ -15,6 +15,12 @@ public enum CacheEvent: Sendable {
     case swept(GCReport)
     /// The janitor could not do its work; it tries again.
     case sweepFailed(CacheError)
+    /// The directory's `config.json` can't be read, or is none: the limits stay as they were.
+    case configurationFailed(CacheError)
+    /// The directory's limits are below what is in use: what was evicted is wanted again soon.
+    ///
+    /// Told at most once an hour, by a process that sweeps; since its sweep before.
+    case limitsBelowWorkingSet(EvictionPressure)
     /// The directory was deleted or replaced while open; the cache goes on in the one that is there now.
     case directoryReplaced
 }

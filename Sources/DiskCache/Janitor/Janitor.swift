@@ -15,17 +15,23 @@ import Platform
 /// The thread holds this object, and this holds no ``SharedCache``: nobody waits for the thread but who
 /// closes, and that for a slice of a sweep at most.
 final class Janitor: Sendable {
-    /// Time between rounds: within it a replaced directory is noticed, and a dead janitor's work taken over.
-    private static let tick: Duration = .seconds(1)
+    /// Time between looks around: within it a replaced directory is noticed, and a dead janitor's work taken over.
+    private static let second: Duration = .seconds(1)
+
+    /// How long the thread leaves it to another process that is making room.
+    private static let courtesy: Duration = .milliseconds(20)
 
     private struct State {
         var isStopping = false
         var isRunning = false
+        /// A put has passed the high mark.
+        var isPressed = false
     }
 
     /// What only the thread uses.
     private struct Rounds {
         var nextTick: ContinuousClock.Instant
+        var nextSecond: ContinuousClock.Instant
         /// The last sweep as far as it was read, and when it was written.
         var last: SweepRecord?
         var lastNote: Timestamp?
@@ -45,7 +51,7 @@ final class Janitor: Sendable {
         self.configuration = configuration
         self.duties = duties
         schedule = JanitorSchedule(interval: configuration.interval, jitter: .random(in: 0..<0.1))
-        rounds = Locked(Rounds(nextTick: .now + Self.tick))
+        rounds = Locked(Rounds(nextTick: .now, nextSecond: .now + Self.second))
     }
 
     /// Joins those who have the directory open, and starts the thread.
@@ -93,29 +99,91 @@ final class Janitor: Sendable {
     // MARK: Thread
 
     private func run() {
-        while pause(Self.tick) { sweepIfDue() }
+        attend(duties.store())
+        while rest(for: duties.tick()) {
+            lookAround()
+            relieve()
+            sweepIfDue()
+        }
         state.withLock { $0.isRunning = false }
         state.wakeAll()
     }
 
-    /// Waits, does what is due every second, and says whether to go on.
-    private func pause(_ time: Duration) -> Bool {
-        let isStopping: Bool? = state.wait(until: .now + time) { $0.isStopping ? true : nil }
-        if isStopping ?? false { return false }
-        if isTickOver() {
-            duties.everySecond()
-            followDirectory()
+    /// Waits until the time is over or a put is pressed for room; false: the thread is to end.
+    private func rest(for time: Duration) -> Bool {
+        let mayGoOn = state.wait(until: .now + time) { state -> Bool? in
+            if state.isStopping { return false }
+            return state.isPressed ? true : nil
         }
+        return mayGoOn ?? true
+    }
+
+    /// Rests within a sweep, does what is due meanwhile, and says whether to go on.
+    private func pause(_ time: Duration) -> Bool {
+        if isStopped(within: time) { return false }
+        lookAround()
         return true
     }
 
-    private func isTickOver() -> Bool {
-        rounds.withLock { rounds in
+    private func isStopped(within time: Duration) -> Bool {
+        state.wait(until: .now + time) { $0.isStopping ? true : nil } ?? false
+    }
+
+    private func lookAround() {
+        let (isTick, isSecond) = rounds.withLock { rounds in
             let now = ContinuousClock.now
-            guard now >= rounds.nextTick else { return false }
-            rounds.nextTick = now + Self.tick
-            return true
+            let due = (now >= rounds.nextTick, now >= rounds.nextSecond)
+            if due.0 { rounds.nextTick = now + duties.tick() }
+            if due.1 { rounds.nextSecond = now + Self.second }
+            return due
         }
+        if isTick { duties.everyTick() }
+        if isSecond {
+            duties.everySecond()
+            followDirectory()
+        }
+    }
+
+    // MARK: Room
+
+    /// Has puts that pass the high mark wake this thread.
+    private func attend(_ store: Store) {
+        store.onPressure { [weak self] in self?.press() }
+    }
+
+    private func press() {
+        let isNew = state.withLock { state in
+            defer { state.isPressed = true }
+            return !state.isPressed
+        }
+        if isNew { state.wakeAll() }
+    }
+
+    /// Evicts down to the low mark where the high one is passed, at full pace: writers may be waiting.
+    private func relieve() {
+        let store = duties.store()
+        guard store.directory.isWritable else { return }
+        var relief = Relief.done
+        do throws(StoreError) {
+            while relief == .done, let excess = try store.overflow(), !isStopped(within: .zero) {
+                relief = try store.relieve(excess, now: duties.now(), pace: hurried)
+                lookAround()
+            }
+        } catch {
+            relief = .impossible
+            report(error)
+        }
+        // Whoever is at it needs a moment, and nobody can help where nothing can go: puts go on pressing.
+        if relief != .done { _ = isStopped(within: Self.courtesy) }
+        state.withLock { $0.isPressed = false }
+    }
+
+    /// Without rests, and still to be ended at any moment.
+    private var hurried: SweepPace {
+        var pace = SweepPace()
+        pace.slice = .milliseconds(4)
+        pace.pause = { _ in !self.isStopped(within: .zero) }
+        return pace
     }
 
     /// Goes on in the directory that the path leads to now.
@@ -123,6 +191,7 @@ final class Janitor: Sendable {
         do throws(StoreError) {
             if try duties.store().directory.isCurrent() { return }
             try duties.reopen()
+            attend(duties.store())
             join()
             rounds.withLock { rounds in
                 rounds.last = nil
@@ -149,8 +218,11 @@ final class Janitor: Sendable {
         let store = duties.store()
         guard store.directory.isWritable, looksDue(store) else { return }
         var request = SweepRequest()
-        request.limits = duties.limits()
-        request.pace = .sparing { [duties] in self.pause($0) && duties.store() === store }
+        request.limits = store.configuration.limits
+        // What writers wait for comes first; the sweep begins anew after it.
+        request.pace = .sparing { [duties] in
+            self.pause($0) && duties.store() === store && !self.isPressed(store)
+        }
         let schedule = schedule
         do throws(StoreError) {
             let note = store.lastSweepNote()
@@ -161,6 +233,16 @@ final class Janitor: Sendable {
         } catch {
             rounds.withLock { $0.notBefore = .now + schedule.interval }
             report(error)
+        }
+    }
+
+    /// Whether room has to be made, for whichever process.
+    private func isPressed(_ store: Store) -> Bool {
+        do throws(StoreError) {
+            return try store.overflow() != nil
+        } catch {
+            // The sweep meets the same, and says so.
+            return false
         }
     }
 

@@ -11,10 +11,12 @@ struct JanitorDuties: Sendable {
     var store: @Sendable () -> Store
     /// The time by which values expire.
     var now: @Sendable () -> Timestamp
-    /// What sweeps trim to.
-    var limits: @Sendable () -> SweepLimits = { SweepLimits() }
-    /// Called about once a second, also during a sweep: notes the uses of values in memory, looks at the
-    /// memory pressure and for the control file.
+    /// Time between two rounds, at most a second.
+    var tick: @Sendable () -> Duration = { .seconds(1) }
+    /// Called each round, also during a sweep: notes the uses of values in memory.
+    var everyTick: @Sendable () -> Void = {}
+    /// Called about once a second, also during a sweep: looks at the memory pressure, for the control file, and for other
+    /// limits.
     var everySecond: @Sendable () -> Void = {}
     /// The path leads to another directory, or to none: go on there.
     var reopen: @Sendable () throws(StoreError) -> Void = {}

@@ -285,6 +285,14 @@ struct MemoryShard: ~Copyable, Sendable {
         return result
     }
 
+    /// Has the next use of each value judged by `moment`.
+    mutating func advanceAccesses(to moment: Timestamp) {
+        for slot in 0..<slots.count where moment < details[slot].stamp.accessDue {
+            details[slot].stamp.accessDue = moment
+            slots[slot].due = min(slots[slot].due, moment)
+        }
+    }
+
     /// Puts a lesser form of its value in a slot.
     mutating func discard(_ number: Int, for item: any MemoryItem, isDiscardable: Bool) {
         slots[number].item = item

@@ -136,6 +136,13 @@ final class MemoryTier: Sendable {
         report(removed)
     }
 
+    /// Has the next use of each value noted on disk by `moment`, where it was to be later.
+    ///
+    /// Each shard's lock is held for a walk through its values.
+    func advanceAccesses(to moment: Timestamp) {
+        for shard in 0..<Self.shardCount { shards.withLock(at: shard) { $0.advanceAccesses(to: moment) } }
+    }
+
     /// Removes everything, and forgets what was evicted before.
     func removeAll(cause: RemovalCause = .explicit) {
         let removed = ledger.withLock { ledger in

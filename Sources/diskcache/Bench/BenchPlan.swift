@@ -26,7 +26,13 @@ struct BenchPlan: Sendable {
         Option("operations", "n", "N", help: "end after so many of each worker instead"),
         Option("sizes", nil, "SIZES", help: "lengths of values (default 4K,64K)"),
         Option("keys", nil, "N", help: "keys for each size (default 1000)"),
-        Option("workload", nil, "NAMES", help: "put, get, mixed (default all)"),
+        Option(
+            "workload",
+            nil,
+            "NAMES",
+            choices: BenchTask.workloads.map(\.rawValue),
+            help: "put, get, mixed (default all)"
+        ),
         Option("repeat", nil, "PERCENT", help: "puts of bytes that were put before (default 0)"),
         Option("seed", nil, "N", help: "another sequence of keys (default 1)"),
         Option("corpus", nil, "DIR", help: "values: the files below DIR, 256 MiB at most"),

@@ -15,9 +15,9 @@ enum RunCommand: Command {
         Option("stale", "s", "SPAN", help: "for so long after that still, while it is renewed"),
         Option("key", "k", "KEY", help: "the key, instead of one made from what follows"),
         Option("scope", nil, "TEXT", help: "a part of the key: other scopes have other results"),
-        Option("env", "e", "NAME", help: "this variable is a part of the key; can be repeated"),
+        Option("env", "e", "NAME", isRepeatable: true, help: "this variable is a part of the key"),
         Option("cwd", help: "the working directory is a part of the key"),
-        Option("modtime", nil, "FILE", help: "when FILE was modified is, too; can be repeated"),
+        Option("modtime", nil, "FILE", isRepeatable: true, help: "when FILE was modified is, too"),
         Option("force", "f", help: "run it anew, whatever is stored"),
         Option("warm", help: "print nothing"),
         Option(

@@ -20,6 +20,7 @@ struct Exposition {
             gauge("entries", "Keys, as the processes have added them up.", totals.usage.entries)
             gauge("usage_bytes", "Bytes on disk, as the processes have added them up.", totals.usage.bytes)
         }
+        addLimits(totals)
         if let since = totals.since {
             let help = "When the counts of all processes were 0."
             gauge("counting_start_timestamp_seconds", help, seconds(since))
@@ -28,6 +29,7 @@ struct Exposition {
         addComputing(totals.activity)
         addFaults(totals.activity)
         addSweeping(totals.activity)
+        addRoom(totals.activity)
         if let last { add(last) }
     }
 
@@ -56,6 +58,38 @@ struct Exposition {
         counter("memory_removals_total", "Values that left the memory of a process.", "cause") {
             RemovalCause.allCases.map { ($0.rawValue, activity.leftMemory[$0, default: 0]) }
         }
+    }
+
+    private mutating func addLimits(_ totals: CacheTotals) {
+        let limits = totals.limits
+        gauge(
+            "overhead_bytes",
+            "Bytes on disk of directories and the cache's own files.",
+            totals.usage.overheadBytes
+        )
+        if let size = limits.maximumSize {
+            gauge("limit_bytes", "Bytes on disk that usage and overhead may take.", size.bytes)
+        }
+        if let most = limits.maximumEntries { gauge("limit_entries", "Keys that there may be.", most) }
+        if let age = totals.evictionAge {
+            let help = "How long what was evicted last for want of room had not been used."
+            gauge("eviction_age_seconds", help, age.inSeconds)
+        }
+    }
+
+    private mutating func addRoom(_ activity: CacheActivity) {
+        counter("room_waits_total", "Puts that had to wait for room.", activity.roomWaits)
+        counter("room_failures_total", "Puts that failed for want of room.", activity.roomFailures)
+        counter(
+            "young_evictions_total",
+            "Evictions for want of room of values used within ten minutes before.",
+            activity.youngEvictions
+        )
+        counter(
+            "ghost_misses_total",
+            "Misses of keys evicted shortly before, estimated from a sample.",
+            activity.ghostMisses
+        )
     }
 
     private mutating func addComputing(_ activity: CacheActivity) {

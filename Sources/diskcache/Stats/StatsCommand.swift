@@ -36,10 +36,13 @@ enum StatsCommand: Command {
         JSON: path; entries, entryBytes, expiredEntries, objects, objectBytes, bytes (of both), logicalBytes,
         oldestAccess (of the next value to go when space runs short; left out where there is none), these not
         with --quick and --watch; totals (of all processes: since; memoryHits, diskHits, staleHits, misses,
-        hitRatio, puts, removals, bytesRead, bytesWritten; computations, waits, refreshes, computeFailures,
+        hitRatio, puts, removals, bytesRead, bytesWritten; roomWaits, roomFailures, youngEvictions (used within
+        10 minutes before), ghostMisses (of keys evicted shortly before, as estimated from a sample); computations, waits, refreshes, computeFailures,
         cacheFailures; corruptions, danglingEntries, unnotedAccesses, unrepairedDamage, publishFailures,
         controlFailures; sweeps, swept by reason, leftMemory by cause); usage (as added up: entries, bytes,
-        isCounted); lastSweep (as `gc --last`). With --watch also time, seconds (of the interval), hitRatio (in
+        overheadBytes: of directories and the cache's own files, isCounted); limits (as `config`);
+        evictionAgeSeconds (for how long what was evicted last for want of room had not been used),
+        isBelowWorkingSet (whether larger limits would save many misses); lastSweep (as `gc --last`). With --watch also time, seconds (of the interval), hitRatio (in
         it), and perSecond: hits, misses, puts, removals, bytesRead, bytesWritten, computations, waits, swept.
         With --reset: path, reset, totals (until then).
 
@@ -84,7 +87,8 @@ enum StatsCommand: Command {
         if order.isJSON { return try JSON.line(StatsDescription(path: cache.path, statistics)) }
         var text = "\(cache.path.escaped)\n" + StatsText.contents(statistics, now: .now)
         if let totals = statistics.totals {
-            text += "\n" + StatsText.totals(totals, now: .now)
+            text += StatsText.limits(totals) + "\n" + StatsText.totals(totals, now: .now)
+            text += StatsText.advice(totals.activity)
         } else {
             text += "\nno control file: what processes do is not added up; see `diskcache doctor`\n"
         }
@@ -94,8 +98,9 @@ enum StatsCommand: Command {
     private static func counts(of cache: SharedCache, _ order: StatsOrder) throws -> String {
         let (totals, last) = (try totals(of: cache), try cache.lastSweep())
         if order.isJSON { return try JSON.line(StatsDescription(path: cache.path, totals, last)) }
-        return "\(cache.path.escaped)\n" + StatsText.usage(totals.usage) + "\n"
-            + StatsText.totals(totals, now: .now) + "\n" + StatsText.lastSweep(last, now: .now)
+        return "\(cache.path.escaped)\n" + StatsText.usage(totals.usage)
+            + StatsText.limits(totals) + "\n" + StatsText.totals(totals, now: .now)
+            + StatsText.advice(totals.activity) + "\n" + StatsText.lastSweep(last, now: .now)
     }
 
     private static func reset(_ cache: SharedCache, _ order: StatsOrder) throws -> String {

@@ -16,6 +16,9 @@ struct StatsDescription: Encodable {
     var oldestAccess: Date?
     var totals: Totals?
     var usage: CacheUsage?
+    var limits: CacheLimits?
+    var evictionAgeSeconds: Double?
+    var isBelowWorkingSet: Bool?
     var lastSweep: SweepDescription?
     var reset: Bool?
     var time: Date?
@@ -30,7 +33,7 @@ struct StatsDescription: Encodable {
     init(path: String, _ totals: CacheTotals, _ last: SweepSummary?) {
         self.init(path: path)
         self.totals = Totals(totals)
-        usage = totals.usage
+        add(totals)
         lastSweep = last.map { SweepDescription($0) }
     }
 
@@ -45,8 +48,15 @@ struct StatsDescription: Encodable {
         logicalBytes = statistics.logicalBytes
         oldestAccess = statistics.oldestAccess
         totals = statistics.totals.map { Totals($0) }
-        usage = statistics.totals?.usage
+        if let totals = statistics.totals { add(totals) }
         lastSweep = statistics.lastSweep.map { SweepDescription($0) }
+    }
+
+    private mutating func add(_ totals: CacheTotals) {
+        usage = totals.usage
+        limits = totals.limits
+        evictionAgeSeconds = totals.evictionAge?.inSeconds
+        isBelowWorkingSet = EvictionPressure(totals.activity).isHigh
     }
 
     /// What all processes did: the library's counts, and what they do not hold.

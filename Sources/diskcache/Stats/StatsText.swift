@@ -38,6 +38,44 @@ enum StatsText {
             + row("on disk", Quantity.text(bytes: usage.bytes))
     }
 
+    /// What the directory may take, and how much of that it does; nothing where it has no limits.
+    static func limits(_ totals: CacheTotals) -> String {
+        let (limits, usage) = (totals.limits, totals.usage)
+        var text = ""
+        if let size = limits.maximumSize {
+            let share = share(usage.bytes + usage.overheadBytes, of: size.bytes, usage)
+            text += row("limit of size", Quantity.text(bytes: size.bytes), share)
+        }
+        if let most = limits.maximumEntries {
+            text += row(
+                "limit of keys",
+                Quantity.grouped(most),
+                share(Int64(usage.entries), of: Int64(most), usage)
+            )
+        }
+        if let free = limits.minimumFree { text += row("to stay free", Quantity.text(free)) }
+        if let age = limits.maximumAge { text += row("longest age", Quantity.text(age)) }
+        if let idle = limits.maximumIdleTime { text += row("longest unused", Quantity.text(idle)) }
+        if let age = totals.evictionAge { text += row("evicted when unused for", span(age)) }
+        return text
+    }
+
+    private static func share(_ part: Int64, of whole: Int64, _ usage: CacheUsage) -> String {
+        usage.isCounted && whole > 0 ? StatsRow.percent(Double(part) / Double(whole)) + " used" : ""
+    }
+
+    /// What to do about limits that are below what is in use; nothing where they are not.
+    static func advice(_ activity: CacheActivity) -> String {
+        let pressure = EvictionPressure(activity)
+        guard pressure.isHigh else { return "" }
+        let ratio = Double(pressure.ghostMisses) / Double(max(1, pressure.misses))
+        return """
+            the limits are below what is in use: \(StatsRow.percent(min(1, ratio))) of the misses were of keys evicted \
+            shortly before: raise them with `diskcache config set`
+
+            """
+    }
+
     // MARK: What was done
 
     static func span(_ since: Date?, now: Date) -> String {

@@ -103,7 +103,8 @@ struct StatsWatch {
     /// is left of each line erased (EL), and what is left below (ED).
     private static func screen(_ reading: Reading, _ interval: StatsInterval?) -> String {
         let text =
-            "\(reading.path.escaped)\n" + StatsText.usage(reading.totals.usage) + "\n"
+            "\(reading.path.escaped)\n" + StatsText.usage(reading.totals.usage)
+            + StatsText.limits(reading.totals) + "\n"
             + StatsText.totals(reading.totals, now: .now, interval) + "\n"
             + StatsText.lastSweep(reading.lastSweep, now: .now)
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()

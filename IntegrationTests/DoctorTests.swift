@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+/// What `doctor` finds in real directories.
+struct DoctorTests {
+    let tool: Tool
+    let cache: SharedCache
+
+    init() throws {
+        tool = try Tool()
+        cache = try SharedCache(at: tool.directory)
+        try cache.put("hello", forKey: "k")
+    }
+
+    /// The finding on a subject: its level and its state.
+    func finding(_ subject: String) throws -> (level: String, state: String) {
+        let run = try tool.run("doctor", "--json")
+        let findings = try #require(try json(run)["findings"] as? [[String: Any]])
+        let found = try #require(findings.first { $0["subject"] as? String == subject })
+        let isRisky = findings.contains { $0["level"] as? String == "risk" }
+        #expect(run.status == (isRisky ? 78 : 0))
+        return (found["level"] as? String ?? "", found["state"] as? String ?? "")
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can give files away"))
+    func `files of another owner are found`() throws {
+        #expect(try finding("owner").level == "fine")
+        let shard = try #require(try tool.shell("cd \"$DISKCACHE_DIR\" && echo objects/*").lines.first)
+        #expect(try tool.shell("cd \"$DISKCACHE_DIR\" && chown 1234 \(shard) locks/entry-07").status == 0)
+        let found = try finding("owner")
+        #expect(found.level == "risk" && found.state.hasSuffix("others made locks/entry-07, \(shard)"))
+    }
+
+    @Test func `another version's control file is found, before opening replaces it`() throws {
+        cache.close()
+        let patch = "printf '\\007' | dd of=\"$DISKCACHE_DIR/control\" bs=1 seek=8 conv=notrunc status=none"
+        #expect(try tool.shell(patch).status == 0)
+        let found = try finding("version")
+        #expect(found.level == "risk" && found.state.contains("layout 7"))
+        #expect(try finding("version").level == "fine")
+    }
+
+    @Test func `a newer format is refused in a line`() throws {
+        cache.close()
+        makeFile(tool.directory + "/format", "diskcache 99\n")
+        let run = try tool.run("doctor")
+        #expect(run.status == 78 && run.outputData.isEmpty && run.error.contains("format 99"))
+    }
+
+    @Test func `who is stopped while he collects is found, also how long he has been`() throws {
+        #expect(try finding("collections") == ("fine", "none yet"))
+        let script = """
+            exec 9<>"$DISKCACHE_DIR/locks/janitor"
+            flock 9
+            sleep 1000 9>&- &
+            trap 'kill -9 $!' EXIT
+            kill -STOP $!
+            printf 'sweep 1\\nprocess %d\\nbegan %d000000000\\nend\\n' $! $(($(date +%s) - 300)) >&9
+            while [ "$(ps -o stat= -p $! | cut -c1)" != T ]; do :; done
+            "$TOOL" doctor 9>&-
+            """
+        let run = try tool.shell(script)
+        #expect(run.status == 78, "\(run.error)")
+        #expect(run.output.contains("has been at one for 5 min, and is stopped"))
+        // The lock was given up with its file: who was at it was killed.
+        #expect(try finding("collections") == ("fine", "the last was cut off; the next does its work"))
+        #expect(try tool.run("gc").status == 0)
+        #expect(try finding("collections") == ("fine", "the last whole one was 0 s ago"))
+    }
+
+    @Test(
+        .enabled(if: Mount.isAllowed, "nothing can be mounted here"),
+        arguments: [("strictatime", "fallback"), ("noatime", "fine"), ("relatime", "fine")]
+    )
+    func `the mount's access times are seen`(option: String, level: String) throws {
+        let mount = try Mount("tmpfs", options: option + ",size=32m")
+        _ = try SharedCache(at: mount.path + "/cache")
+        let run = try tool.run("doctor", "--json", "--dir", mount.path + "/cache")
+        let findings = try #require(try json(run)["findings"] as? [[String: Any]])
+        let found = try #require(findings.first { $0["subject"] as? String == "access times" })
+        #expect(found["level"] as? String == level)
+        // In memory: then there is a finding on that, too.
+        #expect(
+            findings.contains { $0["subject"] as? String == "memory" && $0["level"] as? String == "fine" }
+        )
+    }
+}

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+/// `make install`, with the command that has been built for the tests.
+@Suite(
+    .enabled(
+        if: FileManager.default.isExecutableFile(atPath: "/usr/bin/make"),
+        "there is no make: nothing is installed"
+    )
+)
+struct InstallTests {
+    let tool: Tool
+    let root: String
+    /// Where the Makefile is.
+    static let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .deletingLastPathComponent()
+        .path
+
+    init() throws {
+        tool = try Tool()
+        root = tool.path("a root")
+    }
+
+    func make(_ goal: String, _ variables: String = "BINARY=\"$TOOL\"") throws -> Tool.Run {
+        try tool.shell("make -s -C '\(Self.package)' \(goal) DESTDIR='\(root)' PREFIX=/opt/it \(variables)")
+    }
+
+    /// What is installed, with its permissions.
+    func installed() throws -> [String] {
+        try tool.shell("cd '\(root)' 2>/dev/null && find . -type f -printf '%m %P\\n' | sort -k 2").lines
+    }
+
+    @Test func `everything is where its readers look for it, and nothing else`() throws {
+        let run = try make("install")
+        #expect(run.status == 0 && run.errorData.isEmpty, "\(run.error)")
+        let share = "opt/it/share"
+        #expect(
+            try installed() == [
+                "755 opt/it/bin/diskcache",
+                "644 \(share)/bash-completion/completions/diskcache",
+                "644 \(share)/doc/diskcache/examples/diskcache-gc.service",
+                "644 \(share)/doc/diskcache/examples/diskcache-gc.timer",
+                "644 \(share)/doc/diskcache/examples/diskcache-watch.service",
+                "644 \(share)/doc/diskcache/examples/diskcache.cron",
+                "644 \(share)/fish/vendor_completions.d/diskcache.fish",
+                "644 \(share)/man/man1/diskcache.1",
+                "644 \(share)/zsh/site-functions/_diskcache",
+            ]
+        )
+        let compared = try tool.shell(
+            """
+            cd '\(root)/opt/it' && cmp bin/diskcache "$TOOL"
+            cmp share/man/man1/diskcache.1 <(bin/diskcache man-page)
+            cmp share/bash-completion/completions/diskcache <(bin/diskcache completions bash)
+            cmp share/zsh/site-functions/_diskcache <(bin/diskcache completions zsh)
+            cmp share/fish/vendor_completions.d/diskcache.fish <(bin/diskcache completions fish)
+            """
+        )
+        #expect(
+            compared.outputData.isEmpty && compared.errorData.isEmpty,
+            "\(compared.output)\(compared.error)"
+        )
+    }
+
+    @Test func `it can be installed anew, and uninstalled`() throws {
+        #expect(try make("install").status == 0)
+        #expect(try make("install").status == 0)
+        makeFile(root + "/opt/it/bin/other")
+        #expect(try make("uninstall").status == 0)
+        #expect(try installed() == ["644 opt/it/bin/other"])
+        #expect(!FileManager.default.fileExists(atPath: root + "/opt/it/share/doc/diskcache"))
+    }
+
+    @Test(arguments: ["/nonexistent", "/bin/false"])
+    func `without a command that works nothing is installed`(binary: String) throws {
+        #expect(try make("install", "BINARY=\(binary)").status != 0)
+        #expect(try installed().isEmpty)
+    }
+
+    @Test func `the examples name the command that was installed`() throws {
+        #expect(try make("install").status == 0)
+        let found = try tool.shell(
+            "cd '\(root)/opt/it/share/doc/diskcache/examples' && grep -ho '/[a-z/]*bin/diskcache' *"
+        )
+        #expect(Set(found.lines) == ["/opt/it/bin/diskcache"] && found.lines.count == 3)
+    }
+
+    @Test(
+        .enabled(
+            if: ["systemd-analyze", "man"].allSatisfy {
+                FileManager.default.isExecutableFile(atPath: "/usr/bin/" + $0)
+            },
+            "there is no systemd-analyze, or no man: the examples are not checked"
+        )
+    )
+    func `systemd finds nothing wrong with the examples`() throws {
+        #expect(try make("install").status == 0)
+        // The command and the manual where systemd looks for them.
+        let run = try tool.shell(
+            """
+            cd '\(root)/opt/it/share/doc/diskcache/examples'
+            sed -i "s|/opt/it/bin/diskcache|$TOOL|" *.service
+            MANPATH='\(root)/opt/it/share/man' systemd-analyze verify ./*.service ./*.timer
+            """
+        )
+        #expect(run.status == 0 && run.errorData.isEmpty, "\(run.output)\(run.error)")
+    }
+}

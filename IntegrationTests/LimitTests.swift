@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import LoadProbe
+import Platform
+import TestSupport
+import Testing
+
+/// Limits under load from several processes; a minute of it with `DISKCACHE_SOAK=1`.
+@Suite(.serialized)
+struct DirectoryLimitTests {
+    private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
+
+    private let place: TemporaryDirectory
+    private let path: String
+
+    init() throws {
+        place = try TemporaryDirectory()
+        path = place.path + "/cache"
+    }
+
+    private func limit(_ change: (inout CacheLimits) -> Void) throws {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        configuration.janitor.joinsSession = false
+        try SharedCache(at: path, configuration: configuration)
+            .updateLimits { (limits) throws(CacheError) in change(&limits) }
+    }
+
+    /// Bytes that `du` says the directory takes.
+    private func diskUsage() throws -> Int {
+        let output = try BuiltCommand.run("/usr/bin/du", ["-s", "-B1", path]).output
+        return Int(output.prefix { $0.isNumber }) ?? 0
+    }
+
+    private func probe(_ role: LoadRole, _ number: Int, _ arguments: String...) throws -> LoadProcess {
+        try LoadProcess([role.rawValue, path, "\(number)"] + arguments)
+    }
+
+    // MARK: Size
+
+    @Test func `eight writers at full speed stay within the size, lose no put, and leave readers alone`()
+        throws
+    {
+        let limit = (Self.isSoak ? 256 : 64) << 20
+        try self.limit { $0.maximumSize = .bytes(limit) }
+        let writers = try (0..<8).map { try probe(.write, $0, "65536") }
+        let readers = try (8..<10).map { try probe(.read, $0, "65536") }
+        var samples: [Int] = []
+        let end = ContinuousClock.now + .seconds(Self.isSoak ? 60 : 6)
+        while ContinuousClock.now < end {
+            samples.append(try diskUsage())
+            usleep(100_000)
+        }
+        let reports = try (writers + readers).map { try $0.finish() }
+        #expect(samples.max() ?? 0 <= limit + limit / 20, "\(samples)")
+        let full = try #require(samples.firstIndex { $0 > limit * 9 / 10 }, "it was filled: \(samples)")
+        #expect(samples[full...].min() ?? 0 >= limit * 8 / 10, "\(samples)")
+        #expect(reports.allSatisfy { $0.failures == 0 }, "\(reports.compactMap(\.failure))")
+        // They stored several times what there is room for.
+        #expect(reports[..<8].reduce(0) { $0 + $1.operations } * 65_536 > 2 * limit)
+        // What readers use all the time stays.
+        let (gets, hits) = reports[8...].reduce((0, 0)) { ($0.0 + $1.operations, $0.1 + $1.hits) }
+        #expect(hits * 100 >= gets * 90, "\(hits) of \(gets)")
+        let cache = try SharedCache(at: path)
+        #expect(try cache.verify().isClean)
+        print(
+            "puts",
+            reports[..<8].reduce(0) { $0 + $1.operations },
+            "readers' p99 µs",
+            reports[8...].map(\.p99)
+        )
+    }
+
+    @Test func `a limit set from elsewhere is kept to by running workers within two seconds`() throws {
+        let workers = try (0..<3).map { try probe(.write, $0, "65536") }
+        while try diskUsage() < 100 << 20 { usleep(20_000) }
+        let command = try BuiltCommand.run(
+            BuiltCommand.path,
+            ["--dir", path, "config", "set", "max-size", "64M"]
+        )
+        #expect(command.status == 0)
+        // Counted in looks of theirs: they look each half second, so four of those are two seconds.
+        usleep(2_000_000)
+        var usage = try diskUsage()
+        var extra = 0
+        // Where the machine is so busy that they did not get to it, they get as much again, ten times.
+        while usage > 64 << 20, extra < 10 {
+            extra += 1
+            usleep(2_000_000)
+            usage = try diskUsage()
+        }
+        #expect(usage <= 64 << 20)
+        if extra > 0 { print("config set: followed only after \(2 * (extra + 1)) s") }
+        for worker in workers { #expect(try worker.finish().failures == 0) }
+    }
+
+    // MARK: Order
+
+    /// What is asked for in memory must not look unused on disk, and what is evicted must be what was used longest ago.
+    @Test func `several processes with memory of their own keep what one exact LRU list would`() throws {
+        let capacity = 1000
+        try limit { $0.maximumEntries = capacity }
+        let workers = try (0..<3).map { try probe(.zipf, $0, "512", "8000", "60") }
+        usleep(Self.isSoak ? 30_000_000 : 6_000_000)
+        let reports = try workers.map { try $0.finish() }
+        #expect(reports.allSatisfy { $0.failures == 0 })
+        let requests = reports.flatMap(\.requests).sorted { $0.time < $1.time }
+        // The first quarter fills it.
+        let counted = requests.count / 4
+        let ours = requests[counted...].count(where: \.isHit)
+        let exact = LeastRecentlyUsed.hits(
+            requests.map(\.key),
+            high: capacity * 95 / 100,
+            low: capacity * 9 / 10
+        )
+        let theirs = exact[counted...].count(where: \.self)
+        let points = 100 * Double(ours - theirs) / Double(requests.count - counted)
+        print("requests", requests.count, "hit ratio in points above exact LRU:", points)
+        #expect(points >= -1, "\(ours) and \(theirs) of \(requests.count - counted)")
+    }
+}
+
+/// A load in a process of its own.
+private final class LoadProcess {
+    private let process = Process()
+    private let input = Foundation.Pipe()
+    private let output = Foundation.Pipe()
+
+    init(_ arguments: [String]) throws {
+        let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+        process.executableURL = tests.deletingLastPathComponent().appendingPathComponent("LoadProbe")
+        process.arguments = arguments
+        process.standardInput = input
+        process.standardOutput = output
+        try process.run()
+    }
+
+    deinit {
+        if process.isRunning { process.terminate() }
+        process.waitUntilExit()
+    }
+
+    func finish() throws -> LoadReport {
+        try input.fileHandleForWriting.close()
+        let data = try output.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return try JSONDecoder().decode(LoadReport.self, from: data)
+    }
+}
+
+/// What an exact list of all that is held, in the order of its use, would have hit.
+private struct LeastRecentlyUsed {
+    private var newer: [Int: Int] = [:]
+    private var older: [Int: Int] = [:]
+    private var (oldest, newest) = (-1, -1)
+
+    /// Over `high` keys it evicts down to `low`, as the cache does at its marks.
+    static func hits(_ keys: [Int], high: Int, low: Int) -> [Bool] {
+        var list = LeastRecentlyUsed()
+        return keys.map { key in
+            let isHit = list.older[key] != nil
+            if isHit { list.remove(key) }
+            list.append(key)
+            if list.older.count > high { while list.older.count > low { list.remove(list.oldest) } }
+            return isHit
+        }
+    }
+
+    private mutating func remove(_ key: Int) {
+        let (before, after) = (older[key] ?? -1, newer[key] ?? -1)
+        if before >= 0 { newer[before] = after } else { oldest = after }
+        if after >= 0 { older[after] = before } else { newest = before }
+        (older[key], newer[key]) = (nil, nil)
+    }
+
+    private mutating func append(_ key: Int) {
+        (older[key], newer[key]) = (newest, -1)
+        if newest >= 0 { newer[newest] = key } else { oldest = key }
+        newest = key
+    }
+}

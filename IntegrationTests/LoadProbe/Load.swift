@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import Synchronization
+import TestSupport
+
+/// What a process does.
+package enum LoadRole: String, Sendable {
+    case write, read, zipf
+}
+
+/// What a process saw.
+package struct LoadReport: Codable, Sendable {
+    package var operations = 0
+    package var hits = 0
+    /// Puts that failed, and the first reason.
+    package var failures = 0
+    package var failure: String?
+    /// Of gets, µs.
+    package var median = 0.0
+    package var p99 = 0.0
+    package var longestPut = 0.0
+    /// In zipf: each request's key and time (ns), in order.
+    package var requests: [Request] = []
+
+    package struct Request: Codable, Sendable {
+        package let time: UInt64
+        package let key: Int
+        package let isHit: Bool
+    }
+}
+
+final class Stop: Sendable {
+    private let flag = Atomic<Bool>(false)
+    var isSet: Bool { flag.load(ordering: .relaxed) }
+    func set() { flag.store(true, ordering: .relaxed) }
+}
+
+struct Load {
+    let cache: SharedCache
+    let number: UInt64
+    let size: Int
+    let keys: Int
+    var report = LoadReport()
+
+    private var generator: SeededGenerator
+
+    init(cache: SharedCache, number: UInt64, size: Int, keys: Int) {
+        self.cache = cache
+        self.number = number
+        self.size = size
+        self.keys = keys
+        generator = SeededGenerator(seed: number)
+    }
+
+    /// Bytes that no other value has.
+    private mutating func value() -> Data {
+        var data = Data(repeating: UInt8(truncatingIfNeeded: number), count: size)
+        let words = [number, UInt64(report.operations), generator.next()]
+        let count = min(size, 24)
+        words.withUnsafeBytes { data.replaceSubrange(0..<count, with: $0.prefix(count)) }
+        return data
+    }
+
+    private mutating func put(_ key: String) {
+        let start = ContinuousClock.now
+        do {
+            try cache.put(value(), forKey: key)
+        } catch {
+            report.failures += 1
+            if report.failure == nil { report.failure = "\(error)" }
+        }
+        report.longestPut = max(report.longestPut, (ContinuousClock.now - start) / .microseconds(1))
+    }
+
+    mutating func write(until stop: Stop) {
+        while !stop.isSet {
+            report.operations += 1
+            put("write-\(number)-\(report.operations)")
+        }
+    }
+
+    mutating func read(until stop: Stop) {
+        var times: [Double] = []
+        while !stop.isSet {
+            report.operations += 1
+            let key = "read-\(number)-\(generator.next() % 64)"
+            let start = ContinuousClock.now
+            let hit = (try? cache.get(key)) ?? nil
+            let time = (ContinuousClock.now - start) / .microseconds(1)
+            if hit == nil {
+                put(key)
+            } else {
+                report.hits += 1
+                times.append(time)
+            }
+            usleep(400)
+        }
+        times.sort()
+        if !times.isEmpty {
+            report.median = times[times.count / 2]
+            report.p99 = times[times.count * 99 / 100]
+        }
+    }
+
+    mutating func request(until stop: Stop) {
+        let popularity = Popularity(keys)
+        while !stop.isSet {
+            report.operations += 1
+            let key = popularity.key(&generator)
+            let hit = (try? cache.get("key-\(key)")) ?? nil
+            let now = monotonicNow()
+            if hit == nil { put("key-\(key)") } else { report.hits += 1 }
+            report.requests.append(.init(time: now, key: key, isHit: hit != nil))
+            if report.operations % 8 == 0 { usleep(200) }
+        }
+    }
+
+    private func monotonicNow() -> UInt64 {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+    }
+}
+
+/// Zipf's law with an exponent of 0.9: key k is asked for in proportion to k^-0.9.
+struct Popularity {
+    private var sums: [Double] = []
+
+    init(_ keys: Int) {
+        var sum = 0.0
+        for key in 1...max(1, keys) {
+            sum += pow(Double(key), -0.9)
+            sums.append(sum)
+        }
+    }
+
+    func key(_ generator: inout SeededGenerator) -> Int {
+        let target = Double(generator.next() >> 11) / Double(1 << 53) * sums[sums.count - 1]
+        var (low, high) = (0, sums.count - 1)
+        while low < high {
+            let middle = (low + high) / 2
+            if sums[middle] < target { low = middle + 1 } else { high = middle }
+        }
+        return low
+    }
+}

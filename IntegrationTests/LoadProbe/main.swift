@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// One process of a load on a cache with limits, until its standard input ends; then it prints what it saw as one
+// line of JSON. LoadProbe write|read|zipf DIRECTORY NUMBER BYTES [KEYS [HELD]]
+//
+// write: puts values, all of them different and under new keys, as fast as it can.
+// read:  gets 64 keys from disk, storing again what is gone, 2,000 times a second at most.
+// zipf:  asks for KEYS keys, popular and rare ones, through HELD values in memory and the disk, and stores what is
+//        missing.
+
+import DiskCache
+import Foundation
+import TestSupport
+
+let words = CommandLine.arguments
+guard words.count >= 5, let role = LoadRole(rawValue: words[1]), let number = UInt64(words[3]),
+    let size = Int(words[4])
+else {
+    fatalError("usage: LoadProbe write|read|zipf DIRECTORY NUMBER BYTES [KEYS]")
+}
+var configuration = CacheConfiguration()
+if role == .read { configuration.memory = .none }
+if words.count > 6, let held = Int(words[6]) { configuration.memory.countLimit = held }
+let cache = try SharedCache(at: words[2], configuration: configuration)
+let stop = Stop()
+let reader = Thread { @Sendable in
+    _ = try? FileHandle.standardInput.readToEnd()
+    stop.set()
+}
+reader.start()
+var load = Load(cache: cache, number: number, size: size, keys: words.count > 5 ? Int(words[5]) ?? 1 : 1)
+switch role {
+case .write: load.write(until: stop)
+case .read: load.read(until: stop)
+case .zipf: load.request(until: stop)
+}
+cache.close()
+FileHandle.standardOutput.write(try JSONEncoder().encode(load.report))

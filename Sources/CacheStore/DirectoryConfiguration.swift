@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FoundationEssentials
+import Platform
+
+/// What belongs to a directory and not to a process: its limits, as `config.json` in it states them.
+///
+/// ```
+/// {
+///   "maximumSize": 2147483648,     bytes on disk, directories and all
+///   "maximumEntries": 100000,
+///   "minimumFree": "10%",          of the file system, or bytes
+///   "maximumAge": 2592000,         seconds
+///   "maximumIdleTime": 604800,
+///   "maximumValueSize": 67108864,  bytes
+///   "eventLog": 1048576            bytes; missing or 0: no log is kept
+/// }
+/// ```
+///
+/// Every key may be missing. Keys of later versions are kept as they are.
+package struct DirectoryConfiguration: Sendable, Equatable {
+    package var limits = SweepLimits()
+    /// The length of the longest value that is accepted.
+    package var maximumValueSize: Int64?
+    /// Bytes that the log of removals may take; nil: none is kept.
+    package var eventLogSize: Int64?
+    private var others: [String: JSONValue] = [:]
+
+    /// No limits.
+    package init() {}
+
+    /// Keys that this version does not know.
+    package var unknownKeys: [String] { others.keys.sorted() }
+
+    /// What is wrong with the text of a configuration.
+    struct Problem: Error, Equatable {
+        let words: String
+    }
+
+    init(json: [UInt8]) throws(Problem) {
+        do {
+            others = try JSONDecoder().decode([String: JSONValue].self, from: Data(json))
+        } catch {
+            throw Problem(words: "it is no JSON object")
+        }
+        limits.maximumSize = try takeNumber("maximumSize", "bytes")
+        limits.maximumEntries = try takeNumber("maximumEntries", "entries").map { Int($0) }
+        limits.minimumFree = try takeFloor("minimumFree")
+        limits.maximumAge = try takeSeconds("maximumAge")
+        limits.maximumIdleTime = try takeSeconds("maximumIdleTime")
+        maximumValueSize = try takeNumber("maximumValueSize", "bytes")
+        eventLogSize = try takeNumber("eventLog", "bytes").flatMap { $0 == 0 ? nil : $0 }
+    }
+
+    /// As ``init(json:)`` reads it, for people to read as well.
+    func json() throws(Problem) -> [UInt8] {
+        var values = others
+        values["maximumSize"] = limits.maximumSize.map { .number(Double($0)) }
+        values["maximumEntries"] = limits.maximumEntries.map { .number(Double($0)) }
+        values["minimumFree"] = limits.minimumFree.map(Self.value)
+        values["maximumAge"] = limits.maximumAge.map { .number($0 / .seconds(1)) }
+        values["maximumIdleTime"] = limits.maximumIdleTime.map { .number($0 / .seconds(1)) }
+        values["maximumValueSize"] = maximumValueSize.map { .number(Double($0)) }
+        values["eventLog"] = eventLogSize.map { .number(Double($0)) }
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
+        do {
+            return [UInt8](try encoder.encode(values)) + [UInt8(ascii: "\n")]
+        } catch {
+            throw Problem(words: "\(error)")
+        }
+    }
+
+    // MARK: Values
+
+    private mutating func takeNumber(_ key: String, _ unit: String) throws(Problem) -> Int64? {
+        guard let value = others.removeValue(forKey: key), value != .null else { return nil }
+        // What a Double holds exactly: 8 PiB.
+        guard case .number(let number) = value, let whole = Int64(exactly: number), (0..<1 << 53) ~= whole
+        else {
+            throw Problem(words: "\(key) is no number of \(unit)")
+        }
+        return whole
+    }
+
+    private mutating func takeSeconds(_ key: String) throws(Problem) -> Duration? {
+        guard let value = others.removeValue(forKey: key), value != .null else { return nil }
+        // A moment so long ago still fits 64 bits of nanoseconds.
+        guard case .number(let number) = value, (0..<9e9) ~= number else {
+            throw Problem(words: "\(key) is no number of seconds")
+        }
+        return .seconds(number)
+    }
+
+    private mutating func takeFloor(_ key: String) throws(Problem) -> FreeSpaceFloor? {
+        guard case .string(let text)? = others[key] else {
+            return try takeNumber(key, "bytes, nor a share like \"10%\"").map { .bytes($0) }
+        }
+        others[key] = nil
+        guard text.last == "%", let percent = Double(text.dropLast()), (0...100) ~= percent else {
+            throw Problem(words: "\(key) is neither a number of bytes nor a share like \"10%\"")
+        }
+        return .share(percent / 100)
+    }
+
+    private static func value(_ floor: FreeSpaceFloor) -> JSONValue {
+        switch floor {
+        case .bytes(let bytes): return .number(Double(bytes))
+        case .share(let share):
+            // Hundredths of a per cent; without the fraction where there is none.
+            let percent = (share * 10_000).rounded() / 100
+            return .string(percent == percent.rounded() ? "\(Int(percent))%" : "\(percent)%")
+        }
+    }
+}
+
+/// Any value of JSON, RFC 8259: to keep what another version has written.
+enum JSONValue: Sendable, Equatable, Codable {
+    case null
+    case bool(Bool)
+    case number(Double)
+    case string(String)
+    case list([JSONValue])
+    case object([String: JSONValue])
+
+    init(from decoder: any Decoder) throws {
+        let container = try decoder.singleValueContainer()
+        if container.decodeNil() {
+            self = .null
+        } else if let value = try? container.decode(Bool.self) {
+            self = .bool(value)
+        } else if let value = try? container.decode(Double.self) {
+            self = .number(value)
+        } else if let value = try? container.decode(String.self) {
+            self = .string(value)
+        } else if let value = try? container.decode([JSONValue].self) {
+            self = .list(value)
+        } else {
+            self = .object(try container.decode([String: JSONValue].self))
+        }
+    }
+
+    func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        switch self {
+        case .null: try container.encodeNil()
+        case .bool(let value): try container.encode(value)
+        // Without a fraction as a whole number, as people write it.
+        case .number(let value):
+            if let whole = Int64(exactly: value) {
+                try container.encode(whole)
+            } else {
+                try container.encode(value)
+            }
+        case .string(let value): try container.encode(value)
+        case .list(let value): try container.encode(value)
+        case .object(let value): try container.encode(value)
+        }
+    }
+}

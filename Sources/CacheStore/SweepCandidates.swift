@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// The entries that are to go next: of those that a sweep has seen the least recently used ones, in bounded number.
+///
+/// When the list is full all but ``SweepCandidates/kept`` of them are dropped, the most recently used, and from then on
+/// none is taken in that comes after those that stay. So every entry before ``end`` is in the list, and the order
+/// of eviction is exactly that of the last uses. 88 bytes each, and 8 while some are dropped.
+struct SweepCandidates {
+    private(set) var entries = Segments<SeenEntry>()
+    /// Of what comes after it some were not taken in.
+    private(set) var end = EvictionOrder.last
+    /// How many there may be at most, and how many stay when there are so many.
+    let capacity: Int
+    let kept: Int
+
+    /// For a sweep that has `wanted` to delete, or so: more go into the list, as others may be spared.
+    init(wanted: Int, limit: Int = Self.most) {
+        let kept = min(max(wanted, Self.fewest), limit)
+        self.init(kept: kept, capacity: kept + max(kept / 8, min(kept / 2, Self.fewest)))
+    }
+
+    /// By default for none.
+    init(kept: Int = 0, capacity: Int = 0) {
+        self.kept = kept
+        self.capacity = capacity
+    }
+
+    /// 6 MB of them.
+    private static let fewest = 1 << 16
+    /// With what is dropped at a time 4 million, 370 MB.
+    ///
+    /// To evict more takes another pass for each 3 million or so.
+    static let most = 32 << 20 / 9
+
+    /// Whether some entries were not taken in.
+    var isCut: Bool { end != .last }
+
+    mutating func add(_ entry: SeenEntry) {
+        guard capacity > 0, entry.order < end else { return }
+        entries.append(entry)
+        if entries.count == capacity { cut() }
+    }
+
+    mutating func keep(_ isKept: (SeenEntry) -> Bool) {
+        entries.keep(isKept)
+    }
+
+    private mutating func cut() {
+        var times = (0..<entries.count).map { entries[$0].lastUse }
+        let time = times.select(kept)
+        // Those used at that very time are told apart by their keys.
+        let before = times[..<kept].count { $0 < time }
+        var ties: [UInt64] = []
+        for index in 0..<entries.count where entries[index].lastUse == time {
+            ties.append(entries[index].order.tie)
+        }
+        let tie = ties.select(kept - before)
+        let end = EvictionOrder(lastUse: time, tie: tie)
+        entries.keep { $0.order < end }
+        self.end = end
+    }
+
+    /// The places of all, the least recently used first.
+    ///
+    /// 16 bytes each, and 8 while they are put in order.
+    func inOrder() -> [UInt32] {
+        var order = (0..<entries.count).map { (time: entries[$0].lastUse.nanoseconds, place: UInt32($0)) }
+        order.sort { left, right in
+            left.time == right.time
+                ? entries[Int(left.place)].order < entries[Int(right.place)].order : left.time < right.time
+        }
+        return order.map(\.place)
+    }
+}
+
+extension Array where Element: Comparable {
+    /// The element that would be at `index` were they in order; afterwards none before it is greater, and none after it
+    /// less.
+    ///
+    /// Hoare's selection.
+    ///
+    /// - Complexity: O(*n*) on average.
+    mutating func select(_ index: Int) -> Element {
+        var low = 0
+        var high = count - 1
+        while low < high {
+            let pivot = self[low + (high - low) / 2]
+            var left = low
+            var right = high
+            while left <= right {
+                while self[left] < pivot { left += 1 }
+                while pivot < self[right] { right -= 1 }
+                if left <= right {
+                    swapAt(left, right)
+                    left += 1
+                    right -= 1
+                }
+            }
+            if index <= right {
+                high = right
+            } else if index >= left {
+                low = left
+            } else {
+                break
+            }
+        }
+        return self[index]
+    }
+}

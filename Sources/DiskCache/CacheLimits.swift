@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import CacheStore
+import Platform
+
+/// What a cache directory may take, and for how long it keeps things.
+///
+/// The limits belong to the directory: they are in its `config.json`, and all processes that use it follow a change
+/// within a second. nil: no such limit.
+///
+/// At 95 % of a limit the janitor of one of the processes evicts the least recently used values until 90 % are left.
+/// A put that would pass 100 % makes room itself, or waits while another process does, up to a minute. So a limit
+/// holds at every moment, give or take what the file system needs for directories that grow.
+public struct CacheLimits: Sendable, Equatable, Codable {
+    /// Bytes on disk, as `du` counts them: values, keys, directories and the cache's own files, which in an empty cache
+    /// take 3 to 5 MiB.
+    public var maximumSize: ByteCount?
+    /// Keys.
+    public var maximumEntries: Int?
+    /// What is to stay available on the file system, whoever uses it up.
+    public var minimumFree: FreeSpace?
+    /// How long ago a value may have been stored: then it is removed.
+    ///
+    /// Until a collection comes, a minute at most, it is still given out: for exact ends there are expirations.
+    public var maximumAge: Duration?
+    /// How long ago a value may have been used last.
+    public var maximumIdleTime: Duration?
+    /// Bytes of the longest value that is accepted.
+    public var maximumValueSize: ByteCount?
+    /// Bytes that the log of removals may take; nil: none is kept.
+    public var eventLogSize: ByteCount?
+
+    /// No limits, or a size alone.
+    public init(maximumSize: ByteCount? = nil) {
+        self.maximumSize = maximumSize
+    }
+
+    package init(_ configuration: DirectoryConfiguration) {
+        maximumSize = configuration.limits.maximumSize.map { ByteCount($0) }
+        maximumEntries = configuration.limits.maximumEntries
+        minimumFree = configuration.limits.minimumFree.map { FreeSpace($0) }
+        maximumAge = configuration.limits.maximumAge
+        maximumIdleTime = configuration.limits.maximumIdleTime
+        maximumValueSize = configuration.maximumValueSize.map { ByteCount($0) }
+        eventLogSize = configuration.eventLogSize.map { ByteCount($0) }
+    }
+
+    // MARK: JSON
+
+    /// As in `config.json`.
+    private enum Key: String, CodingKey {
+        case maximumSize, maximumEntries, minimumFree, maximumAge, maximumIdleTime, maximumValueSize, eventLog
+    }
+
+    /// Reads what ``encode(to:)`` writes.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: Key.self)
+        func seconds(_ key: Key) throws -> Duration? {
+            try container.decodeIfPresent(Double.self, forKey: key).map { .seconds($0) }
+        }
+        maximumSize = try container.decodeIfPresent(ByteCount.self, forKey: .maximumSize)
+        maximumEntries = try container.decodeIfPresent(Int.self, forKey: .maximumEntries)
+        minimumFree = try container.decodeIfPresent(FreeSpace.self, forKey: .minimumFree)
+        maximumAge = try seconds(.maximumAge)
+        maximumIdleTime = try seconds(.maximumIdleTime)
+        maximumValueSize = try container.decodeIfPresent(ByteCount.self, forKey: .maximumValueSize)
+        eventLogSize = try container.decodeIfPresent(ByteCount.self, forKey: .eventLog)
+    }
+
+    /// Writes the keys of `config.json`, spans in seconds; what is not limited is left out.
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encodeIfPresent(maximumSize, forKey: .maximumSize)
+        try container.encodeIfPresent(maximumEntries, forKey: .maximumEntries)
+        try container.encodeIfPresent(minimumFree, forKey: .minimumFree)
+        try container.encodeIfPresent(maximumAge.map { $0 / .seconds(1) }, forKey: .maximumAge)
+        try container.encodeIfPresent(maximumIdleTime.map { $0 / .seconds(1) }, forKey: .maximumIdleTime)
+        try container.encodeIfPresent(maximumValueSize, forKey: .maximumValueSize)
+        try container.encodeIfPresent(eventLogSize, forKey: .eventLog)
+    }
+
+    func apply(to configuration: inout DirectoryConfiguration) {
+        configuration.limits.maximumSize = maximumSize?.bytes
+        configuration.limits.maximumEntries = maximumEntries
+        configuration.limits.minimumFree = minimumFree?.floor
+        configuration.limits.maximumAge = maximumAge
+        configuration.limits.maximumIdleTime = maximumIdleTime
+        configuration.maximumValueSize = maximumValueSize?.bytes
+        configuration.eventLogSize = eventLogSize?.bytes
+    }
+
+    /// Refuses what no directory can be kept within.
+    func check() throws(CacheError) {
+        if maximumEntries ?? 1 < 1 {
+            throw CacheError(.invalidArgument, "limit the keys: there must be room for one: use 1 or more")
+        }
+        for (name, span) in [("age", maximumAge), ("idle time", maximumIdleTime)] where span ?? .zero < .zero
+        {
+            throw CacheError(.invalidArgument, "limit the \(name): it can't be negative: use 0 or more")
+        }
+    }
+}
+
+extension SharedCache {
+    /// The limits of the directory, as they are now.
+    ///
+    /// One system call where it has none, else four.
+    ///
+    /// - Throws: ``CacheError`` with the code `badConfiguration` where `config.json` is none.
+    public func limits() throws(CacheError) -> CacheLimits {
+        try withStore { (store, _) throws(StoreError) in
+            store.followConfiguration()
+            if let failure = store.configurationFailure { throw failure }
+            return CacheLimits(store.configuration)
+        }
+    }
+
+    /// Gives the directory other limits, for all processes.
+    ///
+    /// They follow within a second; what is over the new limits is evicted by one of those that have a janitor, or by
+    /// the next collection.
+    ///
+    /// - Returns: the limits as `change` has left them.
+    /// - Throws: ``CacheError``, with the code `invalidArgument` for a size that not even an empty cache keeps to, and
+    ///   what `change` throws; then they stay as they were.
+    @discardableResult
+    public func updateLimits(
+        _ change: (inout CacheLimits) throws(CacheError) -> Void
+    ) throws(CacheError) -> CacheLimits {
+        var result = CacheLimits()
+        var refusal: CacheError?
+        try withStore { (store, _) throws(StoreError) in
+            try store.configure { (configuration) throws(StoreError) in
+                var limits = CacheLimits(configuration)
+                do throws(CacheError) {
+                    try change(&limits)
+                    try limits.check()
+                    try limits.checkRoom(beside: store.overhead, path)
+                } catch {
+                    refusal = error
+                    return
+                }
+                limits.apply(to: &configuration)
+                result = limits
+            }
+        }
+        if let refusal { throw refusal }
+        return result
+    }
+}
+
+extension SharedCache {
+    /// Gives the directory these limits and no others; all else is as with ``updateLimits(_:)``.
+    public func setLimits(_ limits: CacheLimits) throws(CacheError) {
+        try updateLimits { $0 = limits }
+    }
+
+    /// Writes the limits of this cache's configuration where the directory has none of its own yet.
+    func establishLimits() throws(CacheError) {
+        guard let limits = configuration.limits, core.store.directory.isWritable,
+            core.store.configuration == DirectoryConfiguration(), core.store.configurationFailure == nil
+        else { return }
+        // Another process may have been first.
+        try updateLimits { if $0 == CacheLimits() { $0 = limits } }
+    }
+}
+
+extension CacheLimits {
+    /// Refuses a size that the directories and the cache's own files take by themselves.
+    fileprivate func checkRoom(beside overhead: Int64, _ path: String) throws(CacheError) {
+        guard let maximumSize, maximumSize.bytes <= overhead else { return }
+        throw CacheError(
+            .invalidArgument,
+            """
+            limit \(path) to \(maximumSize.bytes) bytes: its directories and own files take up to \(overhead): \
+            use more than that
+            """,
+            path: path
+        )
+    }
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// The page of the manual, made from what `--help` prints.
+enum Manual {
+    static var page: String {
+        let lines = [
+            // No date: the same sources make the same page.
+            ".TH DISKCACHE 1 \"\" \(quoted("diskcache \(DiskCacheTool.version)")) \(quoted("User Commands"))",
+            // No word is broken, so that what is searched for is found.
+            ".nh", ".ad l", ".SH NAME",
+            Roff.escaped("diskcache") + " \\- "
+                + Roff.escaped("a cache directory for all processes of a machine"),
+            ".SH SYNOPSIS", synopsis("diskcache", ["[--dir DIR]", "COMMAND", "[OPTION]…"]),
+        ]
+        let sections = [
+            section(
+                "DESCRIPTION",
+                Roff.paragraphs(DiskCacheTool.promise + "\n\n" + DiskCacheTool.conventions)
+            ),
+            section(
+                "OPTIONS",
+                [".PP", Roff.prose("Before the command; `--dir` and `--help` also behind it:")]
+                    + DiskCacheTool.options.flatMap(item)
+            ),
+            section("COMMANDS", DiskCacheTool.commands.filter { !$0.isHidden }.flatMap { command($0) }),
+            section("ENVIRONMENT", environment.flatMap { Roff.item(Roff.bold($0.name), $0.meaning) }),
+            section("FILES", files.flatMap { Roff.item(Roff.italic($0.name), $0.meaning) }),
+            section("EXIT STATUS", statuses.flatMap { Roff.item(Roff.bold($0.name), $0.meaning) }),
+            section("EXAMPLES", Roff.paragraphs(examples)),
+            section("SEE ALSO", seeAlso),
+        ]
+        return (lines + sections.flatMap(\.self)).joined(separator: "\n") + "\n"
+    }
+
+    private static func section(_ title: String, _ lines: [String]) -> [String] {
+        [".SH \(quoted(title))"] + lines
+    }
+
+    private static func quoted(_ text: String) -> String { "\"\(Roff.escaped(text))\"" }
+
+    private static func synopsis(_ name: String, _ words: [String]) -> String {
+        ([Roff.bold(name)] + words.map(Roff.escaped)).joined(separator: " ")
+    }
+
+    private static func command(_ command: any Command.Type) -> [String] {
+        let words = ["[OPTION]…", command.operands].filter { !$0.isEmpty }
+        return [".SS \(quoted(command.name))", synopsis("diskcache \(command.name)", words)]
+            + Roff.paragraphs(command.summary.prefix(1).uppercased() + command.summary.dropFirst() + ".")
+            + command.options.flatMap(item)
+            + Roff.paragraphs(command.details)
+    }
+
+    private static func item(_ option: Option) -> [String] {
+        var tag = option.spellings.map(Roff.bold).joined(separator: ", ")
+        if let placeholder = option.placeholder {
+            let isOptional = option.specification.argument == .optional
+            tag += isOptional ? "[=\(Roff.italic(placeholder))]" : " " + Roff.italic(placeholder)
+        }
+        return Roff.item(tag, option.help)
+    }
+
+    // MARK: What no command's help has
+
+    private static let environment: [(name: String, meaning: String)] = [
+        ("DISKCACHE_DIR", "The cache directory where `--dir` is not given."),
+        (
+            "DISKCACHE_METADATA",
+            "`automatic`, as by default, or `sidecar`: metadata in files where there could be extended attributes."
+        ),
+        ("XDG_CACHE_HOME", "Where the default directory is, if it is an absolute path; else ~/.cache."),
+        ("HOME", "Where ~/.cache is."),
+    ]
+
+    private static let files: [(name: String, meaning: String)] = [
+        (
+            "entries/",
+            "One file a key, named by the SHA-256 of the key; its metadata is the attribute user.dc."
+        ),
+        ("objects/", "One file a value, named by the SHA-256 of its bytes; equal values once."),
+        ("control", "What all processes map: who is writing what, which keys there are, counts."),
+        ("locks/", "Files for flock(2). Never delete one."),
+        ("tmp/", "New files, where the file system has none without a name."),
+        ("config.json", "The limits of the directory."),
+        ("format", "\"diskcache 1\": a newer number is refused."),
+        ("CACHEDIR.TAG", "Lets backup tools skip the directory."),
+    ]
+
+    /// One source with the overview: "0 done; 1 a miss".
+    private static var statuses: [(name: String, meaning: String)] {
+        DiskCacheTool.statuses.split(separator: "\n").joined(separator: " ").split(separator: ";").map {
+            part in
+            let words = part.split(separator: " ")
+            return (String(words[0]), words.dropFirst().joined(separator: " ") + ".")
+        }
+    }
+
+    private static let examples = """
+        A value for a quarter of an hour:
+
+          diskcache get page -o page.html ||
+            { curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m; }
+
+        The output of a command, which runs once for all that want it:
+
+          diskcache run --ttl 1h -- curl -sf https://example.org/rates.json
+
+        A directory of its own, kept small by cron(8):
+
+          export DISKCACHE_DIR=/var/cache/thumbs
+          diskcache put thumb:17 thumb.png --ttl 7d --renew --tag user:1
+          */15 * * * *  diskcache --dir /var/cache/thumbs gc --max-size 2G --no-wait
+
+        What is there, what is wrong:
+
+          diskcache ls --long --sort size --limit 10
+          diskcache stats
+          diskcache doctor
+        """
+
+    private static let seeAlso = [
+        ["cron", "8"], ["flock", "2"], ["sha256sum", "1"], ["systemd.timer", "5"], ["tar", "1"],
+        ["xattr", "7"],
+    ].map { "\(Roff.bold($0[0]))(\($0[1]))" }.joined(separator: ",\n").split(separator: "\n").map(String.init)
+}
+
+/// `diskcache man-page`, for `make install`.
+enum ManualCommand: Command {
+    static let name = "man-page"
+    static let operands = ""
+    static let summary = "print the page of the manual, as man(1) reads it"
+    static let isHidden = true
+    static let options: [Option] = []
+    static let details = ""
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        try arguments.expectOperands(0...0, "no operand")
+        try Output.print(Manual.page)
+        return .done
+    }
+}

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import Testing
+
+@testable import CacheStore
+
+struct DirectoryConfigurationTests {
+    private func parsed(_ text: String) throws -> DirectoryConfiguration {
+        try DirectoryConfiguration(json: Array(text.utf8))
+    }
+
+    @Test func `everything is read as the documentation says`() throws {
+        let configuration = try parsed(
+            """
+            {"maximumSize": 2147483648, "maximumEntries": 100000, "minimumFree": "12.5%", "maximumAge": 0.5,
+             "maximumIdleTime": 604800, "maximumValueSize": 67108864, "eventLog": 1048576}
+            """
+        )
+        #expect(configuration.limits.maximumSize == 2_147_483_648)
+        #expect(configuration.limits.maximumEntries == 100_000)
+        #expect(configuration.limits.minimumFree == .share(0.125))
+        #expect(configuration.limits.maximumAge == .milliseconds(500))
+        #expect(configuration.limits.maximumIdleTime == .seconds(604_800))
+        #expect(configuration.maximumValueSize == 67_108_864)
+        #expect(configuration.eventLogSize == 1_048_576)
+        #expect(configuration.unknownKeys.isEmpty)
+    }
+
+    @Test func `what is missing or null is no limit, and a log of no bytes is none`() throws {
+        #expect(try parsed("{}") == DirectoryConfiguration())
+        #expect(try parsed(#"{"maximumSize": null, "eventLog": 0}"#) == DirectoryConfiguration())
+        #expect(try parsed(#"{"minimumFree": 5000}"#).limits.minimumFree == .bytes(5000))
+    }
+
+    @Test(arguments: [
+        "", "[]", "7", "{", #"{"maximumSize": "2G"}"#, #"{"maximumSize": -1}"#, #"{"maximumSize": 1.5}"#,
+        #"{"maximumSize": 1e300}"#, #"{"maximumAge": "7d"}"#, #"{"maximumAge": -1}"#,
+        #"{"maximumEntries": true}"#,
+        #"{"minimumFree": "10"}"#, #"{"minimumFree": "101%"}"#, #"{"minimumFree": "-1%"}"#,
+        #"{"minimumFree": -1}"#,
+        #"{"maximumAge": 1e10}"#, "\u{0}",
+    ])
+    func `what makes no sense is refused, and named`(text: String) {
+        let problem = #expect(throws: DirectoryConfiguration.Problem.self) { try parsed(text) }
+        if let key = text.split(separator: "\"").dropFirst().first, let problem {
+            #expect(problem.words.contains(key))
+        }
+    }
+
+    @Test func `what it writes it reads, and keys of another version stay`() throws {
+        var configuration = try parsed(#"{"later": {"a": [1, 2.5, "x", null, true]}, "maximumAge": 1.25}"#)
+        #expect(configuration.unknownKeys == ["later"])
+        configuration.limits.maximumSize = 1 << 52
+        configuration.limits.minimumFree = .share(0.07)
+        let text = String(decoding: try configuration.json(), as: UTF8.self)
+        #expect(try parsed(text) == configuration)
+        #expect(text.contains(#""minimumFree" : "7%""#) && text.contains("4503599627370496"))
+        let object = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? NSDictionary
+        let later = (object?["later"] as? NSDictionary)?["a"] as? NSArray
+        #expect(later == [1, 2.5, "x", NSNull(), true] as NSArray)
+    }
+}
+
+/// The file in the directory, as processes follow it.
+struct FollowedConfigurationTests {
+    let fixture: StoreFixture
+    let other: Store
+
+    init() throws {
+        fixture = try StoreFixture()
+        other = try StoreFixture.open(fixture.path)
+    }
+
+    private func write(_ text: String) throws {
+        try Data(text.utf8).write(to: URL(fileURLWithPath: fixture.path + "/config.json"))
+    }
+
+    @Test func `a change is seen by others when they look, and who changes other things loses nothing`()
+        throws
+    {
+        try fixture.store.configure { $0.limits.maximumEntries = 5 }
+        #expect(fixture.store.configuration.limits.maximumEntries == 5)
+        try other.configure { $0.maximumValueSize = 7 }
+        #expect(other.configuration.limits.maximumEntries == 5)
+        fixture.store.followConfiguration()
+        #expect(fixture.store.configuration.maximumValueSize == 7)
+        try FileManager.default.removeItem(atPath: fixture.path + "/config.json")
+        fixture.store.followConfiguration()
+        #expect(fixture.store.configuration == DirectoryConfiguration())
+        #expect(fixture.store.configurationFailure == nil)
+    }
+
+    @Test func `a slip of the editor leaves the limits as they were, and is told until it is mended`() throws
+    {
+        try fixture.store.configure { $0.limits.maximumEntries = 5 }
+        try write(#"{"maximumEntries": }"#)
+        fixture.store.followConfiguration()
+        #expect(fixture.store.configuration.limits.maximumEntries == 5)
+        #expect(fixture.store.configurationFailure?.code == .badConfiguration)
+        fixture.store.followConfiguration()
+        #expect(fixture.store.configurationFailure?.code == .badConfiguration)
+        #expect(throws: StoreError.self) { try fixture.store.configure { $0.limits.maximumEntries = 6 } }
+        #expect(
+            try String(contentsOfFile: fixture.path + "/config.json", encoding: .utf8)
+                == #"{"maximumEntries": }"#
+        )
+        try write(#"{"maximumEntries": 66}"#)
+        fixture.store.followConfiguration()
+        #expect(fixture.store.configuration.limits.maximumEntries == 66)
+        #expect(fixture.store.configurationFailure == nil)
+    }
+
+    @Test func `a link or a pipe in its place is not followed and not waited for`() throws {
+        let path = fixture.path + "/config.json"
+        try write(#"{"maximumEntries": 1}"#)
+        try FileManager.default.moveItem(atPath: path, toPath: fixture.directory.path + "/elsewhere")
+        try FileManager.default.createSymbolicLink(
+            atPath: path,
+            withDestinationPath: fixture.directory.path + "/elsewhere"
+        )
+        fixture.store.followConfiguration()
+        #expect(fixture.store.configuration.limits.maximumEntries == nil)
+        #expect(fixture.store.configurationFailure != nil)
+        try FileManager.default.removeItem(atPath: path)
+        #expect(mkfifo(path, 0o600) == 0)
+        fixture.store.followConfiguration()
+        #expect(fixture.store.configuration.limits.maximumEntries == nil)
+    }
+}

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import Testing
+
+@testable import CacheStore
+
+struct LimitPolicyTests {
+    private func limits(
+        size: Int64? = nil,
+        entries: Int? = nil,
+        free: FreeSpaceFloor? = nil
+    ) -> SweepLimits {
+        var limits = SweepLimits()
+        limits.maximumSize = size
+        limits.maximumEntries = entries
+        limits.minimumFree = free
+        return limits
+    }
+
+    private func space(total: Int64, available: Int64) -> FileSystemSpace {
+        FileSystemSpace(
+            totalBytes: total,
+            availableBytes: available,
+            totalInodes: 0,
+            availableInodes: 0,
+            isReadOnly: false
+        )
+    }
+
+    @Test func `without limits nothing has to go`() {
+        #expect(!SweepLimits().areBounding)
+        #expect(SweepLimits().excess(of: Occupancy(bytes: .max, entries: .max)) == nil)
+        var ages = SweepLimits()
+        ages.maximumAge = .seconds(1)
+        #expect(!ages.areBounding)
+    }
+
+    @Test func `a limit may be reached and not passed`() {
+        let limits = limits(size: 1000)
+        #expect(limits.excess(of: Occupancy(bytes: 1000, entries: 1)) == nil)
+        let excess = limits.excess(of: Occupancy(bytes: 1001, entries: 1))
+        #expect(excess == LimitExcess(bytes: 1, entries: 0, reason: .size))
+    }
+
+    @Test func `over the high mark all goes that is over the low one, and below it nothing`() {
+        let limits = limits(size: 1000)
+        #expect(limits.overflow(of: Occupancy(bytes: 950, entries: 1)) == nil)
+        let overflow = limits.overflow(of: Occupancy(bytes: 951, entries: 1))
+        #expect(overflow == LimitExcess(bytes: 51, entries: 0, reason: .size))
+    }
+
+    @Test func `what can't be evicted comes off the size before the marks are made`() {
+        let limits = limits(size: 1200)
+        func overflow(_ bytes: Int64) -> LimitExcess? {
+            limits.overflow(of: Occupancy(bytes: bytes, overhead: 200, entries: 1))
+        }
+        #expect(overflow(950) == nil)
+        #expect(overflow(951)?.bytes == 51)
+        #expect(limits.excess(of: Occupancy(bytes: 1001, overhead: 200, entries: 1))?.bytes == 1)
+        let full = Occupancy(bytes: 10, overhead: 1300, entries: 1)
+        #expect(limits.excess(of: full)?.bytes == 10)
+    }
+
+    @Test func `a limit of one entry leaves one`() {
+        let limits = limits(entries: 1)
+        #expect(limits.overflow(of: Occupancy(bytes: 0, entries: 1)) == nil)
+        #expect(limits.excess(of: Occupancy(bytes: 0, entries: 2))?.entries == 1)
+        #expect(limits.lowered(overhead: 0).maximumEntries == 1)
+        #expect(self.limits(entries: 10).overflow(of: Occupancy(bytes: 0, entries: 10)) == nil)
+        #expect(self.limits(entries: 20).overflow(of: Occupancy(bytes: 0, entries: 20))?.entries == 2)
+    }
+
+    @Test func `of several limits each counts, and the first names the reason`() {
+        let limits = limits(size: 100, entries: 10, free: .bytes(50))
+        let full = Occupancy(bytes: 90, entries: 12, space: space(total: 1000, available: 30))
+        #expect(limits.excess(of: full) == LimitExcess(bytes: 20, entries: 2, reason: .entries))
+        let large = Occupancy(bytes: 130, entries: 12, space: space(total: 1000, available: 30))
+        #expect(limits.excess(of: large) == LimitExcess(bytes: 30, entries: 2, reason: .size))
+    }
+
+    @Test(arguments: [FreeSpaceFloor.bytes(100), .share(0.1)])
+    func `a floor of free space has marks above it`(floor: FreeSpaceFloor) {
+        let limits = limits(free: floor)
+        func overflow(_ available: Int64) -> LimitExcess? {
+            limits.overflow(
+                of: Occupancy(bytes: 0, entries: 0, space: space(total: 1000, available: available))
+            )
+        }
+        #expect(overflow(105) == nil)
+        #expect(overflow(104) == LimitExcess(bytes: 6, entries: 0, reason: .freeSpace))
+        let below = Occupancy(bytes: 0, entries: 0, space: space(total: 1000, available: 99))
+        #expect(limits.excess(of: below)?.bytes == 1)
+        // Where nobody has asked the file system, nothing is known.
+        #expect(limits.excess(of: Occupancy(bytes: 0, entries: 0)) == nil)
+    }
+
+    @Test func `lowered limits are where the low mark is`() {
+        let lowered = limits(size: 1000, entries: 100, free: .share(0.1)).lowered(overhead: 200)
+        #expect(lowered.maximumSize == 920 && lowered.maximumEntries == 90)
+        guard case .share(let share)? = lowered.minimumFree else {
+            Issue.record("no share")
+            return
+        }
+        #expect(abs(share - 0.11) < 1e-9)
+        #expect(limits(free: .share(0.99)).lowered(overhead: 0).minimumFree == .share(1))
+    }
+}

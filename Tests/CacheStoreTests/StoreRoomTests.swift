@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// Limits as a put meets them, without a janitor.
+struct StoreRoomTests {
+    let fixture: StoreFixture
+    let store: Store
+
+    init() throws {
+        fixture = try StoreFixture()
+        store = fixture.store
+    }
+
+    private func store(patience: Duration) throws -> Store {
+        var options = StoreOptions()
+        options.roomPatience = patience
+        return try Store(at: fixture.path, options: options)
+    }
+
+    /// Stores a value of its own of so many bytes.
+    private func put(_ key: String, _ count: Int = 4096, in store: Store, at time: Timestamp = .now) throws {
+        let bytes = Array("\(key) ".utf8) + [UInt8](repeating: 7, count: max(0, count - key.utf8.count - 1))
+        let record = Record(content: Content(of: bytes.span), created: time)
+        try store.put(bytes.span, for: Digest(ofKey: key), record)
+    }
+
+    private func limit(_ change: (inout DirectoryConfiguration) -> Void) throws {
+        try store.configure { (configuration) throws(StoreError) in change(&configuration) }
+    }
+
+    /// Room for so many values of a block each beside what the directory takes by itself.
+    private func limitToBlocks(_ count: Int64) throws {
+        let size = store.overhead + count * store.directory.blockSize
+        try limit { $0.limits.maximumSize = size }
+    }
+
+    private func error(_ body: () throws -> Void) -> StoreError? {
+        do {
+            try body()
+            return nil
+        } catch {
+            return error as? StoreError
+        }
+    }
+
+    @Test func `a value that can never fit is refused before it is written`() throws {
+        try limit { $0.maximumValueSize = 1000 }
+        try put("fits", 1000, in: store)
+        #expect(error { try put("long", 1001, in: store) }?.code == .valueTooLarge)
+        try limit { $0.maximumValueSize = nil }
+        try limitToBlocks(4)
+        #expect(error { try put("huge", 5 * 4096, in: store) }?.code == .valueTooLarge)
+        #expect(fixture.directory.files(below: "cache/objects").count == 1)
+        #expect(try fixture.get("long") == nil && fixture.get("huge") == nil)
+    }
+
+    @Test func `a copy that turns out too long is given up`() throws {
+        try limit { $0.maximumValueSize = 300_000 }
+        let path = fixture.directory.path + "/source"
+        try Data(repeating: 1, count: 300_001).write(to: URL(fileURLWithPath: path))
+        let draft = Record(
+            content: Content(digest: Digest(ofKey: "a"), length: 0, checksum: 0),
+            created: .now
+        )
+        let refused = error {
+            _ = try store.stage(
+                copying: FileDescriptor(opening: path, .readOnly),
+                for: Digest(ofKey: "a"),
+                draft
+            )
+        }
+        #expect(refused?.code == .valueTooLarge)
+        let pipe = Foundation.Pipe()
+        let writer = Thread {
+            try? pipe.fileHandleForWriting.write(contentsOf: Data(repeating: 1, count: 300_001))
+            try? pipe.fileHandleForWriting.close()
+        }
+        writer.start()
+        let piped = error {
+            let source = try FileDescriptor.duplicate(pipe.fileHandleForReading.fileDescriptor)
+            _ = try store.stage(copying: source, for: Digest(ofKey: "a"), draft)
+        }
+        #expect(piped?.code == .valueTooLarge)
+    }
+
+    @Test func `a put that finds no room evicts what was used longest ago`() throws {
+        let start = Timestamp.now - .seconds(100)
+        try limit { $0.limits.maximumEntries = 10 }
+        for index in 0..<10 { try put("key \(index)", in: store, at: start + .seconds(index)) }
+        for index in 10..<40 { try put("key \(index)", in: store, at: start + .seconds(index)) }
+        let kept = (0..<40).filter { (try? store.entries.read(Digest(ofKey: "key \($0)"))) != nil }
+        #expect(kept.count <= 10 && kept.count >= 5)
+        #expect(kept == Array((40 - kept.count)..<40))
+        #expect(store.counters[.sweptEntries] == 40 - kept.count)
+        #expect(store.counters[.evictedYoung] == 40 - kept.count)
+        #expect(store.counters[.roomWait] > 0 && store.counters[.roomFailure] == 0)
+    }
+
+    @Test func `a limit of size holds for what the directory takes on disk`() throws {
+        try limitToBlocks(64)
+        let start = Timestamp.now - .seconds(1000)
+        for index in 0..<300 { try put("key \(index)", in: store, at: start + .seconds(index)) }
+        let usage = try #require(store.usage)
+        #expect(usage.bytes <= 64 * store.directory.blockSize && usage.bytes > 32 * store.directory.blockSize)
+        #expect(try store.entries.read(Digest(ofKey: "key 299")) != nil)
+        #expect(try store.entries.read(Digest(ofKey: "key 0")) == nil)
+    }
+
+    @Test func `nothing is claimed once puts have ended, whichever way`() throws {
+        try limit { $0.limits.maximumEntries = 100 }
+        try put("one", in: store)
+        try put("one", in: store)
+        #expect(store.control.claimedBytes == 0)
+        // No shard can be made in a directory that is gone: the put fails behind its claim.
+        try FileManager.default.removeItem(atPath: fixture.path + "/objects")
+        #expect(error { try put("two", in: store) } != nil)
+        #expect(store.control.claimedBytes == 0)
+    }
+
+    @Test func `a claim keeps others from the room`() throws {
+        try limitToBlocks(10)
+        try put("first", in: store)
+        let claim = try #require(try store.claimRoom(forLength: 8 * 4096, now: .now))
+        let impatient = try store(patience: .zero)
+        let lock = try LockFile.acquire(StoreLayout.janitorLock, in: store.directory.locks, patience: .zero)
+        #expect(error { try put("second", 2 * 4096, in: impatient) }?.code == .noRoom)
+        store.giveBack(claim)
+        try put("second", 2 * 4096, in: impatient)
+        #expect(impatient.counters[.roomFailure] == 1)
+        lock?.release()
+    }
+
+    @Test func `where nothing is left to evict a put fails at once, and works when there is room`() throws {
+        try limitToBlocks(8)
+        let claim = try #require(try store.claimRoom(forLength: 8 * 4096, now: .now))
+        #expect(error { try put("key", in: store) }?.code == .noRoom)
+        // It does not look each time.
+        let sweeps = store.counters[.sweep]
+        #expect(error { try put("key", in: store) }?.code == .noRoom)
+        #expect(store.counters[.sweep] == sweeps)
+        store.giveBack(claim)
+        try put("key", in: store)
+    }
+
+    @Test func `values that were replaced go before any that is in use`() throws {
+        let start = Timestamp.now - .seconds(1000)
+        for index in 0..<20 { try put("key \(index)", in: store, at: start + .seconds(index)) }
+        // Leaves a list of who is to go.
+        try limitToBlocks(41)
+        try fixture.sweep { $0.limits = store.configuration.limits }
+        for index in 0..<20 {
+            let bytes = Array("other \(index)".utf8)
+            let record = Record(content: Content(of: bytes.span), created: start + .seconds(100 + index))
+            try store.put(bytes.span, for: Digest(ofKey: "key \(index)"), record)
+        }
+        for index in 20..<30 { try put("key \(index)", in: store, at: start + .seconds(200 + index)) }
+        #expect(store.counters[.sweptOrphan] == 20 && store.counters[.sweptSize] == 0)
+        for index in 0..<30 { #expect(try store.entries.read(Digest(ofKey: "key \(index)")) != nil) }
+    }
+
+    @Test func `a minimum of free space that nobody can bring about fails puts, and only those`() throws {
+        try put("there", in: store)
+        let free = try store.directory.root.descriptor.fileSystemSpace().availableBytes
+        try limit { $0.limits.minimumFree = .bytes(free * 2) }
+        #expect(error { try put("more", in: store) }?.code == .noRoom)
+        try limit { $0.limits.minimumFree = .bytes(1) }
+        store.nothingToEvictUntil.withLock { $0 = nil }
+        try put("more", in: store)
+    }
+
+    // MARK: What others see
+
+    @Test func `who is pressed is told when the high mark is passed`() throws {
+        let calls = Locked(0)
+        store.onPressure { calls.withLock { $0 += 1 } }
+        try limit { $0.limits.maximumEntries = 100 }
+        for index in 0..<95 { try put("key \(index)", 10, in: store) }
+        #expect(calls.withLock { $0 } == 0)
+        #expect(try store.overflow() == nil)
+        try put("one more", 10, in: store)
+        #expect(calls.withLock { $0 } == 1)
+        #expect(try store.overflow()?.entries == 6)
+    }
+
+    @Test func `a miss of a key that was just evicted is told from others, once`() throws {
+        let sampled = try #require((0..<10_000).first { Digest(ofKey: "key \($0)").word(3) & 63 == 0 })
+        let key = "key \(sampled)"
+        try put(key, in: store, at: .now - .seconds(60))
+        try put("newer", in: store)
+        try fixture.sweep { $0.limits.maximumEntries = 1 }
+        #expect(try fixture.get(key) == nil)
+        #expect(store.counters[.ghostHit] == 1)
+        #expect(try fixture.get(key) == nil)
+        #expect(store.counters[.ghostHit] == 1 && store.counters[.miss] == 2)
+    }
+
+    @Test func `accesses are noted the finer the sooner entries are evicted`() throws {
+        let store = try Store(at: fixture.path)
+        #expect(store.accessGranularity == Store.defaultAccessGranularity.saturatingNanoseconds)
+        // A directory that is seconds old.
+        try limit { $0.limits.maximumEntries = 100 }
+        store.followConfiguration()
+        #expect(store.accessGranularity < 20_000_000_000)
+        store.control.noteHorizon(.seconds(1600), at: .now)
+        store.followConfiguration()
+        #expect((100_000_000_000...101_000_000_000).contains(store.accessGranularity))
+        // What was evicted long ago tells less of what will be.
+        store.control.noteHorizon(.seconds(1600), at: .now - .seconds(3600))
+        store.followConfiguration()
+        #expect(store.accessGranularity == Store.defaultAccessGranularity.saturatingNanoseconds)
+    }
+}

@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// Evictions from the list that a sweep leaves.
+@Suite struct SweepEvictionTests {
+    private let fixture: StoreFixture
+
+    init() throws {
+        fixture = try StoreFixture()
+    }
+
+    /// Entries `key 0` and on, each used a second after the one before, a day ago.
+    private func fill(_ count: Int) throws {
+        let begin = Timestamp.now - .seconds(24 * 3600)
+        for index in 0..<count {
+            try fixture.store.put(
+                Array("value \(index)".utf8).span,
+                for: Digest(ofKey: "key \(index)"),
+                fixture.record("value \(index)", created: begin + .seconds(index))
+            )
+        }
+    }
+
+    private func evict(entries: Int = 0, bytes: Int64 = 0) throws -> EvictionReport? {
+        let goal = EvictionGoal(bytes: bytes, entries: entries, reason: .size)
+        return try Sweep.evictListed(goal, on: fixture.store, now: .now)
+    }
+
+    /// Without reading them, which would be an access.
+    private func left(of count: Int) -> [Int] {
+        (0..<count).filter { FileManager.default.fileExists(atPath: fixture.entryPath("key \($0)")) }
+    }
+
+    private var listPath: String { fixture.path + "/candidates" }
+
+    @Test func `the least recently used go, with their objects, as many as are asked for`() throws {
+        try fill(40)
+        #expect(try evict(entries: 1)?.isExhausted == true, "no sweep has left a list yet")
+        let kept = try fixture.sweep()
+        let first = try #require(try evict(entries: 5))
+        #expect(first.evicted.count == 5 && first.spared == 0 && !first.isExhausted)
+        #expect(left(of: 40) == Array(5..<40))
+        #expect(fixture.objects.count == 35)
+        let horizon = try #require(first.horizon)
+        #expect(abs((horizon - .seconds(24 * 3600 - 4)).saturatingNanoseconds) < 600_000_000_000)
+        #expect(fixture.store.control.horizon == horizon)
+        let usage = try #require(fixture.store.usage)
+        #expect(usage.entries == 35)
+        #expect(usage.bytes == kept.entries.bytes + kept.objects.bytes - first.evicted.bytes)
+        #expect(fixture.store.counters[.sweptSize] == 5)
+
+        let second = try #require(try evict(bytes: first.evicted.bytes))
+        #expect(second.evicted == first.evicted, "it goes on where the first has ended")
+        let last = try #require(try evict(entries: 100))
+        #expect(last.evicted.count == 30 && last.isExhausted)
+        #expect(fixture.entries.isEmpty && fixture.objects.isEmpty)
+        #expect(fixture.store.usage?.bytes == 0)
+        #expect(try evict(entries: 1)?.isExhausted == true)
+    }
+
+    @Test func `what was used or changed since the sweep stays`() throws {
+        try fill(6)
+        try fixture.sweep()
+        try fixture.put("other value", "key 0")
+        _ = try fixture.get("key 1")
+        _ = try fixture.store.remove(Digest(ofKey: "key 2"))
+        try FileManager.default.removeItem(atPath: fixture.entryPath("key 3"))
+        try fixture.put("value 3", "key 3")
+        let report = try #require(try evict(entries: 6))
+        #expect(report.evicted.count == 2 && report.spared == 4 && report.isExhausted)
+        #expect(left(of: 6) == [0, 1, 3])
+        #expect(try fixture.get("key 0") == "other value")
+    }
+
+    @Test func `an object that was stored again since the sweep stays, though its entry goes`() throws {
+        try fill(2)
+        try fixture.sweep()
+        try fixture.put("value 0", "another key")
+        #expect(try evict(entries: 2)?.evicted.count == 2)
+        #expect(try fixture.get("another key") == "value 0")
+        #expect(fixture.objects.count == 1)
+    }
+
+    @Test func `an object that several entries name is not in the list, nor are they`() throws {
+        try fill(3)
+        try fixture.put("value 0", "another key")
+        try fixture.sweep()
+        let report = try #require(try evict(entries: 10))
+        #expect(report.evicted.count == 2 && report.isExhausted)
+        #expect(left(of: 3) == [0])
+    }
+
+    @Test func `what a stripe guards that the mark could not pass is not in the list`() throws {
+        try fill(2)
+        let digest = Digest(of: Array("value 0".utf8).span)
+        let other = try StoreFixture.open(fixture.path)
+        try other.objectStripes.withLock(.shared, of: digest) { () throws(StoreError) in
+            _ = try Sweep.run(SweepRequest(), on: fixture.store, now: .now)
+        }
+        _ = try evict(entries: 2)
+        #expect(left(of: 2) == [0])
+        #expect(fixture.objects.count == 1)
+    }
+
+    @Test func `where another process sweeps there is no eviction`() throws {
+        try fill(1)
+        try fixture.sweep()
+        let lock = try LockFile.acquire(
+            StoreLayout.janitorLock,
+            in: fixture.store.directory.locks,
+            patience: .zero
+        )
+        let report = try evict(entries: 1)
+        #expect(report == nil)
+        lock?.release()
+        #expect(try evict(entries: 1)?.evicted.count == 1)
+    }
+
+    @Test func `a dry run leaves no list, and one for expired entries the list as it was`() throws {
+        try fill(3)
+        try fixture.sweep { $0.isDryRun = true }
+        #expect(!FileManager.default.fileExists(atPath: listPath))
+        try fixture.sweep()
+        try fixture.sweep { $0.expiredOnly = true }
+        #expect(try evict(entries: 3)?.evicted.count == 3)
+    }
+
+    @Test func `once the clock was put back the list is good for nothing`() throws {
+        try fill(3)
+        try fixture.sweep()
+        let file = try fixture.store.directory.root.open(StoreLayout.candidates, .readOnly)
+        let list = try #require(try CandidateList(in: file))
+        let candidates = try list.next(10, in: file)
+        #expect(candidates.count == 3)
+        let clock = ClockWitness(time: .now + .seconds(10))
+        CandidateList(stamp: list.stamp, clock: clock, count: 3).write(
+            candidates,
+            in: fixture.store.directory
+        )
+        let report = try #require(try evict(entries: 3))
+        #expect(report.evicted.count == 0 && report.isExhausted)
+        #expect(left(of: 3) == [0, 1, 2])
+    }
+
+    @Test(arguments: [0, 8, 12, 20, 40, 58])
+    func `a list whose header is damaged is none`(offset: Int) throws {
+        try fill(3)
+        try fixture.sweep()
+        try flip(offset)
+        let report = try #require(try evict(entries: 3))
+        #expect(report.evicted.count == 0 && report.isExhausted)
+    }
+
+    @Test func `a list ends where a record is damaged or cut off`() throws {
+        try fill(6)
+        try fixture.sweep()
+        try flip(72 + 92 * 3 + 50)
+        #expect(try evict(entries: 6)?.evicted.count == 3)
+        #expect(try evict(entries: 3)?.isExhausted == true)
+        #expect(left(of: 6) == [3, 4, 5])
+        try fixture.sweep()
+        #expect(truncate(listPath, 72 + 92 + 91) == 0)
+        #expect(try evict(entries: 6)?.evicted.count == 1)
+        #expect(left(of: 6) == [4, 5])
+    }
+
+    private func flip(_ offset: Int) throws {
+        var bytes = try Data(contentsOf: URL(fileURLWithPath: listPath))
+        bytes[offset] ^= 1
+        try bytes.write(to: URL(fileURLWithPath: listPath))
+    }
+
+    @Test func `a deadline ends an eviction, and the list stays good`() throws {
+        try fill(3)
+        try fixture.sweep()
+        var pace = SweepPace()
+        pace.deadline = .now
+        let goal = EvictionGoal(entries: 3, reason: .entries)
+        let report = try #require(try Sweep.evictListed(goal, on: fixture.store, now: .now, pace: pace))
+        #expect(report.evicted.count == 0 && !report.isExhausted)
+        #expect(try evict(entries: 3)?.evicted.count == 3)
+    }
+}

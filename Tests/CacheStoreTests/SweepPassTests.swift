@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// Sweeps of a directory that has everything in it, and of one with more to evict than there can be candidates.
+@Suite struct SweepPassTests {
+    private let fixture: StoreFixture
+    private let begin = Timestamp.now - .seconds(24 * 3600)
+
+    init() throws {
+        fixture = try StoreFixture()
+    }
+
+    /// - Parameter age: seconds before now, of its writing and its last use.
+    private func put(_ value: String, _ key: String, age: Int, expires: Timestamp? = nil) throws {
+        var record = fixture.record(value, created: .now - .seconds(age))
+        record.expires = expires
+        try fixture.store.put(Array(value.utf8).span, for: Digest(ofKey: key), record)
+    }
+
+    /// Each of the reasons but free space, and values of several sizes that several keys name.
+    private func makeEverything() throws {
+        let text = { (index: Int) in "value \(index)" + String(repeating: "x", count: index % 5 * 3000) }
+        for index in 0..<60 { try put(text(index / 2), "key \(index)", age: 1000 - index) }
+        for index in 0..<5 { try put(text(index), "expired \(index)", age: 1, expires: .now) }
+        for index in 0..<4 { try put("old \(index)", "old \(index)", age: 5000) }
+        for index in 0..<3 {
+            try put("idle \(index)", "idle \(index)", age: 3000)
+            try put("lost \(index)", "lost \(index)", age: 1)
+            try FileManager.default.removeItem(atPath: fixture.objectPath("lost \(index)"))
+        }
+        // One that would go as too old is also lost.
+        try put("lost and old", "lost and old", age: 5000)
+        try FileManager.default.removeItem(atPath: fixture.objectPath("lost and old"))
+        try put("replaced", "key 59", age: 1)
+        try put(text(29), "key 59", age: 941)
+        try put("broken", "broken", age: 1)
+        try fixture.changeRecord(of: "broken") { $0 = [1, 2, 3] }
+        makeFile(fixture.path + "/tmp/put-dead", String(repeating: "x", count: 5000))
+        makeFile(fixture.path + "/locks/flight-" + Digest(ofKey: "dead").description)
+    }
+
+    private func limits(_ request: inout SweepRequest, overhead: Int64) {
+        request.limits.maximumAge = .seconds(4000)
+        request.limits.maximumIdleTime = .seconds(2000)
+        request.limits.maximumEntries = 40
+        request.limits.maximumSize = overhead + 100_000
+    }
+
+    @Test(arguments: [SweepCandidates.most, 7])
+    func `a dry run reports of everything what the run after it does`(candidates: Int) throws {
+        try makeEverything()
+        try fixture.sweep { $0.expiredOnly = true }
+        let overhead = try #require(fixture.store.control.overhead)
+        for index in 0..<5 { try put("expired \(index)", "expired \(index)", age: 1, expires: .now) }
+        makeFile(fixture.path + "/tmp/put-dead", String(repeating: "x", count: 5000))
+        let change = { (request: inout SweepRequest) in
+            limits(&request, overhead: overhead)
+            request.candidateLimit = candidates
+        }
+        let rehearsal = try fixture.sweep {
+            change(&$0)
+            $0.isDryRun = true
+        }
+        let report = try fixture.sweep(change)
+        #expect(report.removed == rehearsal.removed)
+        #expect(report.entries == rehearsal.entries && report.objects == rehearsal.objects)
+        #expect(report.unrecognised == rehearsal.unrecognised && report.spared == rehearsal.spared)
+        let reasons = Set(SweepReason.allCases).subtracting([.freeSpace])
+        #expect(Set(report.removed.keys) == reasons)
+        #expect(report.removed[.expired]?.count == 5 && report.removed[.dangling]?.count == 3)
+        #expect(report.removed[.age]?.count == 5 && report.removed[.idle]?.count == 3)
+        #expect(report.removed[.entries]?.count == 20 && report.entries.count < 40)
+        let usage = try #require(fixture.store.usage)
+        #expect(usage.entries == report.entries.count)
+        #expect(usage.bytes == report.entries.bytes + report.objects.bytes)
+        #expect(report.entries.bytes + report.objects.bytes <= 100_000)
+        #expect(try fixture.sweep(change).removed.isEmpty, "one does it all")
+    }
+
+    @Test(arguments: [false, true])
+    func `more than there can be candidates go in several passes, in the same order`(isDryRun: Bool) throws {
+        for index in 0..<60 { try put("value \(index / 2)", "key \(index)", age: 1000 - index) }
+        let report = try fixture.sweep {
+            $0.limits.maximumEntries = 15
+            $0.candidateLimit = 4
+            $0.isDryRun = isDryRun
+        }
+        #expect(report.removed.count == 1 && report.removed[.entries]?.count == 45)
+        #expect(report.entries.count == 15 && report.objects.count == 8 && report.isComplete)
+        let bytes = try #require(report.removed[.entries]).bytes
+        #expect(bytes == 22 * 4096)
+        guard !isDryRun else { return }
+        let left = (0..<60).filter { FileManager.default.fileExists(atPath: fixture.entryPath("key \($0)")) }
+        #expect(left == Array(45..<60))
+        #expect(fixture.objects.count == 8)
+        let horizon = try #require(report.horizon)
+        #expect(horizon > .seconds(950) && horizon < .seconds(1500))
+    }
+
+    @Test func `the whole directory stays within the size, as du counts it`() throws {
+        for index in 0..<300 { try put("value \(index)", "key \(index)", age: 1000 - index) }
+        let before = try fixture.sweep()
+        // Shards that are not there yet are reckoned with as if they were.
+        let unmade = try fixture.store.overhead + before.objects.bytes - diskUsage()
+        #expect(unmade > 0)
+        let size = try diskUsage() + unmade
+        try fixture.sweep { $0.limits.maximumSize = size - 400_000 }
+        #expect(try abs(diskUsage() + unmade - (size - 400_000)) < 30_000)
+        #expect(try diskUsage() <= size - 400_000 + 8192)
+    }
+
+    /// In bytes.
+    private func diskUsage() throws -> Int64 {
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: "/usr/bin/du")
+        process.arguments = ["-s", "-B1", fixture.path]
+        let pipe = Foundation.Pipe()
+        process.standardOutput = pipe
+        try process.run()
+        let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
+        process.waitUntilExit()
+        return try #require(Int64(String(decoding: data, as: UTF8.self).prefix { $0.isNumber }))
+    }
+
+    @Test func `for free space go the least recently used, until enough was removed`() throws {
+        for index in 0..<20 { try put("value \(index)", "key \(index)", age: 1000 - index) }
+        // All that there is would not do.
+        let rehearsal = try fixture.sweep {
+            $0.limits.minimumFree = .share(1)
+            $0.isDryRun = true
+        }
+        #expect(rehearsal.removed[.freeSpace]?.count == 20)
+        #expect(try fixture.sweep { $0.limits.minimumFree = .bytes(0) }.removed.isEmpty)
+        #expect(fixture.entries.count == 20)
+    }
+
+    @Test func `what was replaced before the mark is no orphan any more after it`() throws {
+        fixture.store.control.noteReplacement(5)
+        try fixture.sweep { $0.expiredOnly = true }
+        #expect(fixture.store.control.replacedEntries == 5)
+        try fixture.sweep { $0.isDryRun = true }
+        #expect(fixture.store.control.replacedEntries == 5)
+        let isNoted = FailureCount()
+        _ = try Sweep.run(SweepRequest(), on: fixture.store, now: .now) { progress in
+            guard progress.phase == .scanning, isNoted.all.isEmpty else { return }
+            isNoted.add("yes")
+            fixture.store.control.noteReplacement(2)
+        }
+        #expect(fixture.store.control.replacedEntries == (isNoted.all.isEmpty ? 0 : 2))
+        try put("value", "key", age: 1)
+        try fixture.sweep()
+        #expect(fixture.store.control.replacedEntries == 0)
+    }
+}

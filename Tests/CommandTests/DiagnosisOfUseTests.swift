@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import Platform
+import Testing
+
+/// The policy of `doctor` for what changes while a cache is used: owners, versions, limits, collections.
+struct DiagnosisOfUseTests {
+    static func troubles(_ change: (inout DirectoryFacts) -> Void) -> [String: Finding.Level] {
+        DiagnosisTests.troubles(change)
+    }
+
+    /// Bytes; the file system of the tests has 50 of 100 free.
+    static func limits(_ size: Int64?, hasMinimumFree: Bool = false) -> ConfigurationFacts {
+        var configuration = ConfigurationFacts()
+        configuration.isThere = true
+        configuration.maximumSize = size
+        configuration.hasMinimumFree = hasMinimumFree
+        return configuration
+    }
+
+    @Test func `parts of another owner are a risk, and named, three of them`() throws {
+        let findings = DiagnosisTests.findings { $0.parts.foreign = ["a", "b", "c", "d", "e"] }
+        let owner = try #require(findings.first { $0.subject == "owner" })
+        #expect(owner.level == .risk && owner.state == "user 1000, but others made a, b, c and 2 more")
+        #expect(owner.advice?.hasPrefix("chown -R 1000 the directory") == true)
+    }
+
+    @Test func `a control file of another layout is a risk`() {
+        #expect(Self.troubles { $0.replacedControlVersion = 3 } == ["version": .risk])
+    }
+
+    @Test(arguments: [
+        (AccessTimes.never, [:]), (.seldom, [:]), (.always, ["access times": Finding.Level.fallback]),
+    ])
+    func `only a file system that notes every read costs anything`(
+        times: AccessTimes,
+        troubles: [String: Finding.Level]
+    ) {
+        #expect(Self.troubles { $0.space = DiagnosisTests.space(accessTimes: times) } == troubles)
+    }
+
+    @Test func `what the kernel or the processor lacks is a fallback`() {
+        #expect(Self.troubles { $0.kernel.hasAttributeCalls = false } == ["kernel": .fallback])
+        #expect(Self.troubles { $0.kernel.hasEmptyPathLinks = false } == ["kernel": .fallback])
+        #expect(Self.troubles { $0.kernel.hasHashInstructions = false } == ["processor": .fallback])
+    }
+
+    // MARK: Time
+
+    @Test(arguments: [
+        (Duration.seconds(2), nil as Duration?, false), (.milliseconds(2001), nil, true),
+        (.seconds(-100), nil, false), (.seconds(3), .seconds(2), false), (.seconds(5), .seconds(2), true),
+    ])
+    func `files of the future show that the clock was set back`(
+        newest: Duration,
+        skew: Duration?,
+        isRisk: Bool
+    ) throws {
+        let findings = DiagnosisTests.findings {
+            $0.parts.newest = newest
+            $0.clockSkew = skew
+        }
+        let clock = try #require(findings.first { $0.subject == "clock" })
+        #expect((clock.level == .risk) == isRisk)
+        #expect(clock.state.hasPrefix("it was set back") == isRisk)
+    }
+
+    @Test(arguments: [
+        (Duration.seconds(60), false, false), (.seconds(3600), false, false), (.seconds(3601), false, true),
+        (.seconds(1), true, true),
+    ])
+    func `who is at a collection for an hour, or stopped in one, is a risk`(
+        duration: Duration,
+        isStopped: Bool,
+        isRisk: Bool
+    ) {
+        let troubles = Self.troubles {
+            $0.collections.wasCutOff = true
+            $0.collections.holder = .init(process: 12, duration: duration, isStopped: isStopped)
+        }
+        #expect(troubles == (isRisk ? ["collections": .risk] : [:]))
+    }
+
+    @Test(arguments: [
+        (nil as Duration?, Duration.seconds(86400), false), (nil, .seconds(86401), true),
+        (.seconds(86400), .seconds(999_999), false), (.seconds(86401), .seconds(999_999), true),
+    ])
+    func `a day without a collection is a fallback`(last: Duration?, age: Duration, isTrouble: Bool) {
+        let troubles = Self.troubles {
+            $0.collections.sinceLast = last
+            $0.collections.age = age
+        }
+        #expect(troubles == (isTrouble ? ["collections": .fallback] : [:]))
+    }
+
+    // MARK: Limits
+
+    @Test func `a configuration that can't be read, or has a slip of the pen, is a risk`() {
+        #expect(
+            Self.troubles {
+                $0.configuration = Self.limits(10)
+                $0.configuration?.problem = "it is no JSON object"
+            } == ["config.json": .risk]
+        )
+        #expect(
+            Self.troubles {
+                $0.configuration = Self.limits(10)
+                $0.configuration?.unknownKeys = ["maxSize"]
+            } == ["config.json": .risk]
+        )
+    }
+
+    @Test func `no limit at all is a fallback, unless it is what is free`() {
+        #expect(Self.troubles { $0.configuration = Self.limits(nil) } == ["limit": .fallback])
+        #expect(Self.troubles { $0.configuration = Self.limits(nil, hasMinimumFree: true) }.isEmpty)
+    }
+
+    @Test(arguments: [
+        (Int64(50), Int64(0), false, false), (51, 0, false, true), (60, 10, false, false),
+        (61, 10, false, true),
+        (99, 0, true, false),
+    ])
+    func `a limit is a risk that the file system can't keep`(
+        limit: Int64,
+        used: Int64,
+        hasMinimumFree: Bool,
+        isRisk: Bool
+    ) {
+        let troubles = Self.troubles {
+            $0.configuration = Self.limits(limit, hasMinimumFree: hasMinimumFree)
+            $0.usedBytes = used
+        }
+        #expect(troubles == (isRisk ? ["limit": .risk] : [:]))
+    }
+
+    @Test func `a limit below what an empty cache takes is a risk`() {
+        for (overhead, isRisk) in [(Int64(40), false), (41, true)] {
+            let troubles = Self.troubles {
+                $0.configuration = Self.limits(40)
+                $0.parts.overhead = overhead
+            }
+            #expect(troubles == (isRisk ? ["limit": .risk] : [:]))
+        }
+    }
+
+    @Test(arguments: [
+        (1000, 900, 4000, 400, true), (1000, 499, 4000, 400, false), (1000, 900, 4000, 399, false),
+        (1000, 900, 300, 255, false), (0, 0, 4000, 400, false),
+    ])
+    func `evictions are a risk where a tenth of the misses would have been hits`(
+        evictions: Int,
+        young: Int,
+        misses: Int,
+        ghosts: Int,
+        isRisk: Bool
+    ) {
+        let troubles = Self.troubles {
+            $0.evictions = EvictionPressure(
+                evictions: evictions,
+                youngEvictions: young,
+                misses: misses,
+                ghostMisses: ghosts
+            )
+        }
+        #expect(troubles == (isRisk ? ["working set": .risk] : [:]))
+    }
+
+    @Test(arguments: [
+        (Int64(50), nil as Int64?, false), (49, nil, true), (20, 30, false), (19, 30, true), (0, 10, false),
+    ])
+    func `in memory a cache that may outgrow it is a risk`(memory: Int64, limit: Int64?, isRisk: Bool) {
+        let troubles = Self.troubles {
+            $0.fileSystem = FileSystemKind(magic: 0x0102_1994)
+            $0.memory = MemoryFacts(available: memory, swap: 0)
+            if let limit { $0.configuration = Self.limits(limit) }
+            $0.usedBytes = 10
+        }
+        #expect(
+            troubles == (isRisk ? ["file system": .fallback, "memory": .risk] : ["file system": .fallback])
+        )
+    }
+}

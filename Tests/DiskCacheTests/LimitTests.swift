@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import DiskCache
+
+/// Limits as a user of the library meets them; with real threads and seconds, so that bounds are loose.
+@Suite(.serialized)
+struct LimitTests {
+    private let place: TemporaryDirectory
+    private let path: String
+
+    init() throws {
+        place = try TemporaryDirectory()
+        path = place.path + "/cache"
+    }
+
+    private var entries: Int { place.files(below: "cache/entries").count }
+
+    private func expectSoon(
+        _ condition: () throws -> Bool,
+        sourceLocation: SourceLocation = #_sourceLocation
+    ) rethrows {
+        let end = Date(timeIntervalSinceNow: 60)
+        while try !condition() {
+            if Date.now > end {
+                Issue.record("not within 60 s", sourceLocation: sourceLocation)
+                return
+            }
+            usleep(10_000)
+        }
+    }
+
+    private func fill(_ cache: SharedCache, _ count: Int) throws {
+        for index in 0..<count { try cache.put("value \(index)", forKey: "key \(index)") }
+    }
+
+    @Test func `limits belong to the directory and not to who opens it`() throws {
+        var configuration = CacheConfiguration(maximumSize: .mebibytes(64))
+        configuration.limits?.maximumEntries = 5
+        let first = try SharedCache(at: path, configuration: configuration)
+        #expect(try first.limits().maximumEntries == 5)
+        // The second has others in mind, which come too late.
+        let second = try SharedCache(at: path, configuration: CacheConfiguration(maximumSize: .gibibytes(1)))
+        #expect(try second.limits().maximumSize == .mebibytes(64))
+        try second.updateLimits { $0.maximumIdleTime = .seconds(7 * 86400) }
+        #expect(try first.limits().maximumIdleTime == .seconds(7 * 86400))
+        try first.setLimits(CacheLimits())
+        #expect(try second.limits() == CacheLimits())
+    }
+
+    @Test func `limits that make no sense are refused and nothing is changed`() throws {
+        let cache = try SharedCache(at: path)
+        try cache.setLimits(CacheLimits(maximumSize: .mebibytes(64)))
+        for change: (inout CacheLimits) -> Void in [
+            { $0.maximumSize = .mebibytes(1) }, { $0.maximumEntries = 0 }, { $0.maximumAge = .seconds(-1) },
+            { $0.maximumIdleTime = .seconds(-1) },
+        ] {
+            let error = #expect(throws: CacheError.self) {
+                try cache.updateLimits { (limits) throws(CacheError) in change(&limits) }
+            }
+            #expect(error?.code == .invalidArgument)
+        }
+        #expect(try cache.limits() == CacheLimits(maximumSize: .mebibytes(64)))
+    }
+
+    @Test func `a janitor evicts what is over a limit that another process has lowered`() throws {
+        let cache = try SharedCache(at: path)
+        try fill(cache, 200)
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        let other = try SharedCache(at: path, configuration: configuration)
+        try other.updateLimits { $0.maximumEntries = 100 }
+        expectSoon { entries <= 90 }
+        #expect(entries >= 80)
+        #expect(try cache.totals()?.activity.swept[.entries] ?? 0 >= 110)
+    }
+
+    @Test func `values that are too old or unused go with the next collection, without being asked for`()
+        throws
+    {
+        let cache = try SharedCache(at: path)
+        try fill(cache, 3)
+        try cache.updateLimits { $0.maximumAge = .milliseconds(1) }
+        usleep(20_000)
+        let report = try cache.collectGarbage()
+        #expect(report.removed[.age]?.count == 3)
+    }
+
+    @Test func `a collection keeps to the directory's limits where it is given none`() throws {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        let cache = try SharedCache(at: path, configuration: configuration)
+        try fill(cache, 50)
+        try cache.updateLimits { $0.maximumEntries = 20 }
+        var options = GarbageCollection()
+        options.maximumEntries = 40
+        #expect(try cache.collectGarbage(options).entries.count == 40)
+        #expect(try cache.collectGarbage().entries.count == 20)
+    }
+
+    @Test func `a value that can't fit is refused, and computed all the same`() throws {
+        let cache = try SharedCache(at: path)
+        try cache.updateLimits { $0.maximumValueSize = .bytes(10) }
+        let error = #expect(throws: CacheError.self) { try cache.put("eleven byte", forKey: "key") }
+        #expect(error?.code == .valueTooLarge)
+        #expect(error?.message.contains("diskcache config") == true)
+        let value = cache.value(forKey: "key") { Data("eleven byte".utf8) }
+        #expect(value == Data("eleven byte".utf8))
+        #expect(try cache.get("key") == nil)
+        #expect(cache.activity.cacheFailures == 1)
+    }
+
+    @Test func `a damaged configuration is told once, by an event, and changes nothing`() throws {
+        let failures = Locked(0)
+        var configuration = CacheConfiguration()
+        configuration.onEvent = { event in
+            if case .configurationFailed(let error) = event, error.code == .badConfiguration {
+                failures.withLock { $0 += 1 }
+            }
+        }
+        let cache = try SharedCache(at: path, configuration: configuration)
+        try cache.updateLimits { $0.maximumEntries = 10 }
+        try Data("{".utf8).write(to: URL(fileURLWithPath: path + "/config.json"))
+        expectSoon { failures.withLock { $0 } == 1 }
+        try fill(cache, 30)
+        #expect(entries <= 10)
+        usleep(1_500_000)
+        #expect(failures.withLock { $0 } == 1)
+        let error = #expect(throws: CacheError.self) { try cache.limits() }
+        #expect(error?.code == .badConfiguration)
+    }
+
+    @Test func `uses in memory are noted sooner once entries are evicted sooner`() throws {
+        let cache = try SharedCache(at: path)
+        try cache.put("hot", forKey: "hot")
+        let store = try Store(at: path)
+        let first = try #require(try store.entries.status(of: Digest(ofKey: "hot"))).accessed
+        // The copy in memory was to be noted in four minutes.
+        try cache.updateLimits { $0.maximumEntries = 1000 }
+        try expectSoon {
+            _ = try cache.get("hot")
+            return try #require(try store.entries.status(of: Digest(ofKey: "hot"))).accessed > first
+        }
+        #expect(cache.activity.memoryHits > 0)
+    }
+
+    // MARK: Warning
+
+    @Test(arguments: [
+        // evictions, young, misses, ghosts
+        (1000, 900, 1000, 320, true), (1000, 400, 1000, 320, false), (1000, 900, 10_000, 320, false),
+        (1000, 900, 1000, 192, false), (0, 0, 1000, 320, false),
+    ])
+    func `limits are below what is in use where young values are evicted and missed`(
+        evictions: Int,
+        young: Int,
+        misses: Int,
+        ghosts: Int,
+        isHigh: Bool
+    ) {
+        let pressure = EvictionPressure(
+            evictions: evictions,
+            youngEvictions: young,
+            misses: misses,
+            ghostMisses: ghosts
+        )
+        #expect(pressure.isHigh == isHigh)
+    }
+
+    @Test func `limits in JSON are those of config json`() throws {
+        var limits = CacheLimits(maximumSize: .mebibytes(64))
+        limits.minimumFree = .percent(7.5)
+        limits.maximumAge = .seconds(86400)
+        limits.eventLogSize = .mebibytes(1)
+        let cache = try SharedCache(at: path)
+        try cache.setLimits(limits)
+        let data = try Data(contentsOf: URL(fileURLWithPath: path + "/config.json"))
+        #expect(try JSONDecoder().decode(CacheLimits.self, from: data) == limits)
+        #expect(try JSONDecoder().decode(CacheLimits.self, from: JSONEncoder().encode(limits)) == limits)
+    }
+}
