@@ -14,6 +14,7 @@ enum CollectCommand: Command {
         Option("max-entries", "n", "COUNT", help: "trim to so many keys, least recently used first"),
         Option("max-age", nil, "SPAN", help: "remove what was stored longer ago: 30d"),
         Option("max-idle", nil, "SPAN", help: "remove what was used longer ago: 7d"),
+        Option("min-free", nil, "SPACE", help: "trim until so much of the disk is free: 10%, 2G"),
         Option("expired-only", help: "only expired values, with their space"),
         Option("dry-run", help: "decide everything and remove nothing"),
         Option("last", help: "sweep nothing, say what the last sweep of any process did"),
@@ -36,16 +37,20 @@ enum CollectCommand: Command {
         what killed processes have left. Sizes are those on disk. An access is noted once in 225 s at most:
         of values used within that time of each other, those that were stored first go first.
 
+        The limits are those of the directory (`diskcache config`); one that is given here takes the place of
+        the directory's for this sweep.
+
         One process sweeps at a time. --wait without SPAN waits as long as it takes. --watch waits for
         nobody, but leaves that turn to who is at it. It prints a line a sweep, with --json an object with
         time; what fails goes to standard error, and it goes on. SIGTERM and SIGINT end it cleanly, also in
         the middle of a sweep, which the next one then completes; a second one ends it at once.
 
         JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries,
-        size, freeSpace; each with count and bytes; what does not occur is left out), removedBytes, entries and objects
-        (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks of stopped
-        processes: what they guard was left alone), unrecognised (files that are not ours), unreadable (files
-        and directories that the system would not have read or removed: they were left alone), isDryRun,
+        size, freeSpace; each with count and bytes; what does not occur is left out), removedBytes, entries
+        and objects (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks
+        of stopped processes: what they guard was left alone), unrecognised (files that are not ours),
+        unreadable (files and directories that the system would not have read or removed: they were left
+        alone), isDryRun,
         isComplete, seconds, verify (with --verify: as `diskcache verify` prints it). With --last: process,
         began, ended (left out: it is under way, or was killed), seconds, workedSeconds (without its rests),
         expiredOnly, isComplete, removed, removedBytes, entries, objects, drift (by how much more than there
@@ -153,11 +158,12 @@ enum CollectCommand: Command {
         request.maximumEntries = try arguments.value("max-entries", as: Quantity.count)
         request.maximumAge = try arguments.value("max-age", as: Quantity.duration)
         request.maximumIdleTime = try arguments.value("max-idle", as: Quantity.duration)
+        request.minimumFreeSpace = try arguments.value("min-free", as: Quantity.freeSpace)
         request.expiredOnly = arguments.has("expired-only")
         request.isDryRun = arguments.has("dry-run")
         request.pace = arguments.has("nice") ? .sparing : .full
         request.patience = try patience(arguments)
-        let limits = ["max-size", "max-entries", "max-age", "max-idle"]
+        let limits = ["max-size", "max-entries", "max-age", "max-idle", "min-free"]
         if request.expiredOnly, let limit = limits.first(where: arguments.has) {
             throw .usage("gc: --expired-only looks at no limits: leave out either it or --\(limit)")
         }
