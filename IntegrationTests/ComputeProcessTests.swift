@@ -33,7 +33,8 @@ import Testing
         #expect(kill(victim.process.processIdentifier, SIGKILL) == 0)
         let killed = ContinuousClock.now
         for probe in probes { try await probe.expectLine("done") }
-        #expect(ContinuousClock.now - killed < .seconds(20), "nobody waits for a time-out")
+        // What was begun would have gone on for ten minutes.
+        #expect(ContinuousClock.now - killed < .seconds(120), "nobody waits for a time-out")
         #expect(computations == 2)
         #expect(lockFiles.isEmpty, "who took over has removed the file")
     }

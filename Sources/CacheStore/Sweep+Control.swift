@@ -48,16 +48,20 @@ extension Sweep {
 
     /// Adds what the directory takes beside its shards: the directories, and the files in the root.
     ///
-    /// A hint, so what can't be looked at counts for nothing. About 25 system calls.
+    /// What the sweep itself writes counts as it will be, so that a dry run before it finds the same. A hint, so what
+    /// can't be looked at counts for nothing. About 25 system calls.
     func addOverhead() {
         var bytes: Int64 = 0
         let parts = [
             StoreLayout.objects, StoreLayout.entries, StoreLayout.locks, StoreLayout.temporaries,
-            RelativePath("\(StoreLayout.locks)/\(StoreLayout.janitorLock)"),
         ]
+        // The file of the `janitor` lock, which a first sweep fills and a dry run before it does not.
+        bytes += store.directory.blockSize
         bestEffort { () throws(Errno) in
             bytes += try store.directory.root.descriptor.status().allocatedSize
-            for name in try store.directory.root.names() where name.utf8.count < RelativePath.capacity {
+            let list = "\(StoreLayout.candidates)"
+            for name in try store.directory.root.names()
+            where name != list && name.utf8.count < RelativePath.capacity {
                 let status = try ifExists { () throws(Errno) in
                     try store.directory.root.status(of: RelativePath(name))
                 }
@@ -68,10 +72,19 @@ extension Sweep {
                 bytes += status?.allocatedSize ?? 0
             }
         }
-        // Shards that are to come are reckoned with.
-        let usual = store.directory.usualOverhead
+        let keepsList = request.limits.areBounding
+        let directory = store.directory
         let sum = worker.state.value.withLock { [bytes] state in
-            state.overhead = max(state.overhead + bytes, usual)
+            state.overhead += bytes
+            if keepsList {
+                let length = min(
+                    state.report.entries.count,
+                    Self.listLength(ofEntries: state.report.entries.count)
+                )
+                state.overhead += directory.allocation(of: CandidateList.size(ofCount: length))
+            }
+            // Shards that are to come are reckoned with.
+            state.overhead = max(state.overhead, directory.usualOverhead)
             return state.overhead
         }
         if !request.isDryRun { store.control.noteOverhead(bytes: sum) }

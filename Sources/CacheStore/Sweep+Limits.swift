@@ -35,10 +35,10 @@ extension Sweep {
     ///
     /// Where it is wrong there is another pass, or some are looked for in vain.
     func wantedByUsage(_ shortfall: Int64?) -> Int {
-        guard !request.expiredOnly else { return 0 }
+        guard !request.expiredOnly, request.limits.areBounding else { return 0 }
         guard let usage = store.usage, usage.isCounted, usage.entries > 0 else {
-            // Nothing is known but that something may have to go.
-            return request.limits == SweepLimits() ? 0 : 1 << 19
+            // Nothing is known but that much may have to go.
+            return 1 << 19
         }
         var excess = SweepExcess()
         if let maximum = request.limits.maximumEntries { excess.entries = usage.entries &- maximum }
@@ -72,13 +72,13 @@ extension Sweep {
         min(max(count / 4, 8192), 131_072)
     }
 
-    /// Writes down who is to go next, for ``evictListed(_:on:now:pace:)``; nothing of a dry run, or where not everything
-    /// could be read.
+    /// Writes down who is to go next, for ``evictListed(_:on:now:pace:)``; nothing of a dry run, where not everything
+    /// could be read, or where no limit is set for which anything would have to go: it is a write of up to 12 MB.
     ///
     /// Only entries whose objects they alone name: so that object can go with the entry, whenever that is. Nothing that a
     /// stripe guards which was not to be had: who held it may have published since what the mark has not seen.
     func keepCandidates(_ places: ArraySlice<UInt32>, _ stamp: Timestamp) {
-        if request.isDryRun { return }
+        guard !request.isDryRun, request.limits.areBounding else { return }
         let list = worker.state.value.withLock { $0.list(of: places) }
         guard let list else { return }
         CandidateList(stamp: stamp, clock: worker.clock, count: list.count).write(list, in: store.directory)

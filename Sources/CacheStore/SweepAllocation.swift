@@ -6,7 +6,8 @@ import Platform
 ///
 /// Where the file system gives files of one number of blocks all the same space: then the length that an entry's record
 /// states tells it. Of each number of blocks the objects of the first shard are asked and one in 32 of those after, and
-/// once two differ all the rest. So what no object's length tells (clusters of several blocks, attributes that
+/// once two differ all the rest. Short ones, which may lie in the inode, are told apart by lengths that such inodes
+/// have room for. So what no object's length tells (clusters of several blocks, attributes that
 /// somebody's policy adds) is counted as it is, and what one alone would tell, a file that was cut short, is counted
 /// too large: until it is read, and found to be damaged, or asked by chance.
 struct SweepAllocation: Sendable {
@@ -19,8 +20,11 @@ struct SweepAllocation: Sendable {
     /// one can make of its object.
     private static let mostBlocks = 4
 
-    /// Bytes: shorter files may lie in the inode, of which the largest in use have 1 KiB.
-    private static let longestInline = 1024
+    /// Bytes: up to so many may lie in the inode (`inline_data` of ext4, which is not its default): in what points to
+    /// blocks otherwise, and in what an inode of 256 bytes and the largest in use, of 1 KiB, leave.
+    ///
+    /// Where some of a class do and others do not, all are asked.
+    private static let inlineLengths = [60, 256, 1024]
 
     /// Objects of one number of blocks.
     private struct Class {
@@ -32,7 +36,7 @@ struct SweepAllocation: Sendable {
     }
 
     private let blockSize: Int
-    private var classes = [Class](repeating: Class(), count: Self.mostBlocks + 1)
+    private var classes = [Class](repeating: Class(), count: Self.mostBlocks + inlineLengths.count + 1)
 
     /// - Parameter blockSize: in which the file system gives out space; nil where the length does not tell.
     init(blockSize: Int64?) {
@@ -41,8 +45,11 @@ struct SweepAllocation: Sendable {
 
     /// The class of objects of that length.
     func classNumber(ofLength length: Int) -> UInt8 {
-        guard blockSize > 0, length > Self.longestInline, length <= Self.mostBlocks * blockSize else {
+        guard blockSize > 0, length > 0, length <= Self.mostBlocks * blockSize else {
             return Self.unknownClass
+        }
+        if let index = Self.inlineLengths.firstIndex(where: { length <= $0 }) {
+            return UInt8(Self.mostBlocks + 1 + index)
         }
         return UInt8((length + blockSize - 1) / blockSize)
     }

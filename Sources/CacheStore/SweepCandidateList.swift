@@ -53,6 +53,9 @@ struct CandidateList: Equatable {
     /// By which to tell whether change times can still be compared with the stamp.
     var witness: ClockWitness { ClockWitness(time: clock.time, uptime: clock.uptime) }
 
+    /// Bytes of the file.
+    static func size(ofCount count: Int) -> Int { headerSize + count * recordSize }
+
     // MARK: Writing
 
     /// Puts it in the place of the last one, in one step.

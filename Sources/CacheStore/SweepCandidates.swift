@@ -64,15 +64,29 @@ struct SweepCandidates {
 
     /// The places of all, the least recently used first.
     ///
-    /// 16 bytes each, and 8 while they are put in order.
+    /// Numbers are sorted, of the last use in the upper half and the place in the lower, which is several times as fast as
+    /// to look up the entries. In 32 bits the time is as exact as a 4 billionth of what lies between the first use and
+    /// the last; where that does not tell two apart, they are looked up. 12 bytes each, and 4 while they are sorted.
     func inOrder() -> [UInt32] {
-        var order = (0..<entries.count).map { (time: entries[$0].lastUse.nanoseconds, place: UInt32($0)) }
-        order.sort { left, right in
-            left.time == right.time
-                ? entries[Int(left.place)].order < entries[Int(right.place)].order : left.time < right.time
+        let times = (0..<entries.count).lazy.map { entries[$0].lastUse.nanoseconds }
+        guard let first = times.min(), let last = times.max() else { return [] }
+        let unit = UInt64(bitPattern: last &- first) >> 32 + 1
+        var order: [UInt64] = []
+        order.reserveCapacity(entries.count)
+        for (place, time) in times.enumerated() {
+            order.append(UInt64(bitPattern: time &- first) / unit << 32 | UInt64(place))
         }
-        return order.map(\.place)
+        order.sort()
+        var begin = 0
+        while begin < order.count {
+            let end = order[begin...].firstIndex { $0 >> 32 != order[begin] >> 32 } ?? order.count
+            if end - begin > 1 { order[begin..<end].sort { self[$0].order < self[$1].order } }
+            begin = end
+        }
+        return order.map { UInt32(truncatingIfNeeded: $0) }
     }
+
+    private subscript(place: UInt64) -> SeenEntry { entries[Int(place & 0xffff_ffff)] }
 }
 
 extension Array where Element: Comparable {

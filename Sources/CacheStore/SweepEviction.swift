@@ -83,8 +83,9 @@ extension Sweep {
         var eviction = ListedEviction(goal: goal, worker: worker, list: found, report: report)
         while !eviction.isDone, eviction.worker.mayGoOn() {
             let list = eviction.list
+            let wanted = eviction.wanted
             let candidates = try describing("read the candidates", path) { () throws(Errno) in
-                try list.next(ListedEviction.candidatesAtATime, in: file)
+                try list.next(wanted, in: file)
             }
             if candidates.isEmpty {
                 eviction.isAtEnd = true
@@ -99,8 +100,9 @@ extension Sweep {
 
 /// An eviction from the list under way.
 private struct ListedEviction {
-    /// So many share the stripes' locks, each stripe about four of them.
-    static let candidatesAtATime = 256
+    /// So many share the stripes' locks, each stripe about four of them; fewer where an entry's usual size tells that
+    /// fewer will do, as to read one from the list takes 1 µs.
+    private static let candidatesAtATime = 256
 
     let goal: EvictionGoal
     var worker: SweepWorker
@@ -118,6 +120,17 @@ private struct ListedEviction {
     }
 
     var isDone: Bool { report.evicted.count >= goal.entries && report.evicted.bytes >= goal.bytes }
+
+    /// How many of the list to look at next.
+    var wanted: Int {
+        guard report.evicted.count > 0 || goal.bytes == 0 else { return 16 }
+        let size = max(1, report.evicted.bytes / Int64(max(1, report.evicted.count)))
+        let count = max(
+            Int64(goal.entries - report.evicted.count),
+            (goal.bytes - report.evicted.bytes) / size + 1
+        )
+        return Int(min(max(count, 1), Int64(Self.candidatesAtATime)))
+    }
 
     /// Evicts as many of them as are needed, and tells how many were looked at.
     mutating func evict(_ candidates: [ListedCandidate]) throws(StoreError) -> Int {

@@ -89,7 +89,11 @@ struct SweepMarks {
     private var slots = [ContentMark](repeating: ContentMark(), count: 256)
     private(set) var count = 0
     /// Random, so that nobody can choose digests that collide.
-    private let seed = SIMD4<UInt64>.random(in: 0 ... .max)
+    private let seed: SIMD4<UInt64>
+
+    init(seed: SIMD4<UInt64> = .random(in: 0 ... .max)) {
+        self.seed = seed
+    }
 
     subscript(slot: Int) -> ContentMark {
         get { slots[slot] }

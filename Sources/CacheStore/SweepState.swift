@@ -27,8 +27,8 @@ struct SweepState {
     var skipped: [StoreScan.Tree: Set<Int>] = [:]
     /// Bytes on disk beside entries and objects.
     var overhead: Int64 = 0
-    /// What this pass has deleted: entries, and bytes of objects.
-    private(set) var deletions = (entries: 0, objectBytes: Int64(0))
+    /// What this pass has deleted: entries, of those such as went for want of room, and bytes of objects.
+    private(set) var deletions = (entries: 0, evictions: 0, objectBytes: Int64(0))
     /// The last use of the most recently used entry that was evicted for want of room.
     private(set) var newestEvicted: Timestamp?
     private let expiredOnly: Bool
@@ -91,14 +91,16 @@ struct SweepState {
         candidates = SweepCandidates()
         marks = SweepMarks()
         // Only now, so that there is one of each at a time.
-        if !expiredOnly { candidates = SweepCandidates(wanted: wanted, limit: request.candidateLimit) }
+        if !expiredOnly, request.limits.areBounding {
+            candidates = SweepCandidates(wanted: wanted, limit: request.candidateLimit)
+        }
         freed = []
         report.entries = SweepTally()
         report.objects = SweepTally()
         unreadableShards = []
         hasUnreadableEntries = false
         overhead = 0
-        deletions = (0, 0)
+        deletions = (0, 0, 0)
     }
 
     // MARK: Scanning
@@ -229,7 +231,10 @@ struct SweepState {
         if isCounted(removal.reason) { removed[removal.reason].add(size) }
         report.entries.subtract(size)
         deletions.entries += 1
-        if removal.reason.isEviction { newestEvicted = max(newestEvicted ?? .distantPast, entry.lastUse) }
+        if removal.reason.isEviction {
+            deletions.evictions += 1
+            newestEvicted = max(newestEvicted ?? .distantPast, entry.lastUse)
+        }
         guard entry.verdict != .corrupt else { return }
         let slot = marks.slot(of: entry.content)
         if marks[slot].noteRemoval(removal.reason), marks[slot].presence == .present,

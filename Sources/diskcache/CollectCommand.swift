@@ -34,11 +34,10 @@ enum CollectCommand: Command {
     static let details = """
         One sweep, safe beside readers and writers, none of which waits for it. It always removes expired
         values, entries whose value is gone or whose metadata is damaged, values that no key names, and
-        what killed processes have left. Sizes are those on disk. An access is noted once in 225 s at most:
-        of values used within that time of each other, those that were stored first go first.
-
-        The limits are those of the directory (`diskcache config`); one that is given here takes the place of
-        the directory's for this sweep.
+        what killed processes have left. Sizes are those on disk. What is over the directory's
+        own limits (`diskcache config`) goes too; a limit given here takes the place of the directory's for
+        this once. An access is noted once in 225 s at most, sooner where limits evict sooner: of values used
+        within that time of each other, those that were stored first go first.
 
         One process sweeps at a time. --wait without SPAN waits as long as it takes. --watch waits for
         nobody, but leaves that turn to who is at it. It prints a line a sweep, with --json an object with
@@ -50,11 +49,10 @@ enum CollectCommand: Command {
         and objects (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks
         of stopped processes: what they guard was left alone), unrecognised (files that are not ours),
         unreadable (files and directories that the system would not have read or removed: they were left
-        alone), isDryRun,
-        isComplete, seconds, verify (with --verify: as `diskcache verify` prints it). With --last: process,
-        began, ended (left out: it is under way, or was killed), seconds, workedSeconds (without its rests),
-        expiredOnly, isComplete, removed, removedBytes, entries, objects, drift (by how much more than there
-        was the processes had added up), lastFull (when the last full one began).
+        alone), isDryRun, isComplete, seconds, verify (with --verify: as `diskcache verify` prints it). With
+        --last: process, began, ended (left out: it is under way, or was killed), seconds, workedSeconds
+        (without its rests), expiredOnly, isComplete, removed, removedBytes, entries, objects, drift (by how
+        much more than there was the processes had added up), lastFull (when the last full one began).
 
         Exit status: 0 done, also where there was nothing to do, and --watch that was ended; 1 with --last
         where there was none yet; 64 usage; 65 --verify found damage; 73 no directory, or a read-only file

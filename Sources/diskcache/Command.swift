@@ -45,7 +45,7 @@ protocol Command: Sendable {
     static var name: String { get }
     /// What follows the options: "KEY [FILE]".
     static var operands: String { get }
-    /// The words that can stand for each operand, by place; none: any word, or by its name in ``operands``.
+    /// The words that can stand for each operand, by place; empty: what ``operands`` calls KEY, FILE or the like.
     static var operandChoices: [[String]] { get }
     /// One line for the overview.
     static var summary: String { get }

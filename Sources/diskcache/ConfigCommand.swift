@@ -14,13 +14,13 @@ enum ConfigCommand: Command {
         any process that has the cache open with the library's defaults, or by `diskcache gc`. A put that would
         pass 100 % makes room itself or waits for it, a minute at most.
 
-          max-size        bytes on disk, as `du` counts them, the cache's own files included: 512M, 2G
+          max-size        bytes on disk, as du counts them, the cache's own files included: 512M, 2G
           max-entries     keys
           min-free        what is to stay available on the file system: 10%, 5G
           max-age         how long ago a value may have been stored: 30d
           max-idle        how long ago a value may have been used last: 7d
           max-value-size  bytes of the longest value that is accepted: 64M
-          event-log       bytes that the log of removals may take (see `diskcache log`): 1M; 0: no log
+          event-log       bytes that the log of removals may take, see diskcache log: 1M; 0: no log
 
         `get` prints the value alone, and nothing where there is no such limit; `set` makes the cache where
         there is none.

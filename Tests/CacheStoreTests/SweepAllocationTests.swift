@@ -10,10 +10,14 @@ import Testing
 @Suite struct SweepAllocationTests {
     private let block = AllocatedSize(bytes: 4096)
 
-    @Test func `lengths up to four blocks tell the class, unless they may lie in the inode`() {
+    @Test func `lengths up to four blocks tell the class, also those that may lie in the inode`() {
         let allocation = SweepAllocation(blockSize: 4096)
-        let lengths = [0, 1024, 1025, 4096, 4097, 8192, 16384, 16385, .max]
-        #expect(lengths.map { allocation.classNumber(ofLength: $0) } == [0, 0, 1, 1, 2, 2, 4, 0, 0])
+        let lengths = [0, 1, 60, 61, 256, 257, 1024, 1025, 4096, 4097, 8192, 16384, 16385, .max]
+        #expect(
+            lengths.map { allocation.classNumber(ofLength: $0) } == [
+                0, 5, 5, 6, 6, 7, 7, 1, 1, 2, 2, 4, 0, 0,
+            ]
+        )
         let none = SweepAllocation(blockSize: nil)
         #expect(lengths.allSatisfy { none.classNumber(ofLength: $0) == SweepAllocation.unknownClass })
     }
@@ -51,7 +55,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [[4096], [100, 1024, 1025, 4095, 4097, 12_288, 16_384, 16_385, 100_000]])
+    @Test(arguments: [[4096], [50, 100, 1024, 1025, 4095, 4097, 12_288, 16_384, 16_385, 100_000]])
     func `what the objects take is what the file system says that they take`(lengths: [Int]) throws {
         let fixture = try StoreFixture()
         for index in 0..<200 {

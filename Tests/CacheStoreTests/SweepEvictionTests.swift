@@ -27,6 +27,15 @@ import Testing
         }
     }
 
+    /// With a limit that nothing is over: without any there is no list.
+    @discardableResult
+    private func sweep(_ change: (inout SweepRequest) -> Void = { _ in }) throws -> SweepReport {
+        try fixture.sweep {
+            $0.limits.maximumEntries = 1000
+            change(&$0)
+        }
+    }
+
     private func evict(entries: Int = 0, bytes: Int64 = 0) throws -> EvictionReport? {
         let goal = EvictionGoal(bytes: bytes, entries: entries, reason: .size)
         return try Sweep.evictListed(goal, on: fixture.store, now: .now)
@@ -42,7 +51,7 @@ import Testing
     @Test func `the least recently used go, with their objects, as many as are asked for`() throws {
         try fill(40)
         #expect(try evict(entries: 1)?.isExhausted == true, "no sweep has left a list yet")
-        let kept = try fixture.sweep()
+        let kept = try sweep()
         let first = try #require(try evict(entries: 5))
         #expect(first.evicted.count == 5 && first.spared == 0 && !first.isExhausted)
         #expect(left(of: 40) == Array(5..<40))
@@ -77,7 +86,7 @@ import Testing
 
     @Test func `what was used or changed since the sweep stays`() throws {
         try fill(6)
-        try fixture.sweep()
+        try sweep()
         try fixture.put("other value", "key 0")
         _ = try fixture.get("key 1")
         _ = try fixture.store.remove(Digest(ofKey: "key 2"))
@@ -91,7 +100,7 @@ import Testing
 
     @Test func `an object that was stored again since the sweep stays, though its entry goes`() throws {
         try fill(2)
-        try fixture.sweep()
+        try sweep()
         try fixture.put("value 0", "another key")
         #expect(try evict(entries: 2)?.evicted.count == 2)
         #expect(try fixture.get("another key") == "value 0")
@@ -101,7 +110,7 @@ import Testing
     @Test func `an object that several entries name is not in the list, nor are they`() throws {
         try fill(3)
         try fixture.put("value 0", "another key")
-        try fixture.sweep()
+        try sweep()
         let report = try #require(try evict(entries: 10))
         #expect(report.evicted.count == 2 && report.isExhausted)
         #expect(left(of: 3) == [0])
@@ -112,7 +121,9 @@ import Testing
         let digest = Digest(of: Array("value 0".utf8).span)
         let other = try StoreFixture.open(fixture.path)
         try other.objectStripes.withLock(.shared, of: digest) { () throws(StoreError) in
-            _ = try Sweep.run(SweepRequest(), on: fixture.store, now: .now)
+            var request = SweepRequest()
+            request.limits.maximumEntries = 1000
+            _ = try Sweep.run(request, on: fixture.store, now: .now)
         }
         _ = try evict(entries: 2)
         #expect(left(of: 2) == [0])
@@ -121,7 +132,7 @@ import Testing
 
     @Test func `where another process sweeps there is no eviction`() throws {
         try fill(1)
-        try fixture.sweep()
+        try sweep()
         let lock = try LockFile.acquire(
             StoreLayout.janitorLock,
             in: fixture.store.directory.locks,
@@ -133,18 +144,22 @@ import Testing
         #expect(try evict(entries: 1)?.evicted.count == 1)
     }
 
-    @Test func `a dry run leaves no list, and one for expired entries the list as it was`() throws {
+    @Test
+    func `a dry run leaves no list, nor one without limits, and one for expired entries the list as it was`()
+        throws
+    {
         try fill(3)
-        try fixture.sweep { $0.isDryRun = true }
+        try sweep { $0.isDryRun = true }
+        try fixture.sweep { $0.limits.maximumAge = .seconds(1_000_000) }
         #expect(!FileManager.default.fileExists(atPath: listPath))
-        try fixture.sweep()
-        try fixture.sweep { $0.expiredOnly = true }
+        try sweep()
+        try sweep { $0.expiredOnly = true }
         #expect(try evict(entries: 3)?.evicted.count == 3)
     }
 
     @Test func `once the clock was put back the list is good for nothing`() throws {
         try fill(3)
-        try fixture.sweep()
+        try sweep()
         let file = try fixture.store.directory.root.open(StoreLayout.candidates, .readOnly)
         let list = try #require(try CandidateList(in: file))
         let candidates = try list.next(10, in: file)
@@ -162,7 +177,7 @@ import Testing
     @Test(arguments: [0, 8, 12, 20, 40, 58])
     func `a list whose header is damaged is none`(offset: Int) throws {
         try fill(3)
-        try fixture.sweep()
+        try sweep()
         try flip(offset)
         let report = try #require(try evict(entries: 3))
         #expect(report.evicted.count == 0 && report.isExhausted)
@@ -170,12 +185,12 @@ import Testing
 
     @Test func `a list ends where a record is damaged or cut off`() throws {
         try fill(6)
-        try fixture.sweep()
+        try sweep()
         try flip(72 + 92 * 3 + 50)
         #expect(try evict(entries: 6)?.evicted.count == 3)
         #expect(try evict(entries: 3)?.isExhausted == true)
         #expect(left(of: 6) == [3, 4, 5])
-        try fixture.sweep()
+        try sweep()
         #expect(truncate(listPath, 72 + 92 + 91) == 0)
         #expect(try evict(entries: 6)?.evicted.count == 1)
         #expect(left(of: 6) == [4, 5])
@@ -189,7 +204,7 @@ import Testing
 
     @Test func `a deadline ends an eviction, and the list stays good`() throws {
         try fill(3)
-        try fixture.sweep()
+        try sweep()
         var pace = SweepPace()
         pace.deadline = .now
         let goal = EvictionGoal(entries: 3, reason: .entries)

@@ -31,7 +31,7 @@ import Testing
         for index in 0..<4 { try put("old \(index)", "old \(index)", age: 5000) }
         for index in 0..<3 {
             try put("idle \(index)", "idle \(index)", age: 3000)
-            try put("lost \(index)", "lost \(index)", age: 1)
+            try put("lost \(index)", "lost \(index)", age: 1500)
             try FileManager.default.removeItem(atPath: fixture.objectPath("lost \(index)"))
         }
         // One that would go as too old is also lost.
@@ -101,6 +101,25 @@ import Testing
         #expect(fixture.objects.count == 8)
         let horizon = try #require(report.horizon)
         #expect(horizon > .seconds(950) && horizon < .seconds(1500))
+    }
+
+    @Test func `where all candidates are in use there is no further pass`() throws {
+        for index in 0..<30 { try put("value \(index)", "key \(index)", age: 1000 - index) }
+        let passes = Locked<Int>.Box(0)
+        var request = SweepRequest()
+        request.limits.maximumEntries = 5
+        request.candidateLimit = 4
+        let report = try Sweep.run(request, on: fixture.store, now: .now) { [fixture] progress in
+            guard progress.phase == .deleting, progress.done == 0 else { return }
+            let count = passes.value.withLock { passes in
+                passes += 1
+                return passes
+            }
+            if count > 3 { return }
+            for index in 0..<30 { _ = try? fixture.get("key \(index)", now: .now + .seconds(count)) }
+        }
+        #expect(passes.value.withLock { $0 } == 1)
+        #expect((4...5).contains(report.spared) && report.removed.isEmpty && report.isComplete)
     }
 
     @Test func `the whole directory stays within the size, as du counts it`() throws {

@@ -68,7 +68,9 @@ import Testing
         var limits = SweepLimits()
         setLimits(&limits)
         var state = SweepState()
-        state.beginPass(SweepRequest(), wanted: 0)
+        var request = SweepRequest()
+        request.limits = limits
+        state.beginPass(request, wanted: 0)
         let sightings = entries.map { sighting($0, limits) }
         var gone = state.note(sightings)
         for object in objects { _ = state.noteObject(object.0, object.1) }

@@ -142,4 +142,40 @@ import Testing
         #expect(state.freed == [1])
         #expect(state.unreferenced(at: 1).freed == .size)
     }
+
+    @Test func `where two contents share a mark, neither goes while either is named`() {
+        // Of digests whose first and third word are these both products are 0.
+        let digests = [1, 2].map { (number: UInt8) in
+            Digest(bytes: InlineArray { $0 % 16 < 8 ? 7 : number })
+        }
+        let seed = SIMD4<UInt64>(digests[0].rawWords[0], 3, digests[0].rawWords[2], 4)
+        func entry(_ key: String, _ content: Digest) -> SeenEntry {
+            var entry = seen(key, "")
+            entry = SeenEntry(
+                key: entry.key,
+                content: content,
+                lastUse: entry.lastUse,
+                allocatedSize: entry.allocatedSize,
+                inode: 0,
+                witness: 0
+            )
+            return entry
+        }
+        var state = SweepState()
+        state.candidates = SweepCandidates(wanted: 0)
+        state.marks = SweepMarks(seed: seed)
+        let entries = [entry("a", digests[0]), entry("b", digests[1])]
+        _ = state.note(entries[..<1].map { SweepState.Sighting(entry: $0) })
+        let orphans = digests.map { state.noteObject($0, status())?.digest }
+        #expect(state.marks.count == 1 && orphans == [nil, nil])
+
+        _ = state.note(entries[1...].map { SweepState.Sighting(entry: $0) })
+        for place in [UInt32(0), 1] {
+            #expect(state.freed.isEmpty)
+            let entry = state.candidates.entries[Int(place)]
+            state.note(SweepState.Removal(entry: entry, reason: .size, place: place), .deleted)
+        }
+        #expect(state.freed == [1], "the other object is left to the next sweep")
+        #expect(state.unreferenced(at: 1).digest == digests[1])
+    }
 }

@@ -76,7 +76,7 @@ struct ExpositionTests {
         try cache.put("value", forKey: "key")
         try cache.collectGarbage()
         let metrics = try Self.parse(exposition())
-        #expect(metrics.count == 24)
+        #expect(metrics.count == 29)
         for (name, metric) in metrics {
             #expect(name.hasPrefix("diskcache_"))
             #expect((metric.type == "counter") == name.hasSuffix("_total"), "\(name)")

@@ -56,13 +56,14 @@ struct ManualTests {
         #expect(Roff.prose("see `x -y`.") == "see \\fBx \\-y\\fR.")
         #expect(Roff.prose("`x` it") == "\\fBx\\fR it")
         #expect(Roff.prose("a ` b") == "a \\(ga b")
+        #expect(Roff.paragraphs("see `x\n.y` it\n.z") == [".PP", "see \\fBx\n\\&.y\\fR it\n\\&.z"])
         #expect(Roff.prose(".`x`") == "\\&.\\fBx\\fR")
     }
 
     @Test func `indented lines are examples, each on a line of its own`() {
         #expect(
             Roff.paragraphs("One\ntwo:\n  a -b\n    c\nthree\n\nfour") == [
-                ".PP", "One", "two:", ".RS 4", ".EX", "a \\-b", "  c", ".EE", ".RE", "three", ".PP", "four",
+                ".PP", "One\ntwo:", ".RS 4", ".EX", "a \\-b", "  c", ".EE", ".RE", "three", ".PP", "four",
             ]
         )
         #expect(Roff.paragraphs("  a") == [".PP", ".RS 4", ".EX", "a", ".EE", ".RE"])

@@ -257,10 +257,8 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
             fixture.clock.advance(by: 1)
         }
         _ = try fixture.cache.get("k0")
-        let statistics = try fixture.cache.statistics()
-        let report = try fixture.cache.trim(
-            to: ByteCount((statistics.objectBytes + statistics.entryBytes) * 3 / 10)
-        )
+        let usage = try #require(try fixture.cache.totals()).usage
+        let report = try fixture.cache.trim(to: ByteCount(usage.overheadBytes + usage.bytes * 3 / 10))
         #expect(report.removed[.size]?.count == 7)
         #expect(try fixture.cache.contains("k0"))
         #expect(try fixture.cache.contains("k9"))

@@ -58,15 +58,16 @@ struct CompletedCommand {
         summary = command.summary
         options = command.options + Option.common
         stopsAtOperand = command.stopsAtOperand
-        // "[--] CMD [ARG]…": what follows a program's name is that program's.
-        var words = command.operands.split(separator: " ").map { $0.filter { !"[]…".contains($0) } }
-        words.removeAll { $0 == "--" || $0 == "ARG" }
-        let choices = command.operandChoices
-        operands = words.indices.map { place in
-            place < choices.count && !choices[place].isEmpty
-                ? .words(choices[place]) : Completion(placeholder: words[place])
-        }
+        operands =
+            command.operandChoices.isEmpty
+            ? Self.kinds(command.operands) : command.operandChoices.map { .words($0) }
         repeatsLast = command.operands.hasSuffix("…")
+    }
+
+    /// "KEY [FILE]", "[--] CMD [ARG]…": what follows a program's name is that program's.
+    private static func kinds(_ operands: String) -> [Completion] {
+        let words = operands.split(separator: " ").map { $0.filter { !"[]…".contains($0) } }
+        return words.filter { $0 != "--" && $0 != "ARG" }.map { Completion(placeholder: $0) }
     }
 
     /// `diskcache help`, which is no command of its own.

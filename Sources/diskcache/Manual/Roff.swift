@@ -30,13 +30,14 @@ enum Roff {
         guarded(escaped(text))
     }
 
-    /// A line of prose: what stands between two backticks comes out in bold.
+    /// Lines of prose: what stands between two backticks comes out in bold.
     static func prose(_ text: String) -> String {
         let parts = text.split(separator: "`", omittingEmptySubsequences: false).map(String.init)
-        guard parts.count % 2 == 1 else { return line(text) }
-        return guarded(
-            parts.enumerated().map { $0.offset % 2 == 1 ? bold($0.element) : escaped($0.element) }.joined()
-        )
+        let roff =
+            parts.count % 2 == 1
+            ? parts.enumerated().map { $0.offset % 2 == 1 ? bold($0.element) : escaped($0.element) }.joined()
+            : escaped(text)
+        return roff.split(separator: "\n").map { guarded(String($0)) }.joined(separator: "\n")
     }
 
     static func bold(_ text: String) -> String { "\\fB\(escaped(text))\\fR" }
@@ -55,23 +56,26 @@ enum Roff {
 
     /// A help text: paragraphs between empty lines; indented lines are examples, and stay as they are.
     static func paragraphs(_ text: String) -> [String] {
-        var lines: [String] = []
-        var isExample = false
-        for block in text.split(separator: "\n", omittingEmptySubsequences: false).split(
+        let blocks = text.split(separator: "\n", omittingEmptySubsequences: false).split(
             whereSeparator: \.isEmpty
-        ) {
-            lines.append(".PP")
-            for line in block {
-                if line.hasPrefix("  ") != isExample {
-                    lines += isExample ? [".EE", ".RE"] : [".RS 4", ".EX"]
-                    isExample.toggle()
-                }
-                lines.append(isExample ? self.line(String(line.dropFirst(2))) : prose(String(line)))
+        )
+        return blocks.flatMap { block in [".PP"] + pieces(of: block).flatMap(lines(of:)) }
+    }
+
+    /// Lines that are all examples, or all prose.
+    private static func pieces(of block: ArraySlice<Substring>) -> [[Substring]] {
+        block.reduce(into: []) { pieces, line in
+            if let last = pieces.last?.last, last.hasPrefix("  ") == line.hasPrefix("  ") {
+                pieces[pieces.count - 1].append(line)
+            } else {
+                pieces.append([line])
             }
-            if isExample { lines += [".EE", ".RE"] }
-            isExample = false
         }
-        return lines
+    }
+
+    private static func lines(of piece: [Substring]) -> [String] {
+        guard piece[0].hasPrefix("  ") else { return [prose(piece.joined(separator: "\n"))] }
+        return [".RS 4", ".EX"] + piece.map { line(String($0.dropFirst(2))) } + [".EE", ".RE"]
     }
 
     /// A dot or a quote at the beginning would make it a macro.

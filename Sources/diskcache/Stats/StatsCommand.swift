@@ -36,13 +36,14 @@ enum StatsCommand: Command {
         JSON: path; entries, entryBytes, expiredEntries, objects, objectBytes, bytes (of both), logicalBytes,
         oldestAccess (of the next value to go when space runs short; left out where there is none), these not
         with --quick and --watch; totals (of all processes: since; memoryHits, diskHits, staleHits, misses,
-        hitRatio, puts, removals, bytesRead, bytesWritten; roomWaits, roomFailures, youngEvictions (used within
-        10 minutes before), ghostMisses (of keys evicted shortly before, as estimated from a sample); computations, waits, refreshes, computeFailures,
-        cacheFailures; corruptions, danglingEntries, unnotedAccesses, unrepairedDamage, publishFailures,
-        controlFailures; sweeps, swept by reason, leftMemory by cause); usage (as added up: entries, bytes,
-        overheadBytes: of directories and the cache's own files, isCounted); limits (as `config`);
-        evictionAgeSeconds (for how long what was evicted last for want of room had not been used),
-        isBelowWorkingSet (whether larger limits would save many misses); lastSweep (as `gc --last`). With --watch also time, seconds (of the interval), hitRatio (in
+        hitRatio, puts, removals, bytesRead, bytesWritten; roomWaits, roomFailures, youngEvictions (used
+        within 10 minutes before), ghostMisses (of keys evicted shortly before, as estimated from a sample);
+        computations, waits, refreshes, computeFailures, cacheFailures; corruptions, danglingEntries,
+        unnotedAccesses, unrepairedDamage, publishFailures, controlFailures; sweeps, swept by reason,
+        leftMemory by cause); usage (as added up: entries, bytes, overheadBytes: of directories and the
+        cache's own files, isCounted); limits (as `config`); evictionAgeSeconds (for how long what was evicted
+        last for want of room had not been used), isBelowWorkingSet (whether larger limits would save many
+        misses); lastSweep (as `gc --last`). With --watch also time, seconds (of the interval), hitRatio (in
         it), and perSecond: hits, misses, puts, removals, bytesRead, bytesWritten, computations, waits, swept.
         With --reset: path, reset, totals (until then).
 
