@@ -75,7 +75,7 @@ import Testing
 
     @Test func `evictions from the list are logged like any others`() throws {
         try fill(6)
-        try fixture.sweep()
+        try sweep()
         fixture.store.eventLog = EventLog(in: fixture.store.directory, limit: 1 << 20)
         _ = try evict(entries: 2)
         var events: [RemovalEvent] = []
