@@ -2,7 +2,11 @@
 
 package import Platform
 
-/// One sweep: mark by reading all entries, plan, delete.
+/// One sweep: mark by reading all entries, delete what is of no use, plan, evict.
+///
+/// What is of no use goes as it is found: entries that have expired or are too old as they are read, and objects that
+/// no entry names as they are listed. Of the other entries it keeps those that may have to go for want of room. What is
+/// left of them is written down for the next trims, which take no scan (``evictListed(_:on:now:pace:)``).
 ///
 /// Safe beside any number of readers, writers and other sweeps; a kill at any instant leaves the rest to
 /// the next.
@@ -141,7 +145,7 @@ package struct Sweep {
             }
             // The next pass finds those that were not taken in. Where all were spared it would find the same again.
             let evictions = worker.state.value.withLock { $0.deletions.evictions }
-            if position < order.count || evictions >= 0 || !isCut {
+            if position < order.count || evictions == 0 || !isCut {
                 return keepCandidates(order[position...], stamp)
             }
             wanted = wantedStill(space)

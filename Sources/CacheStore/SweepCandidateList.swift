@@ -102,6 +102,15 @@ struct CandidateList: Equatable {
 
     // MARK: Reading
 
+    /// Its file; nil where there is none, or none that can be read.
+    static func open(in directory: StoreDirectory) -> FileDescriptor? {
+        do throws(Errno) {
+            return try directory.root.open(StoreLayout.candidates, [.readWrite, .nonBlocking])
+        } catch {
+            return nil
+        }
+    }
+
     /// Reads the header; nil where it is none, or of another boot.
     init?(in file: borrowing FileDescriptor) throws(Errno) {
         var reader = ListReader(try file.read(Self.headerSize))

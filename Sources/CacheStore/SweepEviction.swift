@@ -43,8 +43,8 @@ extension Sweep {
     /// in between with an object of the list may lose that object: then it is a miss.)
     ///
     /// - Returns: nil where another process sweeps or evicts.
-    /// - Complexity: eight system calls beside those for what is deleted: two for an entry, two for its object, and
-    ///   for each stripe that is among 256 entries two more. Memory for so many.
+    /// - Complexity: ten system calls, and one or two for each 256 entries, beside those for what is deleted: two for an
+    ///   entry, two for its object, and two for each stripe that they are in. Memory for 256.
     package static func evictListed(
         _ goal: EvictionGoal,
         on store: Store,
@@ -62,19 +62,13 @@ extension Sweep {
         pace: SweepPace,
         under lock: borrowing LockFile
     ) throws(StoreError) -> EvictionReport {
-        let path = "\(store.directory.path)/\(StoreLayout.candidates)"
-        let file = try describing("open the candidates", path) { () throws(Errno) in
-            try ifExists { () throws(Errno) in
-                try store.directory.root.open(StoreLayout.candidates, .readWrite)
-            }
-        }
         var report = EvictionReport()
         report.isExhausted = true
-        guard let file else { return report }
-        let found = try describing("read the candidates", path) { () throws(Errno) in
-            try CandidateList(in: file)
-        }
-        guard let found, found.witness.isSteady else { return report }
+        // Where it is missing, damaged or something else a sweep finds who is to go, and makes it anew.
+        guard let file = CandidateList.open(in: store.directory) else { return report }
+        var list: CandidateList?
+        bestEffort { () throws(Errno) in list = try CandidateList(in: file) }
+        guard let found = list, found.witness.isSteady else { return report }
         var request = SweepRequest()
         request.pace = pace
         var worker = SweepWorker(request, on: store, now: now, clock: found.witness)
@@ -83,9 +77,10 @@ extension Sweep {
         var eviction = ListedEviction(goal: goal, worker: worker, list: found, report: report)
         while !eviction.isDone, eviction.worker.mayGoOn() {
             let list = eviction.list
-            let wanted = eviction.wanted
-            let candidates = try describing("read the candidates", path) { () throws(Errno) in
-                try list.next(wanted, in: file)
+            var candidates: [ListedCandidate] = []
+            // What can't be read is not there.
+            bestEffort { [wanted = eviction.wanted] () throws(Errno) in
+                candidates = try list.next(wanted, in: file)
             }
             if candidates.isEmpty {
                 eviction.isAtEnd = true

@@ -29,6 +29,11 @@ package struct SweepTally: Sendable, Equatable {
         count += 1
         bytes += size
     }
+
+    mutating func subtract(_ size: Int64) {
+        count -= 1
+        bytes -= size
+    }
 }
 
 /// Tallies by reason, in a list: a dictionary would hash the reason of each single thing that is deleted.

@@ -295,10 +295,3 @@ struct SweepState {
         return false
     }
 }
-
-extension SweepTally {
-    fileprivate mutating func subtract(_ size: Int64) {
-        count -= 1
-        bytes -= size
-    }
-}

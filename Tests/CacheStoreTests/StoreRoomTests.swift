@@ -150,18 +150,18 @@ struct StoreRoomTests {
 
     @Test func `values that were replaced go before any that is in use`() throws {
         let start = Timestamp.now - .seconds(1000)
-        for index in 0..<20 { try put("key \(index)", in: store, at: start + .seconds(index)) }
-        // Leaves a list of who is to go.
-        try limitToBlocks(41)
+        for index in 0..<30 { try put("key \(index)", in: store, at: start + .seconds(index)) }
+        // Leaves a list of who is to go: key 0 first.
+        try limitToBlocks(52)
         try fixture.sweep { $0.limits = store.configuration.limits }
-        for index in 0..<20 {
+        for index in 10..<30 {
             let bytes = Array("other \(index)".utf8)
             let record = Record(content: Content(of: bytes.span), created: start + .seconds(100 + index))
             try store.put(bytes.span, for: Digest(ofKey: "key \(index)"), record)
         }
-        for index in 20..<30 { try put("key \(index)", in: store, at: start + .seconds(200 + index)) }
+        for index in 30..<40 { try put("key \(index)", in: store, at: start + .seconds(200 + index)) }
         #expect(store.counters[.sweptOrphan] == 20 && store.counters[.sweptSize] == 0)
-        for index in 0..<30 { #expect(try store.entries.read(Digest(ofKey: "key \(index)")) != nil) }
+        for index in 0..<40 { #expect(try store.entries.read(Digest(ofKey: "key \(index)")) != nil) }
     }
 
     @Test func `a minimum of free space that nobody can bring about fails puts, and only those`() throws {

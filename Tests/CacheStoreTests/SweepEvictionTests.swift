@@ -196,6 +196,18 @@ import Testing
         #expect(left(of: 6) == [4, 5])
     }
 
+    @Test func `what is no file in the list's place is no list, and stays`() throws {
+        try fill(2)
+        #expect(symlink("/etc/passwd", listPath) == 0)
+        #expect(try evict(entries: 1)?.isExhausted == true)
+        try FileManager.default.removeItem(atPath: listPath)
+        #expect(mkfifo(listPath, 0o600) == 0)
+        #expect(try evict(entries: 1)?.isExhausted == true)
+        #expect(left(of: 2) == [0, 1])
+        try sweep()
+        #expect(try evict(entries: 1)?.evicted.count == 1)
+    }
+
     private func flip(_ offset: Int) throws {
         var bytes = try Data(contentsOf: URL(fileURLWithPath: listPath))
         bytes[offset] ^= 1

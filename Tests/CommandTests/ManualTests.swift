@@ -108,7 +108,6 @@ struct ManualTests {
         )
         #expect(run.status == 0 && run.errorData.isEmpty, "\(run.error)")
         #expect(run.output.contains("diskcache - a cache directory"))
-        #expect(!run.output.contains("`"))
     }
 
     @Test(.enabled(if: isInstalled("groff"), "there is no groff: the page is not checked"))

@@ -83,6 +83,7 @@ enum Manual {
         ("locks/", "Files for flock(2). Never delete one."),
         ("tmp/", "New files, where the file system has none without a name."),
         ("config.json", "The limits of the directory."),
+        ("events", "The log of removals, if there is to be one; the older half is in events.1."),
         ("format", "\"diskcache 1\": a newer number is refused."),
         ("CACHEDIR.TAG", "Lets backup tools skip the directory."),
     ]
