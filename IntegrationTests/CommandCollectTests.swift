@@ -69,6 +69,16 @@ struct CommandCollectTests {
         #expect(report["isComplete"] as? Bool == true)
     }
 
+    @Test func `space that is not free on the disk is made free`() throws {
+        for number in 0..<3 { try cache.put("value \(number)", forKey: "k\(number)") }
+        #expect(try tool.run("gc", "--min-free", "1").output.hasPrefix("nothing to do"))
+        // Nobody has all of it.
+        let report = try json(tool.run("gc", "--min-free", "100%", "--json"))
+        #expect((report["removed"] as? [String: [String: Int]])?["freeSpace"]?["count"] == 3)
+        #expect(try tool.run("gc", "--min-free", "101%").status == 64)
+        #expect(try tool.run("gc", "--min-free", "1", "--expired-only").status == 64)
+    }
+
     // MARK: Verifying
 
     @Test func `gc verifies what it leaves, if it is asked to`() throws {

@@ -70,4 +70,21 @@ struct CommandLogTests {
         let process = Int(CurrentProcess.identifier)
         #expect(objects.allSatisfy { $0["process"] as? Int == process && $0["time"] is String })
     }
+
+    @Test func `what the directory is configured to log every process logs`() throws {
+        #expect(try tool.run("config", "set", "event-log", "1M").status == 0)
+        for key in ["a", "b"] { #expect(try tool.run("put", key, input: Data("value".utf8)).status == 0) }
+        #expect(try tool.run("rm", "a").status == 0)
+        #expect(try tool.run("gc", "--max-entries", "0").status == 0)
+        #expect(try tool.run("log").lines.map { $0.split(separator: " ").count } == [4, 5])
+        #expect(try tool.run("log", "a").lines[0].hasSuffix("  removed      a"))
+        #expect(try tool.run("info", "b").lines[1].hasSuffix(": too many"))
+        #expect(try tool.run("put", "a", input: Data("value".utf8)).status == 0)
+        #expect(try tool.run("clear", "--yes").status == 0)
+        #expect(try tool.run("log", "a").lines.last?.hasSuffix("  cleared      a") == true)
+        #expect(try tool.run("config", "unset", "event-log").status == 0)
+        #expect(try tool.run("put", "a", input: Data("value".utf8)).status == 0)
+        #expect(try tool.run("rm", "a").status == 0)
+        #expect(try tool.run("log", "a").lines.count == 2, "it can still be read")
+    }
 }

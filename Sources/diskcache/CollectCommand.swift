@@ -14,6 +14,7 @@ enum CollectCommand: Command {
         Option("max-entries", "n", "COUNT", help: "trim to so many keys, least recently used first"),
         Option("max-age", nil, "SPAN", help: "remove what was stored longer ago: 30d"),
         Option("max-idle", nil, "SPAN", help: "remove what was used longer ago: 7d"),
+        Option("min-free", nil, "SPACE", help: "trim until so much of the disk is free: 10%, 2G"),
         Option("expired-only", help: "only expired values, with their space"),
         Option("dry-run", help: "decide everything and remove nothing"),
         Option("last", help: "sweep nothing, say what the last sweep of any process did"),
@@ -155,11 +156,12 @@ enum CollectCommand: Command {
         request.maximumEntries = try arguments.value("max-entries", as: Quantity.count)
         request.maximumAge = try arguments.value("max-age", as: Quantity.duration)
         request.maximumIdleTime = try arguments.value("max-idle", as: Quantity.duration)
+        request.minimumFreeSpace = try arguments.value("min-free", as: Quantity.freeSpace)
         request.expiredOnly = arguments.has("expired-only")
         request.isDryRun = arguments.has("dry-run")
         request.pace = arguments.has("nice") ? .sparing : .full
         request.patience = try patience(arguments)
-        let limits = ["max-size", "max-entries", "max-age", "max-idle"]
+        let limits = ["max-size", "max-entries", "max-age", "max-idle", "min-free"]
         if request.expiredOnly, let limit = limits.first(where: arguments.has) {
             throw .usage("gc: --expired-only looks at no limits: leave out either it or --\(limit)")
         }

@@ -22,7 +22,7 @@ enum LogCommand: Command {
         rm --tag or a program); repaired (found damaged by a reader or by verify).
 
         JSON: one object a line: time (UTC, ISO 8601), process, reason (staleTemporary, expired, dangling,
-        corrupt, orphan, age, idle, entries, size, removed, cleared, repaired), keyDigest, key (left out
+        corrupt, age, idle, entries, size, freeSpace, removed, cleared, repaired), keyDigest, key (left out
         where it is not known).
 
         Exit status: 0 done; 1 nothing was logged, or nothing of KEY; 64 usage; 73 no directory; 74 it could

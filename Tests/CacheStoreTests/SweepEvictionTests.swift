@@ -73,6 +73,17 @@ import Testing
         #expect(try evict(entries: 1)?.isExhausted == true)
     }
 
+    @Test func `evictions from the list are logged like any others`() throws {
+        try fill(6)
+        try sweep()
+        fixture.store.eventLog = EventLog(in: fixture.store.directory, limit: 1 << 20)
+        _ = try evict(entries: 2)
+        var events: [RemovalEvent] = []
+        _ = try EventLog.forEach(in: fixture.store.directory) { events.append($0) }
+        #expect(Set(events.map(\.key.digest)) == [Digest(ofKey: "key 0"), Digest(ofKey: "key 1")])
+        #expect(events.count == 2 && events.allSatisfy { $0.cause == .swept(.size) })
+    }
+
     @Test func `what was used or changed since the sweep stays`() throws {
         try fill(6)
         try sweep()
