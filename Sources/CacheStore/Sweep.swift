@@ -37,8 +37,8 @@ package struct Sweep {
     ///   Memory: 20 to 40 bytes for each content (``SweepMarks``), half as much again while their table grows; and, where
     ///   limits are set, 88 for each candidate (``SweepCandidates``), of which there are as many as have to go and an
     ///   eighth more, at least 98,000 and at most 4 million. With a value for each entry that was, of the process as a
-    ///   whole, 87 MB for a million of them with nothing to do and 147 MB when half of them had to go; for 10 million it
-    ///   comes to 400 MB and 800 MB. A billion would take the marks in parts.
+    ///   whole, 67 MB for a million of them with nothing to do, 89 with a limit that holds, and 143 MB when half of them
+    ///   had to go; for 10 million it comes to 400 MB and 800 MB. A billion would take the marks in parts.
     package static func run(
         _ request: SweepRequest,
         on store: Store,
