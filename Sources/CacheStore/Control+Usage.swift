@@ -91,8 +91,9 @@ extension Control {
         if isOld { words.count(0 &- left[1], at: places[1]) }
     }
 
-    /// Milliseconds: 20 seconds, in which a gigabyte of bytes in memory is written on most disks. What takes longer
-    /// counts no more until it is stored.
+    /// Milliseconds: 20 seconds, in which a gigabyte of bytes in memory is written on most disks.
+    ///
+    /// What takes longer counts no more until it is stored.
     ///
     /// Two turns are less than a put waits (``StoreOptions/roomPatience``): those of killed processes fail none.
     static let claimTurn: UInt64 = 20_000

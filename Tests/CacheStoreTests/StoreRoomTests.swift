@@ -188,6 +188,16 @@ struct StoreRoomTests {
         #expect(hasty.counters[.roomFailure] == 0 && store.control.usage?.entries ?? 3 <= 2)
     }
 
+    @Test func `keys that share a value count as well`() throws {
+        try limit { $0.limits.maximumEntries = 10 }
+        let bytes = Array("shared".utf8)
+        for index in 0..<40 {
+            let record = Record(content: Content(of: bytes.span), created: .now)
+            try store.put(bytes.span, for: Digest(ofKey: "key \(index)"), record)
+        }
+        #expect(store.usage?.entries ?? 40 <= 10)
+    }
+
     @Test(arguments: [UInt64.max, 1 << 63, UInt64.max >> 1, UInt64.max >> 1 - 4096])
     func `whatever the control file says, nothing overflows`(word: UInt64) throws {
         try limit {
