@@ -80,6 +80,7 @@ extension Store {
         let configuration = configuration
         try refuse(length, configuration)
         guard configuration.limits.areBounding else { return nil }
+        try countIfUnknown(now: now)
         let bytes = directory.allocation(of: length) + entries.usualAllocation
         switch try claim(bytes, configuration.limits) {
         case .granted(let claim): return claim
@@ -210,7 +211,7 @@ extension Store {
 
     /// Sweeps down to the low mark, and below where more than that has to go: the list may have to do without who is
     /// to go, and a sweep knows of no claims.
-    private func sweepForRoom(
+    func sweepForRoom(
         _ excess: LimitExcess,
         now: Timestamp,
         pace: SweepPace
@@ -268,7 +269,7 @@ extension Store {
 
     /// How many times longer than a sweep that found nothing to evict it takes until the next: so that such sweeps
     /// take a tenth of a processor at most.
-    private static var futileRest: Int { 10 }
+    static var futileRest: Int { 10 }
 }
 
 extension LimitExcess {

@@ -58,6 +58,8 @@ package final class Store: Sendable {
     let pressed = Locked<(@Sendable () -> Void)?>(nil)
     /// Where a sweep has found nothing to evict.
     let impasse = Locked<Impasse?>(nil)
+    /// Until then what is in the directory can't be counted.
+    let uncountableUntil = Locked<ContinuousClock.Instant?>(nil)
     /// As the process wants it, and as the directory's turnover asks for it now.
     private let longestGranularity: Int64
     private let granularity: Atomic<Int64>

@@ -188,6 +188,28 @@ struct StoreRoomTests {
         #expect(hasty.counters[.roomFailure] == 0 && store.control.usage?.entries ?? 3 <= 2)
     }
 
+    @Test func `where the control file was lost limits hold all the same`() throws {
+        let start = Timestamp.now - .seconds(1000)
+        for index in 0..<20 { try put("key \(index)", in: store, at: start + .seconds(index)) }
+        try limitToBlocks(24)
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        let other = try self.store(patience: .seconds(60))
+        #expect(other.usage?.isCounted == false)
+        for index in 20..<60 { try put("key \(index)", in: other, at: start + .seconds(index)) }
+        #expect(other.usage?.isCounted == true)
+        #expect(fixture.directory.files(below: "cache/objects").count <= 24)
+    }
+
+    @Test func `where not all can be read puts go on, and do not look each time`() throws {
+        try put("old", in: store)
+        try limitToBlocks(24)
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        let other = try self.store(patience: .seconds(60))
+        other.uncountableUntil.withLock { $0 = .now + .seconds(3600) }
+        try put("new", in: other)
+        #expect(other.usage?.isCounted == false && other.counters[.sweep] == 0)
+    }
+
     @Test func `keys that share a value count as well`() throws {
         try limit { $0.limits.maximumEntries = 10 }
         let bytes = Array("shared".utf8)
