@@ -142,7 +142,7 @@ struct StoreRoomTests {
         let impatient = try self.store(patience: .zero)
         #expect(error { try put("key", 2 * 4096, in: impatient) }?.code == .noRoom)
         let giver = Thread { [store] in
-            while store.counters[.roomWait] == 0 { usleep(1000) }
+            while store.impasse.withLock({ $0 == nil }) { usleep(1000) }
             store.giveBack(claim)
         }
         giver.start()
