@@ -11,6 +11,13 @@ package struct StoreUsage: Sendable, Equatable {
     package var entries: Int
     /// False for a control file that was made anew and has seen no sweep: then it tells of the time since.
     package var isCounted: Bool
+
+    /// The same as far as there can be so much: whoever can write the control file can write anything there.
+    var plausibleBytes: Int64 { min(max(0, bytes), Self.most) }
+    var plausibleEntries: Int { min(max(0, entries), Int(Self.most)) }
+
+    /// 64 PiB: what adds up to no overflow.
+    fileprivate static let most: Int64 = 1 << 56
 }
 
 /// What a writer is about to take on disk, as all processes see it.
@@ -46,7 +53,7 @@ extension Control {
     /// the last sweep found them; nil where none has looked yet.
     var overhead: Int64? {
         guard let word = words?.load(ControlLayout.overheadBytes), word != 0 else { return nil }
-        return Int64(bitPattern: word)
+        return min(Int64(bitPattern: word), StoreUsage.most)
     }
 
     func noteOverhead(bytes: Int64) {
@@ -64,18 +71,32 @@ extension Control {
         let now = Timestamp.monotonicMilliseconds
         let turn = words.load(ControlLayout.claimTurn)
         // In the upper bits when it began; a boot may have passed since.
-        if now < turn >> 1 || now - (turn >> 1) >= Self.claimTurn {
-            let next = now << 1 | (turn & 1 ^ 1)
-            let word = ControlLayout.claims + Int(next & 1)
-            if words.replace(turn, by: next, at: ControlLayout.claimTurn) { words.store(0, at: word) }
-        }
+        let age = now < turn >> 1 ? .max : now - (turn >> 1)
+        if age >= Self.claimTurn { beginTurn(at: now, after: turn, isOld: age / 2 >= Self.claimTurn, words) }
         let index = ControlLayout.claims + Int(words.load(ControlLayout.claimTurn) & 1)
         words.count(UInt64(bitPattern: bytes), at: index)
         return RoomClaim(bytes: bytes, index: index, words: words)
     }
 
-    /// Milliseconds: ten minutes, which no write of bytes in memory takes.
-    private static let claimTurn: UInt64 = 600_000
+    /// What is left of the turn before the last is forgotten; and of the last one too if that `isOld`: then nobody has
+    /// claimed anything for a turn.
+    ///
+    /// Only what was there before is taken off: others may be claiming already.
+    private func beginTurn(at now: UInt64, after turn: UInt64, isOld: Bool, _ words: MappedWords) {
+        let next = now << 1 | (turn & 1 ^ 1)
+        let places = [ControlLayout.claims + Int(next & 1), ControlLayout.claims + Int(turn & 1)]
+        let left = places.map { words.load($0) }
+        guard words.replace(turn, by: next, at: ControlLayout.claimTurn) else { return }
+        words.count(0 &- left[0], at: places[0])
+        if isOld { words.count(0 &- left[1], at: places[1]) }
+    }
+
+    /// Milliseconds: 20 seconds, in which a gigabyte of bytes in memory is written on most disks.
+    ///
+    /// What takes longer counts no more until it is stored.
+    ///
+    /// Two turns are less than a put waits (``StoreOptions/roomPatience``): those of killed processes fail none.
+    static let claimTurn: UInt64 = 20_000
 
     func giveBack(_ claim: RoomClaim) {
         claim.words.count(UInt64(bitPattern: -claim.bytes), at: claim.index)
@@ -85,7 +106,9 @@ extension Control {
     var claimedBytes: Int64 {
         guard let words else { return 0 }
         // Forgotten and then given back, one is negative until its turn comes.
-        return (0..<2).reduce(0) { $0 + max(0, Int64(bitPattern: words.load(ControlLayout.claims + $1))) }
+        return (0..<2).reduce(0) {
+            $0 + min(max(0, Int64(bitPattern: words.load(ControlLayout.claims + $1))), StoreUsage.most / 2)
+        }
     }
 
     // MARK: Eviction

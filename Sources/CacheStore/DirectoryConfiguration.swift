@@ -32,6 +32,16 @@ package struct DirectoryConfiguration: Sendable, Equatable {
     /// Keys that this version does not know.
     package var unknownKeys: [String] { others.keys.sorted() }
 
+    /// Why it can't be written and read again; nil: it can.
+    package var problem: String? {
+        do throws(Problem) {
+            _ = try DirectoryConfiguration(json: json())
+            return nil
+        } catch {
+            return error.words
+        }
+    }
+
     /// What is wrong with the text of a configuration.
     struct Problem: Error, Equatable {
         let words: String

@@ -107,4 +107,22 @@ extension SweepLimits {
         }
         return limits
     }
+
+    /// The same where that leaves less than `excess` to go from what is there.
+    func lowered(by excess: LimitExcess, from present: Occupancy) -> SweepLimits {
+        var limits = self
+        if excess.bytes > 0 {
+            let rest = present.overhead + max(0, present.bytes - excess.bytes)
+            limits.maximumSize = maximumSize.map { min($0, rest) }
+            if let minimumFree, let space = present.space {
+                let floor = minimumFree.bytes(of: space.totalBytes)
+                limits.minimumFree = .bytes(max(floor, space.availableBytes + excess.bytes))
+            }
+        }
+        if excess.entries > 0 {
+            let rest = max(0, present.entries - excess.entries)
+            limits.maximumEntries = maximumEntries.map { min($0, rest) }
+        }
+        return limits
+    }
 }

@@ -17,7 +17,8 @@ package enum Relief: Sendable, Equatable {
 ///
 /// Every put of new bytes claims what it will take in the usage that all processes share, before it writes: so
 /// however many write at once, together they stay below the limit. Who finds no room makes some, or waits while
-/// somebody else does. A claim of a killed process stays until the next sweep counts anew.
+/// somebody else does. A claim of a killed process is forgotten within a minute of further claims
+/// (``Control/claim(_:)``).
 extension Store {
     /// What the directory takes, as all processes have added it up; nil where that is not known: without a control
     /// file, or before the first sweep of one that was made anew.
@@ -32,9 +33,9 @@ extension Store {
     private func occupancy(_ limits: SweepLimits, claimed: Int64) throws(StoreError) -> Occupancy? {
         guard let usage, usage.isCounted else { return nil }
         return Occupancy(
-            bytes: max(0, usage.bytes) + control.claimedBytes,
+            bytes: usage.plausibleBytes + control.claimedBytes,
             overhead: overhead,
-            entries: max(0, usage.entries) + (claimed > 0 ? 1 : 0),
+            entries: usage.plausibleEntries + (claimed > 0 ? 1 : 0),
             space: limits.minimumFree == nil ? nil : try space().taking(control.claimedBytes)
         )
     }
@@ -79,6 +80,7 @@ extension Store {
         let configuration = configuration
         try refuse(length, configuration)
         guard configuration.limits.areBounding else { return nil }
+        try countIfUnknown(now: now)
         let bytes = directory.allocation(of: length) + entries.usualAllocation
         switch try claim(bytes, configuration.limits) {
         case .granted(let claim): return claim
@@ -185,8 +187,8 @@ extension Store {
         now: Timestamp,
         pace: SweepPace = SweepPace()
     ) throws(StoreError) -> Relief {
-        if let until = nothingToEvictUntil.withLock({ $0 }), ContinuousClock.now < until {
-            return .impossible
+        if let impasse = impasse.withLock({ $0 }), ContinuousClock.now < impasse.end, impasse.view == view {
+            return impasse.relief
         }
         if !orphansMayDo(for: excess) {
             let goal = EvictionGoal(bytes: excess.bytes, entries: excess.entries, reason: excess.reason)
@@ -194,7 +196,7 @@ extension Store {
             guard let report else { return .busy }
             if report.evicted.count > 0 || !report.isExhausted { return .done }
         }
-        return try sweepForRoom(now: now, pace: pace)
+        return try sweepForRoom(excess, now: now, pace: pace)
     }
 
     /// Whether the values of entries that were replaced or removed since the last mark may come to half of what has
@@ -203,28 +205,71 @@ extension Store {
     /// Each is taken to be as large as the mean. Then to evict first would cost values that are in use.
     private func orphansMayDo(for excess: LimitExcess) -> Bool {
         guard excess.bytes > 0, let usage, usage.entries > 0 else { return false }
-        let replaced = Int64(clamping: control.replacedEntries)
-        return replaced > 0 && usage.bytes / Int64(usage.entries) * replaced >= excess.bytes / 2
+        let replaced = Double(control.replacedEntries)
+        return Double(usage.bytes) / Double(usage.entries) * replaced >= max(1, Double(excess.bytes) / 2)
     }
 
-    /// Sweeps down to the low mark.
-    private func sweepForRoom(now: Timestamp, pace: SweepPace) throws(StoreError) -> Relief {
+    /// Sweeps down to the low mark, and below where more than that has to go: the list may have to do without who is
+    /// to go, and a sweep knows of no claims.
+    func sweepForRoom(
+        _ excess: LimitExcess,
+        now: Timestamp,
+        pace: SweepPace
+    ) throws(StoreError) -> Relief {
         var request = SweepRequest()
-        request.limits = configuration.limits.lowered(overhead: overhead)
+        let limits = configuration.limits
+        request.limits = limits.lowered(overhead: overhead)
+        if let usage, usage.isCounted {
+            let space = limits.minimumFree == nil ? nil : try space()
+            let present = Occupancy(
+                bytes: usage.plausibleBytes,
+                overhead: overhead,
+                entries: usage.plausibleEntries,
+                space: space
+            )
+            request.limits = request.limits.lowered(by: excess, from: present)
+        }
         request.pace = pace
-        let begin = ContinuousClock.now
+        let (begin, before) = (ContinuousClock.now, view)
         let report = try Sweep.runIfDue(request, on: self, now: now) { _ in true }
         guard let report else { return .busy }
-        // What stays although it should go is in use, or is nobody's to evict.
-        guard report.isComplete, report.removed.isEmpty, try overflow() != nil else { return .done }
-        let pause = max(.seconds(1), (ContinuousClock.now - begin) * Self.futileRest)
-        nothingToEvictUntil.withLock { $0 = .now + pause }
-        return .impossible
+        // Where it counted otherwise than was known, or others stored or gave up something meanwhile, it is another
+        // question now.
+        guard report.isComplete, report.removed.isEmpty, before == view else { return .done }
+        // In use at this moment, and not for ever.
+        if report.spared > 0, report.unreadable.isEmpty { return .busy }
+        // What stays although it should go is nobody's to evict; or it is not there yet.
+        let isClaimed = before.claimed > 0
+        let rest = (ContinuousClock.now - begin) * Self.futileRest
+        let impasse = Impasse(
+            end: .now + (isClaimed ? rest : max(.seconds(1), rest)),
+            view: before,
+            relief: isClaimed ? .busy : .impossible
+        )
+        self.impasse.withLock { $0 = impasse }
+        return impasse.relief
     }
+
+    /// What is known of the directory without a look at it.
+    struct View: Equatable {
+        let usage: StoreUsage?
+        let claimed: Int64
+    }
+
+    /// That a sweep has found nothing to evict.
+    struct Impasse {
+        /// When to look again, if nothing changes before.
+        let end: ContinuousClock.Instant
+        let view: View
+        /// ``Relief/busy`` where what writers have claimed may be evicted once it is stored, or is forgotten.
+        let relief: Relief
+    }
+
+    private var view: View { View(usage: usage, claimed: control.claimedBytes) }
 
     /// How many times longer than a sweep that found nothing to evict it takes until the next: so that such sweeps
     /// take a tenth of a processor at most.
-    private static var futileRest: Int { 10 }
+    static var futileRest: Int { 10 }
 }
 
 extension LimitExcess {

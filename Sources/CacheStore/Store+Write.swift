@@ -151,6 +151,9 @@ extension Store {
         let content = publication.content
         var staged: StagedObject?
         if try objects.isWorthTrying(content) {
+            // Of the entry alone.
+            let claimed = try claimRoom(forLength: 0, now: publication.created)
+            defer { giveBack(claimed) }
             try objects.synchronizeIfDurable(content.digest)
             let outcome = try publish(publication, &staged)
             if outcome != .objectMissing { return outcome }

@@ -56,8 +56,10 @@ package final class Store: Sendable {
     let roomPatience: Duration
     /// Told when a put passes the high mark.
     let pressed = Locked<(@Sendable () -> Void)?>(nil)
-    /// Until then it is known that a sweep finds nothing to evict.
-    let nothingToEvictUntil = Locked<ContinuousClock.Instant?>(nil)
+    /// Where a sweep has found nothing to evict.
+    let impasse = Locked<Impasse?>(nil)
+    /// Until then what is in the directory can't be counted.
+    let uncountableUntil = Locked<ContinuousClock.Instant?>(nil)
     /// As the process wants it, and as the directory's turnover asks for it now.
     private let longestGranularity: Int64
     private let granularity: Atomic<Int64>

@@ -41,12 +41,11 @@ extension Sweep {
             return 1 << 19
         }
         var excess = SweepExcess()
-        if let maximum = request.limits.maximumEntries { excess.entries = usage.entries &- maximum }
-        if let maximum = request.limits.maximumSize {
-            excess.size = usage.bytes &+ store.overhead &- maximum
-        }
+        let (entries, bytes) = (usage.plausibleEntries, usage.plausibleBytes)
+        if let maximum = request.limits.maximumEntries { excess.entries = entries - maximum }
+        if let maximum = request.limits.maximumSize { excess.size = bytes + store.overhead - maximum }
         excess.freeSpace = shortfall ?? 0
-        return Self.wanted(excess, entries: usage.entries, bytes: usage.bytes)
+        return Self.wanted(excess, entries: entries, bytes: bytes)
     }
 
     /// The same by what a pass has found, for the next one.

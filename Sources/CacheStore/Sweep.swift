@@ -187,7 +187,7 @@ package struct Sweep {
         hasCounted = true
         addOverhead()
         if request.expiredOnly { return true }
-        if !request.isDryRun { store.control.noteReplacement(-replaced) }
+        if !request.isDryRun { store.control.noteReplacement(0 &- replaced) }
         return try deleteDangling()
     }
 

@@ -98,6 +98,12 @@ public struct CacheLimits: Sendable, Equatable, Codable {
         {
             throw CacheError(.invalidArgument, "limit the \(name): it can't be negative: use 0 or more")
         }
+        // All else would be a `config.json` that nobody could read.
+        var configuration = DirectoryConfiguration()
+        apply(to: &configuration)
+        if let problem = configuration.problem {
+            throw CacheError(.invalidArgument, "change the limits: \(problem): use another value")
+        }
     }
 }
 

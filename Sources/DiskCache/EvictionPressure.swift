@@ -47,7 +47,7 @@ public struct EvictionPressure: Sendable, Equatable, Codable {
     /// and what comes back after a month need not be kept. Below 4 misses that were really seen, the estimate is
     /// chance.
     public var isHigh: Bool {
-        ghostMisses >= 4 * EvictedKeys.sample && ghostMisses * 10 >= misses && youngEvictions * 2 >= evictions
+        ghostMisses >= 4 * EvictedKeys.sample && ghostMisses >= misses / 10 && youngEvictions * 2 >= evictions
             && evictions > 0
     }
 }

@@ -32,7 +32,7 @@ public enum FreeSpace: Sendable, Equatable, Codable {
         switch self {
         case .bytes(let bytes): try container.encode(bytes)
         case .percent(let percent):
-            try container.encode(percent == percent.rounded() ? "\(Int(percent))%" : "\(percent)%")
+            try container.encode(Int(exactly: percent).map { "\($0)%" } ?? "\(percent)%")
         }
     }
 

@@ -136,16 +136,109 @@ struct StoreRoomTests {
         lock?.release()
     }
 
-    @Test func `where nothing is left to evict a put fails at once, and works when there is room`() throws {
+    @Test func `what others are about to store is waited for, as it can be evicted then`() throws {
         try limitToBlocks(8)
-        let claim = try #require(try store.claimRoom(forLength: 8 * 4096, now: .now))
-        #expect(error { try put("key", in: store) }?.code == .noRoom)
-        // It does not look each time.
-        let sweeps = store.counters[.sweep]
-        #expect(error { try put("key", in: store) }?.code == .noRoom)
-        #expect(store.counters[.sweep] == sweeps)
-        store.giveBack(claim)
-        try put("key", in: store)
+        let claim = try #require(try store.claimRoom(forLength: 7 * 4096, now: .now))
+        let impatient = try self.store(patience: .zero)
+        #expect(error { try put("key", 2 * 4096, in: impatient) }?.code == .noRoom)
+        let giver = Thread { [store] in
+            while store.impasse.withLock({ $0 == nil }) { usleep(1000) }
+            store.giveBack(claim)
+        }
+        giver.start()
+        try put("key", 2 * 4096, in: store)
+        #expect(store.counters[.roomFailure] == 0)
+    }
+
+    @Test func `claims of killed processes are forgotten, and no others`() throws {
+        try limit { $0.limits.maximumEntries = 100 }
+        _ = store.control.claim(1000)
+        try pass(1)
+        let alive = try #require(store.control.claim(10))
+        #expect(store.control.claimedBytes == 1010)
+        try pass(1)
+        store.giveBack(store.control.claim(1))
+        #expect(store.control.claimedBytes == 10)
+        store.giveBack(alive)
+        #expect(store.control.claimedBytes == 0)
+        _ = store.control.claim(1000)
+        // Nobody has claimed anything meanwhile.
+        try pass(2)
+        let last = try #require(store.control.claim(10))
+        #expect(store.control.claimedBytes == 10)
+        store.giveBack(last)
+    }
+
+    /// Has so many turns of claims be over.
+    private func pass(_ turns: UInt64) throws {
+        let words = try #require(store.control.writableWords)
+        let turn = words.load(ControlLayout.claimTurn)
+        words.store(turn - turns * Control.claimTurn << 1, at: ControlLayout.claimTurn)
+    }
+
+    @Test func `values that several keys share make room too`() throws {
+        try limit { $0.limits.maximumEntries = 2 }
+        let bytes = Array("shared".utf8)
+        for key in ["a", "b"] {
+            let record = Record(content: Content(of: bytes.span), created: .now)
+            try store.put(bytes.span, for: Digest(ofKey: key), record)
+        }
+        let hasty = try self.store(patience: .seconds(2))
+        try put("c", in: hasty)
+        #expect(hasty.counters[.roomFailure] == 0 && store.control.usage?.entries ?? 3 <= 2)
+    }
+
+    @Test func `where the control file was lost limits hold all the same`() throws {
+        let start = Timestamp.now - .seconds(1000)
+        for index in 0..<20 { try put("key \(index)", in: store, at: start + .seconds(index)) }
+        try limitToBlocks(24)
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        let other = try self.store(patience: .seconds(60))
+        #expect(other.usage?.isCounted == false)
+        for index in 20..<60 { try put("key \(index)", in: other, at: start + .seconds(index)) }
+        #expect(other.usage?.isCounted == true)
+        #expect(fixture.directory.files(below: "cache/objects").count <= 24)
+    }
+
+    @Test func `where not all can be read puts go on, and do not look each time`() throws {
+        try put("old", in: store)
+        try limitToBlocks(24)
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        let other = try self.store(patience: .seconds(60))
+        other.uncountableUntil.withLock { $0 = .now + .seconds(3600) }
+        try put("new", in: other)
+        #expect(other.usage?.isCounted == false && other.counters[.sweep] == 0)
+    }
+
+    @Test func `keys that share a value count as well`() throws {
+        try limit { $0.limits.maximumEntries = 10 }
+        let bytes = Array("shared".utf8)
+        for index in 0..<40 {
+            let record = Record(content: Content(of: bytes.span), created: .now)
+            try store.put(bytes.span, for: Digest(ofKey: "key \(index)"), record)
+        }
+        #expect(store.usage?.entries ?? 40 <= 10)
+    }
+
+    @Test(arguments: [UInt64.max, 1 << 63, UInt64.max >> 1, UInt64.max >> 1 - 4096])
+    func `whatever the control file says, nothing overflows`(word: UInt64) throws {
+        try limit {
+            $0.limits.maximumSize = 1 << 30
+            $0.limits.maximumEntries = 1000
+            $0.limits.minimumFree = .bytes(1)
+        }
+        let words = try #require(store.control.writableWords)
+        for index in ControlLayout.usedBytes...ControlLayout.claimTurn
+        where index != ControlLayout.isUsageCounted && index != ControlLayout.filterSeal {
+            words.store(word, at: index)
+        }
+        for index in ControlLayout.counters..<ControlLayout.counters + 64 { words.store(word, at: index) }
+        let other = try self.store(patience: .zero)
+        for index in 0..<4 { _ = error { try put("key \(index)", in: other) } }
+        _ = try other.overflow()
+        try fixture.sweep { $0.limits = store.configuration.limits }
+        other.renewGranularity()
+        #expect(store.control.usage.map { $0.entries <= 4 } ?? false)
     }
 
     @Test func `values that were replaced go before any that is in use`() throws {
@@ -169,8 +262,12 @@ struct StoreRoomTests {
         let free = try store.directory.root.descriptor.fileSystemSpace().availableBytes
         try limit { $0.limits.minimumFree = .bytes(free * 2) }
         #expect(error { try put("more", in: store) }?.code == .noRoom)
+        // It does not look each time.
+        let sweeps = store.counters[.sweep]
+        #expect(error { try put("more", in: store) }?.code == .noRoom)
+        #expect(store.counters[.sweep] == sweeps)
         try limit { $0.limits.minimumFree = .bytes(1) }
-        store.nothingToEvictUntil.withLock { $0 = nil }
+        store.impasse.withLock { $0 = nil }
         try put("more", in: store)
     }
 

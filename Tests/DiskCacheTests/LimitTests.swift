@@ -59,6 +59,8 @@ struct LimitTests {
         for change: (inout CacheLimits) -> Void in [
             { $0.maximumSize = .mebibytes(1) }, { $0.maximumEntries = 0 }, { $0.maximumAge = .seconds(-1) },
             { $0.maximumIdleTime = .seconds(-1) },
+            // No `config.json` could say so.
+            { $0.maximumSize = .bytes(.max) }, { $0.maximumAge = .seconds(1e10) },
         ] {
             let error = #expect(throws: CacheError.self) {
                 try cache.updateLimits { (limits) throws(CacheError) in change(&limits) }
@@ -182,5 +184,22 @@ struct LimitTests {
         let data = try Data(contentsOf: URL(fileURLWithPath: path + "/config.json"))
         #expect(try JSONDecoder().decode(CacheLimits.self, from: data) == limits)
         #expect(try JSONDecoder().decode(CacheLimits.self, from: JSONEncoder().encode(limits)) == limits)
+    }
+
+    @Test func `a share of free space that makes no sense can be encoded`() throws {
+        let data = try JSONEncoder().encode([FreeSpace.percent(1e300)])
+        #expect(throws: DecodingError.self) { try JSONDecoder().decode([FreeSpace].self, from: data) }
+    }
+
+    @Test func `whatever the control file says was counted, it can be added up`() throws {
+        let cache = try SharedCache(at: path)
+        let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path + "/control"))
+        try file.seek(toOffset: 512 * 8)
+        try file.write(contentsOf: Data(repeating: 0x7f, count: 64 * 8))
+        try file.close()
+        let activity = try #require(try cache.totals()).activity
+        #expect(activity.evictions > 0 && activity.hits > 0)
+        #expect(activity.ghostMisses > 0)
+        _ = EvictionPressure(activity).isHigh
     }
 }
