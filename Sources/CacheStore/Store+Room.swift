@@ -60,6 +60,16 @@ extension Store {
         return limits.overflow(of: occupancy)
     }
 
+    /// Whether the high mark is passed, so that nobody who could evict should take a rest; false also where that can't
+    /// be told: who goes on meets the reason.
+    package var isPressed: Bool {
+        do throws(StoreError) {
+            return try overflow() != nil
+        } catch {
+            return false
+        }
+    }
+
     /// Has `body` called when a put passes the high mark: often, and on the thread that puts, so it should only wake
     /// somebody.
     package func onPressure(_ body: @escaping @Sendable () -> Void) {

@@ -174,11 +174,12 @@ extension SharedCache {
 extension CacheLimits {
     /// Refuses a size that the directories and the cache's own files take by themselves.
     fileprivate func checkRoom(beside overhead: Int64, _ path: String) throws(CacheError) {
+        let overhead = overhead + (eventLogSize?.bytes ?? 0)
         guard let maximumSize, maximumSize.bytes <= overhead else { return }
         throw CacheError(
             .invalidArgument,
             """
-            limit \(path) to \(maximumSize.bytes) bytes: its directories and own files take up to \(overhead): \
+            limit \(path) to \(maximumSize.bytes) bytes: its directories, log and own files take up to \(overhead): \
             use more than that
             """,
             path: path

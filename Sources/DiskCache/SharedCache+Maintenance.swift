@@ -24,6 +24,10 @@ extension SharedCache {
         let request = try options.request(try directoryLimits(for: options))
         do throws(CacheError) {
             return try withStore { (store, now) throws(StoreError) in
+                var request = request
+                let rest = request.pace.pause
+                // While it has the lock nobody else can make the room that writers wait for.
+                request.pace.pause = { store.isPressed || rest($0) }
                 let report = try Sweep.run(request, on: store, now: now) { progress(CacheProgress($0)) }
                 return GCReport(report, isDryRun: options.isDryRun)
             }

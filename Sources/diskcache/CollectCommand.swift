@@ -10,7 +10,12 @@ enum CollectCommand: Command {
     static let operands = ""
     static let summary = "remove expired values, leftovers, and what is over the limits"
     static let options = [
-        Option("max-size", "s", "SIZE", help: "trim the directory to this, as du shows it, least recently used first: 512M"),
+        Option(
+            "max-size",
+            "s",
+            "SIZE",
+            help: "trim the directory to this, as du shows it, least recently used first: 512M"
+        ),
         Option("max-entries", "n", "COUNT", help: "trim to so many keys, least recently used first"),
         Option("max-age", nil, "SPAN", help: "remove what was stored longer ago: 30d"),
         Option("max-idle", nil, "SPAN", help: "remove what was used longer ago: 7d"),

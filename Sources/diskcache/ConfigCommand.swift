@@ -13,7 +13,8 @@ enum ConfigCommand: Command {
         Limits belong to the directory, in its file config.json: all processes that use it follow a change
         within a second. At 95 % of a limit the least recently used values are evicted until 90 % are left, by
         any process that has the cache open with the library's defaults, or by `diskcache gc`. A put that would
-        pass 100 % makes room itself or waits for it, a minute at most.
+        pass 100 % makes room itself or waits for it, a minute at most. So a limit should be a tenth above what
+        is to be kept.
 
           max-size        bytes on disk, as du counts them, the cache's own files included: 512M, 2G
           max-entries     keys

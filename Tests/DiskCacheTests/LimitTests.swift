@@ -58,7 +58,7 @@ struct LimitTests {
         try cache.setLimits(CacheLimits(maximumSize: .mebibytes(64)))
         for change: (inout CacheLimits) -> Void in [
             { $0.maximumSize = .mebibytes(1) }, { $0.maximumEntries = 0 }, { $0.maximumAge = .seconds(-1) },
-            { $0.maximumIdleTime = .seconds(-1) },
+            { $0.maximumIdleTime = .seconds(-1) }, { $0.eventLogSize = .mebibytes(60) },
             // No `config.json` could say so.
             { $0.maximumSize = .bytes(.max) }, { $0.maximumAge = .seconds(1e10) },
         ] {

@@ -221,7 +221,7 @@ final class Janitor: Sendable {
         request.limits = store.configuration.limits
         // What writers wait for comes first; the sweep begins anew after it.
         request.pace = .sparing { [duties] in
-            self.pause($0) && duties.store() === store && !self.isPressed(store)
+            self.pause($0) && duties.store() === store && !store.isPressed
         }
         let schedule = schedule
         do throws(StoreError) {
@@ -233,16 +233,6 @@ final class Janitor: Sendable {
         } catch {
             rounds.withLock { $0.notBefore = .now + schedule.interval }
             report(error)
-        }
-    }
-
-    /// Whether room has to be made, for whichever process.
-    private func isPressed(_ store: Store) -> Bool {
-        do throws(StoreError) {
-            return try store.overflow() != nil
-        } catch {
-            // The sweep meets the same, and says so.
-            return false
         }
     }
 
