@@ -128,9 +128,10 @@ struct CandidateList: Equatable {
 
     /// At most so many from the position on, fewer at the end of the list, and where one is damaged.
     ///
-    /// One system call.
+    /// One system call; none at the end.
     func next(_ most: Int, in file: borrowing FileDescriptor) throws(Errno) -> [ListedCandidate] {
         let size = min(most, count - position) * Self.recordSize
+        if size <= 0 { return [] }
         let bytes = try file.read(size, at: Self.headerSize + position * Self.recordSize)
         var reader = ListReader(bytes)
         var candidates: [ListedCandidate] = []
