@@ -14,7 +14,7 @@ package enum LoadRole: String, Sendable {
 package struct LoadReport: Codable, Sendable {
     package var operations = 0
     package var hits = 0
-    /// Puts that failed, and the first reason.
+    /// Calls that failed, and the first reason.
     package var failures = 0
     package var failure: String?
     /// Of gets, µs.
@@ -74,6 +74,17 @@ struct Load {
         report.longestPut = max(report.longestPut, (ContinuousClock.now - start) / .microseconds(1))
     }
 
+    /// Whether there is a value; a failure is counted with those of puts.
+    private mutating func get(_ key: String) -> Bool {
+        do {
+            return try cache.get(key) != nil
+        } catch {
+            report.failures += 1
+            if report.failure == nil { report.failure = "\(error)" }
+            return false
+        }
+    }
+
     mutating func write(until stop: Stop) {
         while !stop.isSet {
             report.operations += 1
@@ -87,9 +98,9 @@ struct Load {
             report.operations += 1
             let key = "read-\(number)-\(generator.next() % 64)"
             let start = ContinuousClock.now
-            let hit = (try? cache.get(key)) ?? nil
+            let isHit = get(key)
             let time = (ContinuousClock.now - start) / .microseconds(1)
-            if hit == nil {
+            if !isHit {
                 put(key)
             } else {
                 report.hits += 1
@@ -109,10 +120,10 @@ struct Load {
         while !stop.isSet {
             report.operations += 1
             let key = popularity.key(&generator)
-            let hit = (try? cache.get("key-\(key)")) ?? nil
+            let isHit = get("key-\(key)")
             let now = monotonicNow()
-            if hit == nil { put("key-\(key)") } else { report.hits += 1 }
-            report.requests.append(.init(time: now, key: key, isHit: hit != nil))
+            if !isHit { put("key-\(key)") } else { report.hits += 1 }
+            report.requests.append(.init(time: now, key: key, isHit: isHit))
             if report.operations % 8 == 0 { usleep(200) }
         }
     }

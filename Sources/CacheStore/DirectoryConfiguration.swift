@@ -135,6 +135,7 @@ enum JSONValue: Sendable, Equatable, Codable {
 
     init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
+        // Each kind is tried in turn; what is none of them the last one throws.
         if container.decodeNil() {
             self = .null
         } else if let value = try? container.decode(Bool.self) {

@@ -25,17 +25,17 @@ extension Store {
     ///
     /// One system call where a minimum of free space is set, else none.
     package func occupancy(_ limits: SweepLimits) throws(StoreError) -> Occupancy? {
-        try occupancy(limits, claimed: 0)
+        try occupancy(limits, entering: 0)
     }
 
-    /// The same given how much of the claims is of the one who asks, for one entry: what is to be free is claimed by
-    /// taking it off what is available.
-    private func occupancy(_ limits: SweepLimits, claimed: Int64) throws(StoreError) -> Occupancy? {
+    /// The same with so many entries more, whose bytes are claimed already: what is to stay free is claimed by taking
+    /// it off what is available.
+    private func occupancy(_ limits: SweepLimits, entering: Int) throws(StoreError) -> Occupancy? {
         guard let usage, usage.isCounted else { return nil }
         return Occupancy(
             bytes: usage.plausibleBytes + control.claimedBytes,
             overhead: overhead,
-            entries: usage.plausibleEntries + (claimed > 0 ? 1 : 0),
+            entries: usage.plausibleEntries + entering,
             space: limits.minimumFree == nil ? nil : try space().taking(control.claimedBytes)
         )
     }
@@ -137,7 +137,7 @@ extension Store {
         // The claim first, the look afterwards: of two at once at least one sees the other's.
         let claim = control.claim(bytes)
         do throws(StoreError) {
-            guard let occupancy = try occupancy(limits, claimed: bytes) else { return .granted(claim) }
+            guard let occupancy = try occupancy(limits, entering: 1) else { return .granted(claim) }
             guard let excess = limits.excess(of: occupancy) else {
                 if limits.overflow(of: occupancy) != nil, let pressed = pressed.withLock({ $0 }) { pressed() }
                 return .granted(claim)

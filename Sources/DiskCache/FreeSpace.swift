@@ -12,6 +12,7 @@ public enum FreeSpace: Sendable, Equatable, Codable {
     /// Reads a number of bytes, or a share such as "10%".
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()
+        // What is no number has to be text, or that throws.
         if let bytes = try? container.decode(ByteCount.self) {
             self = .bytes(bytes)
             return

@@ -10,7 +10,9 @@ extension SharedCache {
     /// Once it has returned, every get that starts afterwards in any process sees the value; with
     /// ``WritePolicy/behind``, in this process. Equal bytes under several keys are stored once. Seven system
     /// calls where the bytes and the key are known already, ten for new bytes, three more for a new key; after
-    /// eight puts that were all new, eleven for the next such. (On kernels before 6.13, two more each.)
+    /// eight puts that were all new, eleven for the next such. (On kernels before 6.13, two more each.) Where new bytes are written,
+    /// one more each half second, to see whether the directory has other limits; and one where it has a minimum of free
+    /// space.
     ///
     /// - Parameters:
     ///   - data: the value.

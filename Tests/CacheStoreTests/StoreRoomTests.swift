@@ -216,8 +216,8 @@ struct StoreRoomTests {
         for index in 0..<40 {
             let record = Record(content: Content(of: bytes.span), created: .now)
             try store.put(bytes.span, for: Digest(ofKey: "key \(index)"), record)
+            #expect(store.usage?.entries ?? 40 <= 10)
         }
-        #expect(store.usage?.entries ?? 40 <= 10)
     }
 
     @Test(arguments: [UInt64.max, 1 << 63, UInt64.max >> 1, UInt64.max >> 1 - 4096])
