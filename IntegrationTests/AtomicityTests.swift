@@ -8,7 +8,7 @@ import Testing
 @testable import diskcache
 
 /// Calls that must be atomic across processes, with real ones.
-struct AtomicityTests {
+@Suite(.takesTurns) struct AtomicityTests {
     private func crew(
         _ task: BenchTask,
         count: Int,
@@ -27,7 +27,7 @@ struct AtomicityTests {
         return result
     }
 
-    @Test(.timeLimit(.minutes(5)), arguments: Form.allCases)
+    @Test(arguments: Form.allCases)
     func `two processes that count with update lose no count`(form: Form) throws {
         let place = try TemporaryDirectory()
         let path = place.path + "/cache"
@@ -38,7 +38,7 @@ struct AtomicityTests {
         #expect(String(decoding: hit.data, as: UTF8.self) == "\(2 * operations)")
     }
 
-    @Test(.timeLimit(.minutes(5)), arguments: Form.allCases)
+    @Test(arguments: Form.allCases)
     func `of eight processes that put what is absent exactly one stores`(form: Form) throws {
         for _ in 0..<5 {
             let place = try TemporaryDirectory()

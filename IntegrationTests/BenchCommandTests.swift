@@ -8,7 +8,7 @@ import Testing
 @testable import diskcache
 
 /// `diskcache bench` as its users run it.
-struct BenchCommandTests {
+@Suite(.takesTurns) struct BenchCommandTests {
     private let place: TemporaryDirectory
     private let quick = ["--workers", "2", "--operations", "50", "--keys", "10", "--sizes", "1K"]
 
@@ -24,7 +24,7 @@ struct BenchCommandTests {
         get throws { try FileManager.default.contentsOfDirectory(atPath: place.path) }
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test
     func `it prints a row for each workload and leaves nothing behind`() throws {
         let run = try bench(quick)
         #expect(run.status == 0)
@@ -34,7 +34,7 @@ struct BenchCommandTests {
         #expect(try remains.isEmpty)
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test
     func `its JSON tells the same`() throws {
         let run = try bench(quick + ["--json", "--gc", "--workload", "mixed"])
         #expect(run.status == 0)
@@ -45,7 +45,7 @@ struct BenchCommandTests {
         #expect(result.leftovers?.isClean == true && result.leftovers?.verification.entries == 10)
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test
     func `a kept directory is a cache with the keys in it`() throws {
         #expect(try bench(quick + ["--keep"]).status == 0)
         let name = try #require(try remains.first)
@@ -53,7 +53,7 @@ struct BenchCommandTests {
         #expect(try DirectoryAudit(of: place.path + "/" + name).entries.count == 10)
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test
     func `a corpus gives keys and values`() throws {
         let corpus = try TemporaryDirectory()
         for index in 0..<5 {
@@ -65,7 +65,7 @@ struct BenchCommandTests {
         #expect(run.output.contains("clean: 5 entries"))
     }
 
-    @Test(.timeLimit(.minutes(2)), arguments: [Signal.interrupt, .terminate, .hangup])
+    @Test(arguments: [Signal.interrupt, .terminate, .hangup])
     func `a signal ends it by that signal, with its workers and its directory`(signal: Signal) throws {
         var process = try ChildProcess(
             starting: BuiltCommand.path,
@@ -78,7 +78,7 @@ struct BenchCommandTests {
         #expect(try remains.isEmpty)
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test
     func `a worker whose starter dies goes too`() throws {
         var plan = WorkerPlan(directory: place.path + "/cache", task: .put, stream: 1)
         plan.seconds = 3600
@@ -88,7 +88,7 @@ struct BenchCommandTests {
         #expect(try BuiltCommand.run("/bin/sh", arguments).status == 0)
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test
     func `SIGQUIT ends the command without a word`() throws {
         let errors = place.path + "/errors"
         let script = "exec \"$0\" -d \"$1/cache\" put k 2> \"$1/errors\""

@@ -11,7 +11,7 @@ import Testing
 
 /// Processes with warm memory tiers, writers, kills and evictions on one cache: per key, all that they saw
 /// of each other is linearizable.
-@Suite(.serialized)
+@Suite(.serialized, .takesTurns)
 struct CoherenceTests {
     private let place: TemporaryDirectory
     private let directory: String
@@ -53,7 +53,7 @@ struct CoherenceTests {
         MultiProcessTests.isSoak ? soak : ordinary
     }
 
-    @Test(.timeLimit(.minutes(30)), arguments: Form.allCases)
+    @Test(arguments: Form.allCases)
     func `what processes see of each other's writes is linearizable, kills and evictions included`(
         form: Form
     ) throws {
@@ -66,7 +66,7 @@ struct CoherenceTests {
         #expect(history.memoryHits > history.count / 10, "the test is about memory tiers")
     }
 
-    @Test(.timeLimit(.minutes(10)))
+    @Test
     func `values that a process keeps for a millisecond without asking are found out`() throws {
         // Writers that are alone for most of a round leave nothing to find, which no seed can keep them from.
         for round in 0..<40 {
@@ -76,7 +76,7 @@ struct CoherenceTests {
         Issue.record("nothing was found in any round, seed \(seed)")
     }
 
-    @Test(.timeLimit(.minutes(10)))
+    @Test
     func `a memory tier that does not look at the generations is found out`() throws {
         let history = try run(
             [.reader, .reader, .writer, .writer],

@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 
 /// `diskcache gc` dies at any instant while others work: nothing is broken, and the next one finishes the job.
-@Suite(.serialized)
+@Suite(.serialized, .takesTurns)
 struct CollectorKillTests {
     private let place: TemporaryDirectory
     private let cache: SharedCache
@@ -44,7 +44,7 @@ struct CollectorKillTests {
         )
     }
 
-    @Test(.timeLimit(.minutes(20)))
+    @Test
     func `gc killed at any instant beside workers leaves nothing wrong, and the next does the job`() throws {
         let crew = try WorkerCrew(on: cache.path, environment: [:], seed: seed)
         try crew.start([.flights, .writer, .reader])

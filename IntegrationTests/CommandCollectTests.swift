@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// `diskcache gc`: waiting for others, watching, verifying.
-struct CommandCollectTests {
+@Suite(.takesTurns) struct CommandCollectTests {
     let tool: Tool
     let cache: SharedCache
 
@@ -153,7 +153,7 @@ struct CommandCollectTests {
         #expect((objects.last?["entries"] as? [String: Int])?["count"] == 1)
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test
     func `a watch ends cleanly in the middle of a sweep, and leaves word of it`() throws {
         try cache.put("value", forKey: "old", expires: .expired)
         // Each of 64 locks of stripes that are not to be had is waited for; it would take a minute.

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Wrong words, wrong directories, wrong moments: one line, the right exit status, and nothing changed.
-struct CommandFailureTests {
+@Suite(.takesTurns) struct CommandFailureTests {
     let tool: Tool
 
     init() throws {

@@ -8,7 +8,7 @@ import Testing
 @testable import CacheStore
 
 /// `diskcache info`: why a key is a hit or is not.
-struct CommandInfoTests {
+@Suite(.takesTurns) struct CommandInfoTests {
     let tool: Tool
     let cache: SharedCache
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The built command, as its users and their scripts meet it.
-struct CommandLineTests {
+@Suite(.takesTurns) struct CommandLineTests {
     let tool: Tool
 
     init() throws {

@@ -8,7 +8,7 @@ import Testing
 @testable import CacheStore
 
 /// `diskcache log`.
-struct CommandLogTests {
+@Suite(.takesTurns) struct CommandLogTests {
     let tool: Tool
     let store: Store
 

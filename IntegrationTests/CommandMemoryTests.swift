@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Values go through the command in constant memory.
-struct CommandMemoryTests {
+@Suite(.takesTurns) struct CommandMemoryTests {
     /// Ten times what may be used; with `DISKCACHE_SOAK` set, forty times.
     static let size = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == nil ? 256 << 20 : 1 << 30
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What the commands that report say, and how.
-struct CommandReportTests {
+@Suite(.takesTurns) struct CommandReportTests {
     let tool: Tool
     let cache: SharedCache
 

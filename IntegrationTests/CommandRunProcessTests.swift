@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// `diskcache run` among several processes: one runs the command, and none is left waiting by a death.
-struct CommandRunProcessTests {
+@Suite(.takesTurns) struct CommandRunProcessTests {
     let tool: Tool
     let log: String
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// `diskcache run`: what is replayed, and when the command is run anew.
-struct CommandRunTests {
+@Suite(.takesTurns) struct CommandRunTests {
     let tool: Tool
     /// Gets a line each time that the command runs.
     let log: String

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// `diskcache verify`: samples, and what it prints.
-struct CommandVerifyTests {
+@Suite(.takesTurns) struct CommandVerifyTests {
     let tool: Tool
     let cache: SharedCache
 

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The scripts that complete, in the shells that they are for.
-struct CompletionScriptTests {
+@Suite(.takesTurns) struct CompletionScriptTests {
     let tool: Tool
 
     init() throws {

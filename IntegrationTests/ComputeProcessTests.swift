@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Computing once, by processes that know of each other only by the directory.
-@Suite struct ComputeProcessTests {
+@Suite(.takesTurns) struct ComputeProcessTests {
     let directory: TemporaryDirectory
 
     init() throws {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// `diskcache config`, and what limits do to the other commands.
-struct ConfigCommandTests {
+@Suite(.takesTurns) struct ConfigCommandTests {
     let tool: Tool
 
     init() throws {

@@ -8,7 +8,7 @@ import Testing
 @testable import diskcache
 
 /// Damage done to the files behind the cache's back is a miss, never a wrong byte.
-struct CorruptionTests {
+@Suite(.takesTurns) struct CorruptionTests {
     private let place: TemporaryDirectory
     private let cache: SharedCache
     private let values = SelfProvingValues(count: 2, size: 4096)

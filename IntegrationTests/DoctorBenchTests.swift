@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// `doctor --bench` beside a cache that is in use.
-struct DoctorBenchTests {
+@Suite(.takesTurns) struct DoctorBenchTests {
     let tool: Tool
 
     init() throws {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What `doctor` finds in real directories.
-struct DoctorTests {
+@Suite(.takesTurns) struct DoctorTests {
     let tool: Tool
     let cache: SharedCache
 

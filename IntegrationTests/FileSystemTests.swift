@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// Full, read-only, without inodes, without extended attributes.
-@Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"))
+@Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"), .takesTurns)
 struct FileSystemTests {
     private func code(_ body: () throws -> Void) -> CacheError.Code? {
         do {

@@ -6,6 +6,7 @@ import Testing
 
 /// `make install`, with the command that has been built for the tests.
 @Suite(
+    .takesTurns,
     .enabled(
         if: FileManager.default.isExecutableFile(atPath: "/usr/bin/make"),
         "there is no make: nothing is installed"

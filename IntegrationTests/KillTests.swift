@@ -11,7 +11,7 @@ import Testing
 @testable import diskcache
 
 /// All processes of a cache die at once, over and over: what they leave behind is found and cleared.
-@Suite(.serialized)
+@Suite(.serialized, .takesTurns)
 struct KillTests {
     private let place: TemporaryDirectory
     private let cache: SharedCache
@@ -28,7 +28,7 @@ struct KillTests {
 
     private var rounds: Int { MultiProcessTests.isSoak ? 200 : 30 }
 
-    @Test(.timeLimit(.minutes(30)))
+    @Test
     func `every process killed again and again: no lock, no flight file, no leftover, no wrong byte`() throws
     {
         let crew = try WorkerCrew(on: cache.path, environment: [:], seed: seed)

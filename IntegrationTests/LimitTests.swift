@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Limits under load from several processes; a minute of it with `DISKCACHE_SOAK=1`.
-@Suite(.serialized)
+@Suite(.serialized, .takesTurns)
 struct DirectoryLimitTests {
     private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
 

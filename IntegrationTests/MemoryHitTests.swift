@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// What hits in memory cost: no system call, over a million of them.
-@Suite(.serialized)
+@Suite(.serialized, .takesTurns)
 struct MemoryHitTests {
     private let place: TemporaryDirectory
 
@@ -39,7 +39,7 @@ struct MemoryHitTests {
         return try #require(total.split(separator: " ").compactMap { Int($0) }.max())
     }
 
-    @Test(.enabled(if: hasTracer, "strace is not installed"), .timeLimit(.minutes(5)))
+    @Test(.enabled(if: hasTracer, "strace is not installed"))
     func `a million hits make no more system calls than a thousand`() throws {
         let few = try systemCalls(1000)
         let many = try systemCalls(1_001_000)

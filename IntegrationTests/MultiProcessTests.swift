@@ -10,7 +10,7 @@ import Testing
 /// Real processes on one directory, some of them killed at any instant, garbage collected all the time.
 ///
 /// Every get checks every byte, and that no value comes back after a later one of the same writer.
-@Suite(.serialized)
+@Suite(.serialized, .takesTurns)
 struct MultiProcessTests {
     /// DISKCACHE_SOAK=1 asks for the full size: 8 processes of 20,000 operations, one killed each 50 ms.
     static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == "1"
@@ -49,7 +49,7 @@ struct MultiProcessTests {
         try DirectoryAudit(of: directory).expectNoLeftovers(cache)
     }
 
-    @Test(.timeLimit(.minutes(30)), arguments: Form.allCases)
+    @Test(arguments: Form.allCases)
     func `kills and collections beside readers and writers: no wrong byte, no loss, nothing left`(
         form: Form
     ) throws {
@@ -59,7 +59,7 @@ struct MultiProcessTests {
         try stress(plan, in: place.path + "/cache", form)
     }
 
-    @Test(.timeLimit(.minutes(30)), arguments: Form.allCases)
+    @Test(arguments: Form.allCases)
     func `the same with removals`(form: Form) throws {
         let place = try TemporaryDirectory()
         let plan = plan([.churn], operations: form == .sidecar ? 1500 : 3000)
@@ -67,7 +67,6 @@ struct MultiProcessTests {
     }
 
     @Test(
-        .timeLimit(.minutes(30)),
         .enabled(if: MountedFileSystem.canMountRAMFS, "ramfs can't be mounted here: it takes root")
     )
     func `the same on a file system without extended attributes`() throws {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import TestSupport
 import Testing
 
 /// What an operation may cost: as many allocations as were recorded, and as many instructions within 5 %.
@@ -10,6 +11,7 @@ import Testing
 /// that is meant; the difference of the file then shows what it has brought.
 @Suite(
     .serialized,
+    .takesTurns,
     .enabled(if: OptimizedProbe.isCurrent, "there is no current release build: swift build -c release")
 )
 struct RegressionGuardTests {

@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What `gc` says that it would do, and what it then does.
-struct RehearsalTests {
+@Suite(.takesTurns) struct RehearsalTests {
     private let tool: Tool
     private let cache: SharedCache
 

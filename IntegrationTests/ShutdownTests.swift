@@ -8,7 +8,7 @@ import TestSupport
 import Testing
 
 /// Real processes that are told to end, or killed; every bound is far above what was measured.
-@Suite(.serialized)
+@Suite(.serialized, .takesTurns)
 struct ShutdownTests {
     private let place: TemporaryDirectory
     private let path: String
@@ -67,7 +67,7 @@ struct ShutdownTests {
         }
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test
     func `the last of four workers removes what has expired, the others leave at once`() throws {
         try storeExpired(2000)
         let workers = try (0..<4).map { _ in try worker() }
@@ -84,7 +84,7 @@ struct ShutdownTests {
         #expect(entries == 0 && place.files(below: "cache/objects").isEmpty)
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test
     func `the last one keeps to its deadline, and the next one goes on`() throws {
         // How far a process gets in 30 ms is for the machine to say: where others keep it from its first deletion
         // it is tried again with twice the time, where it gets through with more to do; it has to keep to each.
@@ -106,7 +106,7 @@ struct ShutdownTests {
         _ = try next.end(by: .terminate)
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test
     func `a second signal ends at once one that is closing`() throws {
         try storeExpired(6000)
         let worker = try worker(deadline: 60)
@@ -118,7 +118,7 @@ struct ShutdownTests {
         #expect(entries > 0)
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test
     func `a signal that the process was started to ignore stays ignored`() throws {
         let worker = try worker(
             interval: 3600,
@@ -134,7 +134,7 @@ struct ShutdownTests {
         #expect(end == .killed(.terminate))
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test
     func `a worker that is killed is counted no longer`() throws {
         try storeExpired(10)
         let (killed, other) = (try worker(), try worker())
@@ -143,7 +143,7 @@ struct ShutdownTests {
         #expect(entries == 0)
     }
 
-    @Test(.timeLimit(.minutes(2)))
+    @Test
     func `another takes over at once when the one that sweeps is killed`() throws {
         // First the entries: a sweep that ended while they are stored would put off the next by fifty times
         // as long as it worked.

@@ -7,7 +7,7 @@ import TestSupport
 import Testing
 
 /// `stats` and `gc --last` read what other processes have left, dead ones included.
-struct StatsCommandTests {
+@Suite(.takesTurns) struct StatsCommandTests {
     private let tool: Tool
 
     init() throws {

@@ -9,7 +9,7 @@ import Testing
 @testable import diskcache
 
 /// A process that is stopped (SIGSTOP, a debugger) while it holds locks must not stop the others.
-@Suite(.serialized)
+@Suite(.serialized, .takesTurns)
 struct StoppedProcessTests {
     private let place: TemporaryDirectory
     private let cache: SharedCache
@@ -60,7 +60,7 @@ struct StoppedProcessTests {
         return text.split(separator: ")").last?.split(separator: " ").first.map(String.init) ?? ""
     }
 
-    @Test(.timeLimit(.minutes(3)))
+    @Test
     func `a stopped writer holds up no reader, no writer and no collection`() throws {
         let (writer, held) = try stoppedWriter()
         let clock = ContinuousClock()
@@ -105,7 +105,7 @@ struct StoppedProcessTests {
         return holder
     }
 
-    @Test(.timeLimit(.minutes(3)))
+    @Test
     func `expired entries under a held lock cost a collection one wait, not one each`() throws {
         // Keys whose digests begin with the six bits of stripe 0.
         let keys = (0...).lazy.map { "expiring \($0)" }.filter { key in
@@ -122,7 +122,7 @@ struct StoppedProcessTests {
         holder.send(Signal.kill)
     }
 
-    @Test(.timeLimit(.minutes(3)))
+    @Test
     func `a held object lock is reported, and its unreferenced objects stay until it is free`() throws {
         let old = Set(try DirectoryAudit(of: cache.path).objects)
         for index in 0..<values.count {

@@ -34,7 +34,7 @@ private enum Tracer {
 }
 
 /// The numbers that stand in the documentation of the calls, counted by strace(1).
-@Suite(.enabled(if: Tracer.works, "strace is not installed, or tracing is not allowed"))
+@Suite(.enabled(if: Tracer.works, "strace is not installed, or tracing is not allowed"), .takesTurns)
 struct SystemCallTests {
     /// What one repetition of an operation calls: the difference of 250 and 50 of them, divided.
     private func calls(

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Collections in directories of which a part can't be read.
-@Suite struct UnreadableTests {
+@Suite(.takesTurns) struct UnreadableTests {
     private let tool: Tool
 
     init() throws {

@@ -11,7 +11,7 @@ import Testing
 /// Keys that were found without an entry, and are told to be absent as long as nobody has begun to write.
 ///
 /// The same in every interleaving: ``GenerationModel``.
-@Suite struct AbsenceTests {
+@Suite(.takesTurns) struct AbsenceTests {
     let fixture: StoreFixture
     let other: Store
     let key = Digest(ofKey: "key")

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
 @testable import CacheStore
 
-@Suite struct AccessNotesTests {
+@Suite(.takesTurns) struct AccessNotesTests {
     let now = Timestamp(nanoseconds: 1_700_000_000_000_000_000)
     let key = Digest(ofKey: "key")
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
 @testable import CacheStore
 
-@Suite struct ClockWitnessTests {
+@Suite(.takesTurns) struct ClockWitnessTests {
     @Test func `a clock that was put back is noticed, one that runs or leaps ahead is steady`() {
         #expect(ClockWitness().isSteady)
         #expect(ClockWitness(time: .now - .seconds(100)).isSteady)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct ControlFileTests {
+@Suite(.takesTurns) struct ControlFileTests {
     let key = Digest(ofKey: "key")
 
     private func inode(_ fixture: StoreFixture) throws -> UInt64 {
@@ -294,7 +294,7 @@ import Testing
 }
 
 /// On file systems that are full or may only be read.
-@Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"))
+@Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"), .takesTurns)
 struct ControlFileSystemTests {
     @Test func `on a full file system every word of it can be written`() throws {
         let mount = try Mount("tmpfs", options: "size=8m")

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import TestSupport
 import Testing
 
 @testable import CacheStore
 
-@Suite struct DigestTests {
+@Suite(.takesTurns) struct DigestTests {
     @Test func `a key's digest is that of its UTF-8 bytes, not of what they mean`() {
         #expect(
             Digest(ofKey: "abc").description

@@ -2,11 +2,12 @@
 
 import Foundation
 import Platform
+import TestSupport
 import Testing
 
 @testable import CacheStore
 
-struct DirectoryConfigurationTests {
+@Suite(.takesTurns) struct DirectoryConfigurationTests {
     private func parsed(_ text: String) throws -> DirectoryConfiguration {
         try DirectoryConfiguration(json: Array(text.utf8))
     }
@@ -64,7 +65,7 @@ struct DirectoryConfigurationTests {
 }
 
 /// The file in the directory, as processes follow it.
-struct FollowedConfigurationTests {
+@Suite(.takesTurns) struct FollowedConfigurationTests {
     let fixture: StoreFixture
     let other: Store
 

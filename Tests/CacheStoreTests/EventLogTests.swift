@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct EventLogTests {
+@Suite(.takesTurns) struct EventLogTests {
     private let fixture: StoreFixture
 
     init() throws {
@@ -216,7 +216,7 @@ import Testing
         #expect(names.count == 480, "480 lines of 110 bytes fit two files of 32 KiB")
     }
 
-    @Test(.timeLimit(.minutes(5)))
+    @Test
     func `processes that log and rotate at the same time lose nothing`() async throws {
         startLog(limit: 1)
         await withTaskGroup(of: Void.self) { group in

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite final class FlightLockTests {
+@Suite(.takesTurns) final class FlightLockTests {
     let fixture: StoreFixture
     let key = Digest(ofKey: "key")
 

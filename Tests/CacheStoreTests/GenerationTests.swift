@@ -8,7 +8,7 @@ import Testing
 @testable import CacheStore
 
 /// Two stores on one directory are to each other what two processes are.
-@Suite struct GenerationTests {
+@Suite(.takesTurns) struct GenerationTests {
     let fixture: StoreFixture
     let other: Store
     let key = Digest(ofKey: "key")

@@ -8,7 +8,7 @@ import Testing
 @testable import CacheStore
 
 /// The filter by which most misses need no system call.
-@Suite struct KeyFilterTests {
+@Suite(.takesTurns) struct KeyFilterTests {
     let fixture: StoreFixture
     let key = Digest(ofKey: "key")
 

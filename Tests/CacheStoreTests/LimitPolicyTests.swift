@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
 @testable import CacheStore
 
-struct LimitPolicyTests {
+@Suite(.takesTurns) struct LimitPolicyTests {
     private func limits(
         size: Int64? = nil,
         entries: Int? = nil,

@@ -6,7 +6,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct RecordCodecTests {
+@Suite(.takesTurns) struct RecordCodecTests {
     let entry = Digest(ofKey: "user:00000001/th")
     let content = Content(of: Array("value".utf8).span)
     let created = Timestamp(nanoseconds: 1_790_000_000_123_000_000)

@@ -8,7 +8,7 @@ import Testing
 @testable import CacheStore
 
 /// What a store knows of records that it has read; two stores on one directory are as two processes.
-@Suite struct RecordTableTests {
+@Suite(.takesTurns) struct RecordTableTests {
     let fixture: StoreFixture
     let other: Store
     let key = Digest(ofKey: "key")

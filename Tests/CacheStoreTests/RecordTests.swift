@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
 @testable import CacheStore
 
-@Suite struct RecordTests {
+@Suite(.takesTurns) struct RecordTests {
     let start = Timestamp(nanoseconds: 1_700_000_000_000_000_000)
 
     private func record(

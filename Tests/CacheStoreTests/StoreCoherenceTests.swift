@@ -9,7 +9,7 @@ import Testing
 @testable import CacheStore
 
 /// Reads that meet a record that is being replaced, and writes that meet damage.
-@Suite struct StoreCoherenceTests {
+@Suite(.takesTurns) struct StoreCoherenceTests {
     /// No access is ever noted here, so no record lives beyond its first date.
 
     @Test(arguments: RecordForm.both)

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct StoreCountersTests {
+@Suite(.takesTurns) struct StoreCountersTests {
     let fixture: StoreFixture
     let other: Store
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct StoreExplainTests {
+@Suite(.takesTurns) struct StoreExplainTests {
     private let fixture: StoreFixture
     private let now = Timestamp.now
 

@@ -8,7 +8,7 @@ import Testing
 @testable import CacheStore
 
 /// The same promises where the file system lacks something.
-@Suite struct StoreFallbackTests {
+@Suite(.takesTurns) struct StoreFallbackTests {
     private static let lacking = [
         Capabilities(attributes: .writable, unnamedFiles: false),
         Capabilities(attributes: .absent, unnamedFiles: true),

@@ -8,7 +8,7 @@ import Testing
 @testable import CacheStore
 
 /// Limits as a put meets them, without a janitor.
-struct StoreRoomTests {
+@Suite(.takesTurns) struct StoreRoomTests {
     let fixture: StoreFixture
     let store: Store
 

@@ -9,7 +9,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct StoreSessionTests {
+@Suite(.takesTurns) struct StoreSessionTests {
     private let fixture: StoreFixture
 
     init() throws {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct StoreSetupTests {
+@Suite(.takesTurns) struct StoreSetupTests {
     let directory: TemporaryDirectory
 
     init() throws {

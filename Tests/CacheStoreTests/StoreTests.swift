@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct StoreTests {
+@Suite(.takesTurns) struct StoreTests {
     @Test(arguments: RecordForm.both)
     func `what was put is got, byte for byte, until it is replaced or removed`(form: RecordForm) throws {
         let fixture = try StoreFixture(form)

@@ -2,12 +2,13 @@
 
 import Foundation
 import Platform
+import TestSupport
 import Testing
 
 @testable import CacheStore
 
 /// What a put leaves on disk, and how it gets on beside others.
-struct StoreWriteTests {
+@Suite(.takesTurns) struct StoreWriteTests {
     @Test(arguments: RecordForm.both)
     func `a new entry has the file system's time, unless that would count as an access`(
         form: RecordForm

@@ -7,7 +7,7 @@ import Testing
 @testable import CacheStore
 @testable import Platform
 
-@Suite struct SweepAllocationTests {
+@Suite(.takesTurns) struct SweepAllocationTests {
     private let block = AllocatedSize(bytes: 4096)
 
     @Test func `lengths up to four blocks tell the class, also those that may lie in the inode`() {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
 @testable import CacheStore
 
-@Suite struct SweepCrewTests {
+@Suite(.takesTurns) struct SweepCrewTests {
     private struct Seen {
         var done: [Int] = []
         var busy: [Int: Int] = [:]

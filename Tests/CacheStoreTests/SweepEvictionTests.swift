@@ -8,7 +8,7 @@ import Testing
 @testable import CacheStore
 
 /// Evictions from the list that a sweep leaves.
-@Suite struct SweepEvictionTests {
+@Suite(.takesTurns) struct SweepEvictionTests {
     private let fixture: StoreFixture
 
     init() throws {

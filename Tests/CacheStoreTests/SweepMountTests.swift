@@ -9,7 +9,7 @@ import Testing
 
 /// Sweeps of a file system of their own, whose free space nobody else changes, and whose change times need not tell of
 /// changed attributes.
-@Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"))
+@Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"), .takesTurns)
 struct SweepMountTests {
     private let mount: Mount
     private let store: Store

@@ -8,7 +8,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct SweepPaceTests {
+@Suite(.takesTurns) struct SweepPaceTests {
     /// A pace that lets so many steps be done, each followed by a rest.
     private func pace(steps: Int, during rest: @escaping @Sendable () -> Void = {}) -> SweepPace {
         let left = Locked<Int>.Box(steps)

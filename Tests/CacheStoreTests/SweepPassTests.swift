@@ -8,7 +8,7 @@ import Testing
 @testable import CacheStore
 
 /// Sweeps of a directory that has everything in it, and of one with more to evict than there can be candidates.
-@Suite struct SweepPassTests {
+@Suite(.takesTurns) struct SweepPassTests {
     private let fixture: StoreFixture
     private let begin = Timestamp.now - .seconds(24 * 3600)
 

@@ -7,7 +7,7 @@ import Testing
 @testable import CacheStore
 @testable import Platform
 
-@Suite struct SweepPlanTests {
+@Suite(.takesTurns) struct SweepPlanTests {
     let now = Timestamp(nanoseconds: 1_700_000_000_000_000_000)
 
     /// An entry, and a content for each name.

@@ -7,7 +7,7 @@ import Testing
 @testable import CacheStore
 @testable import Platform
 
-@Suite struct SweepStateTests {
+@Suite(.takesTurns) struct SweepStateTests {
     @Test func `a candidate takes 88 bytes, and a mark 16`() {
         #expect(MemoryLayout<SeenEntry>.stride == 88)
         #expect(MemoryLayout<ContentMark>.stride == 16)

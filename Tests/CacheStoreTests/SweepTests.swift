@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct SweepTests {
+@Suite(.takesTurns) struct SweepTests {
     @Test(arguments: RecordForm.both)
     func `what is in use stays, and what no entry names goes at once`(form: RecordForm) throws {
         let fixture = try StoreFixture(form)

@@ -8,7 +8,7 @@ import Testing
 @testable import CacheStore
 
 /// What one thread of a sweep deletes, between what it saw and what it finds then.
-@Suite struct SweepWorkerTests {
+@Suite(.takesTurns) struct SweepWorkerTests {
     private let fixture: StoreFixture
 
     init() throws {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-@Suite struct VerificationTests {
+@Suite(.takesTurns) struct VerificationTests {
     @Test func `a sound store is clean, and orphans are no fault`() throws {
         let fixture = try StoreFixture()
         try fixture.put("one", "a")

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
 @testable import CacheStore
 
-@Suite struct VerifiedObjectsTests {
+@Suite(.takesTurns) struct VerifiedObjectsTests {
     private func content(_ number: Int) -> Content { Content(of: Array("value \(number)".utf8).span) }
 
     @Test func `each of many is known, and no other`() {

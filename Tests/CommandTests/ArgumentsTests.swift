@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DiskCache
+import TestSupport
 import Testing
 
 @testable import Platform
 @testable import diskcache
 
-struct ArgumentsTests {
+@Suite(.takesTurns) struct ArgumentsTests {
     static let options = [
         Option("ttl", "t", "SPAN", help: ""), Option("tag", nil, "TAG", help: ""), Option("json", help: ""),
         Option("dir", "d", "DIR", help: ""),
@@ -79,7 +80,7 @@ struct ArgumentsTests {
 }
 
 /// What `gc` makes of its options.
-struct CollectCommandTests {
+@Suite(.takesTurns) struct CollectCommandTests {
     /// Arguments made without getopt, whose state is global.
     static func request(_ words: String...) throws -> GarbageCollection {
         var scanned = ScannedOptions()

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import TestSupport
 import Testing
 
 @testable import diskcache
 
-final class BenchCorpusTests {
+@Suite(.takesTurns) final class BenchCorpusTests {
     private let place = NSTemporaryDirectory() + "/bench-corpus-\(UUID())"
     private let manager = FileManager.default
 

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import TestSupport
 import Testing
 
 @testable import diskcache
 
-struct BenchHistogramTests {
+@Suite(.takesTurns) struct BenchHistogramTests {
     @Test(arguments: [0.01, 0.5, 0.9, 0.99, 0.999, 1])
     func `percentiles of evenly spread values are right to 1 per cent`(share: Double) throws {
         var histogram = LatencyHistogram()

@@ -2,12 +2,13 @@
 
 import Foundation
 import Platform
+import TestSupport
 import Testing
 
 @testable import diskcache
 
 /// Serialized: the scanner keeps its state in globals, as getopt does.
-@Suite(.serialized)
+@Suite(.serialized, .takesTurns)
 struct BenchPlanTests {
     private func plan(_ words: String...) throws -> BenchPlan {
         let options = BenchCommand.options + Option.common
@@ -122,7 +123,7 @@ struct BenchPlanTests {
     }
 }
 
-struct BenchResultTests {
+@Suite(.takesTurns) struct BenchResultTests {
     private func row(wrong: Int = 0, failures: Int = 0) -> BenchRow {
         var result = CrewResult()
         result.report.wrong = wrong
@@ -160,7 +161,7 @@ struct BenchResultTests {
     }
 }
 
-struct BenchDirectoryTests {
+@Suite(.takesTurns) struct BenchDirectoryTests {
     @Test
     func `the directory is inside a plain one and beside a cache or nothing`() throws {
         let place = NSTemporaryDirectory() + "bench-directory-\(UUID())"

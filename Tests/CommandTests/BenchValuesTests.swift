@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import TestSupport
 import Testing
 
 @testable import diskcache
 
 /// The checker must see every kind of wrong byte, else a green benchmark says nothing.
-struct BenchValuesTests {
+@Suite(.takesTurns) struct BenchValuesTests {
     private static let sizes = [64, 65, 4096, 65536]
     private let version = Version(stream: 3, number: 17)
 
@@ -114,7 +115,7 @@ struct BenchValuesTests {
     }
 }
 
-struct BenchWriteOrderTests {
+@Suite(.takesTurns) struct BenchWriteOrderTests {
     @Test
     func `a writer's older value after a newer one is outdated`() {
         var order = WriteOrder()

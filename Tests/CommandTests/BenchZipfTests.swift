@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
 @testable import diskcache
 
-struct BenchZipfTests {
+@Suite(.takesTurns) struct BenchZipfTests {
     private static let draws = 200_000
 
     private func frequencies(_ sampler: ZipfSampler, count: Int) -> [Int] {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import TestSupport
 import Testing
 
 @testable import diskcache
 
 /// What the shells' scripts are made from, and which keys are proposed.
-struct CompletionTests {
+@Suite(.takesTurns) struct CompletionTests {
     static func candidates(_ prefix: String, _ keys: [String?], isLate: () -> Bool = { false }) -> [String] {
         KeyCandidatesCommand.candidates(beginning: prefix, among: keys, isLate: isLate)
     }

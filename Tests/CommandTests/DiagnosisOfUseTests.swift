@@ -3,10 +3,11 @@
 import CacheStore
 import DiskCache
 import Platform
+import TestSupport
 import Testing
 
 /// The policy of `doctor` for what changes while a cache is used: owners, versions, limits, collections.
-struct DiagnosisOfUseTests {
+@Suite(.takesTurns) struct DiagnosisOfUseTests {
     static func troubles(_ change: (inout DirectoryFacts) -> Void) -> [String: Finding.Level] {
         DiagnosisTests.troubles(change)
     }

@@ -3,10 +3,11 @@
 import CacheStore
 import DiskCache
 import Platform
+import TestSupport
 import Testing
 
 /// The policy of `doctor`, on facts made up.
-struct DiagnosisTests {
+@Suite(.takesTurns) struct DiagnosisTests {
     /// A directory that nothing is wrong with, after `change`.
     static func findings(_ change: (inout DirectoryFacts) -> Void = { _ in }) -> [Finding] {
         var facts = DirectoryFacts(

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
 @testable import diskcache
 
-struct DirectoryBenchTests {
+@Suite(.takesTurns) struct DirectoryBenchTests {
     static func row(_ microseconds: [Int64], usual: [Double] = [1, 10]) -> DirectoryBench.Row {
         var histogram = LatencyHistogram()
         for time in microseconds { histogram.record(nanoseconds: time * 1000) }

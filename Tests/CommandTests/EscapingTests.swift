@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import TestSupport
 import Testing
 
 @testable import diskcache
 
-struct EscapingTests {
+@Suite(.takesTurns) struct EscapingTests {
     @Test(arguments: [
         ("plain", "plain"), ("", ""), ("ünï✓🙂 ", "ünï✓🙂 "), ("a\nb", "a\\nb"), ("a\tb\rc", "a\\tb\\rc"),
         ("a\r\nb", "a\\r\\nb"), ("back\\slash", "back\\\\slash"), ("\u{1B}[31m", "\\x1b[31m"),
@@ -25,7 +26,7 @@ struct EscapingTests {
     }
 }
 
-struct TableTests {
+@Suite(.takesTurns) struct TableTests {
     @Test func `columns are as wide as their widest cell`() {
         var table = Table(.left, .right)
         table.add("a", "1")

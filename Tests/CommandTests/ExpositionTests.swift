@@ -8,7 +8,7 @@ import Testing
 @testable import diskcache
 
 /// `stats --prometheus`: the text format, checked by a parser of its grammar.
-struct ExpositionTests {
+@Suite(.takesTurns) struct ExpositionTests {
     /// One metric with its samples.
     private struct Metric {
         var help = ""

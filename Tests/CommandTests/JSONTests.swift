@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import TestSupport
 import Testing
 
 @testable import diskcache
 
-struct JSONTests {
+@Suite(.takesTurns) struct JSONTests {
     @Test func `names are in order and slashes as they are`() throws {
         #expect(try JSON.line(["b": "x/y", "a": "\n"]) == "{\"a\":\"\\n\",\"b\":\"x/y\"}\n")
     }

@@ -6,7 +6,7 @@ import Testing
 
 @testable import diskcache
 
-@Suite struct ListSorterTests {
+@Suite(.takesTurns) struct ListSorterTests {
     /// Sorts numbers as lines, of which about 20 fit the budget.
     private func sorted(
         _ numbers: [Int],

@@ -7,7 +7,7 @@ import Testing
 @testable import diskcache
 
 /// The page of the manual, and the text that it is made of.
-struct ManualTests {
+@Suite(.takesTurns) struct ManualTests {
     static func isInstalled(_ program: String) -> Bool {
         FileManager.default.isExecutableFile(atPath: "/usr/bin/" + program)
     }

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import TestSupport
 import Testing
 
 @testable import CacheStore
 @testable import DiskCache
 @testable import diskcache
 
-@Suite struct ProgressTextTests {
+@Suite(.takesTurns) struct ProgressTextTests {
     private static let start = ContinuousClock.now
 
     private func progress(

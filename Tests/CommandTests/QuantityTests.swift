@@ -2,11 +2,12 @@
 
 import DiskCache
 import Foundation
+import TestSupport
 import Testing
 
 @testable import diskcache
 
-struct QuantityTests {
+@Suite(.takesTurns) struct QuantityTests {
     @Test(arguments: [
         ("0", 0), ("512", 512), ("512B", 512), ("64K", 65536), ("64k", 65536), ("64KB", 65536),
         ("64KiB", 65536),
@@ -70,7 +71,7 @@ struct QuantityTests {
     }
 }
 
-struct ExpirationOptionsTests {
+@Suite(.takesTurns) struct ExpirationOptionsTests {
     @Test(arguments: ["90000d", "soon"])
     func `a lifetime that is none says what else there is`(text: String) {
         #expect { try ExpirationOptions.lifetime(text) } throws: {

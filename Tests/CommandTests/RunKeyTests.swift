@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
 @testable import diskcache
 
-struct RunKeyTests {
+@Suite(.takesTurns) struct RunKeyTests {
     /// Each must have a key of its own.
     static let different: [RunKey] = [
         RunKey(words: ["a", "b"]), RunKey(words: ["a b"]), RunKey(words: ["ab"]),

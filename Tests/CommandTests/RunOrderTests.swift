@@ -9,7 +9,7 @@ import Testing
 @testable import diskcache
 
 /// Serialized, because getopt keeps its state in globals.
-@Suite(.serialized)
+@Suite(.serialized, .takesTurns)
 struct RunOrderTests {
     static func order(_ words: String...) throws -> RunOrder {
         let options = RunCommand.options + Option.common

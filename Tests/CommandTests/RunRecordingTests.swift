@@ -5,7 +5,7 @@ import Testing
 
 @testable import diskcache
 
-struct RunRecordingTests {
+@Suite(.takesTurns) struct RunRecordingTests {
     typealias Piece = (stream: OutputStream, bytes: [UInt8])
 
     static let pieces: [Piece] = [

@@ -9,7 +9,7 @@ import Testing
 @testable import diskcache
 
 /// What `stats` is asked for, and how its counts are put.
-struct StatsTests {
+@Suite(.takesTurns) struct StatsTests {
     // MARK: Order
 
     private func order(_ words: String...) throws -> StatsOrder {

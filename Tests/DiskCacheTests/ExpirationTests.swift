@@ -6,7 +6,7 @@ import Testing
 
 @testable import DiskCache
 
-@Suite struct ExpirationTests {
+@Suite(.takesTurns) struct ExpirationTests {
     @Test(arguments: [
         (Expiration.seconds(60), 60.0), (.seconds(0.5), 0.5), (.days(2), 172_800),
         (.after(.milliseconds(250)), 0.25),

@@ -6,7 +6,7 @@ import Testing
 
 @testable import DiskCache
 
-@Suite struct SharedCacheFilesTests {
+@Suite(.takesTurns) struct SharedCacheFilesTests {
     let fixture: CacheFixture
     let bytes = SeededGenerator.bytes(700_001, seed: 7)
 
@@ -120,7 +120,7 @@ import Testing
     }
 }
 
-@Suite struct SharedCacheAsyncTests {
+@Suite(.takesTurns) struct SharedCacheAsyncTests {
     @Test func `the calls work in tasks, many at once`() async throws {
         let fixture = try CacheFixture()
         let cache = try await SharedCache.open(at: fixture.cache.path)

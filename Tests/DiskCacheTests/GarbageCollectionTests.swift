@@ -7,7 +7,7 @@ import Testing
 
 @testable import DiskCache
 
-@Suite struct GarbageCollectionTests {
+@Suite(.takesTurns) struct GarbageCollectionTests {
     @Test func `a sparing one works in slices, a full one to its end`() throws {
         var options = GarbageCollection()
         #expect(try options.request(SweepLimits()).pace.slice == nil)

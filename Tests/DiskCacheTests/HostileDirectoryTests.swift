@@ -10,7 +10,7 @@ import Testing
 @testable import DiskCache
 
 /// Things in a cache directory that do not belong there, and processes that are stopped in the middle.
-@Suite(.serialized) struct HostileDirectoryTests {
+@Suite(.serialized, .takesTurns) struct HostileDirectoryTests {
     private func objectPath(_ fixture: CacheFixture, _ value: String) -> String {
         fixture.cache.path + "/objects/"
             + StoreLayout.path(of: Digest(of: Array(value.utf8).span)).description

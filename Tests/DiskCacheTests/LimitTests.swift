@@ -9,7 +9,7 @@ import Testing
 @testable import DiskCache
 
 /// Limits as a user of the library meets them; with real threads and seconds, so that bounds are loose.
-@Suite(.serialized)
+@Suite(.serialized, .takesTurns)
 struct LimitTests {
     private let place: TemporaryDirectory
     private let path: String

@@ -39,7 +39,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
     }
 }
 
-@Suite struct SharedCacheTests {
+@Suite(.takesTurns) struct SharedCacheTests {
     @Test func `data, bytes and strings come back as the same bytes`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put(Data([0, 1, 255]), forKey: "data")

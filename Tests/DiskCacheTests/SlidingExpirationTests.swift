@@ -10,7 +10,7 @@ import Testing
 
 /// Sliding expirations and the access times that they hang on, where several readers, writers and
 /// collections work on one value.
-@Suite struct SlidingExpirationTests {
+@Suite(.takesTurns) struct SlidingExpirationTests {
     @Test func `a stale hit does not bring an expired sliding value back to life`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put(

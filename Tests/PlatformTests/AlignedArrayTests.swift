@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
-struct AlignedArrayTests {
+@Suite(.takesTurns) struct AlignedArrayTests {
     private final class Token: Sendable {}
 
     @Test func `elements stay what they are when the array grows`() {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// The vectors of RFC 3720 appendix B.4, the catalogues' check value, and the two kernels against each other.
-struct CRC32CTests {
+@Suite(.takesTurns) struct CRC32CTests {
     struct Vector: Sendable, CustomTestStringConvertible {
         let name: String
         let bytes: [UInt8]

@@ -2,9 +2,10 @@
 
 import Foundation
 import Platform
+import TestSupport
 import Testing
 
-struct ChildProcessTests {
+@Suite(.takesTurns) struct ChildProcessTests {
     private func text(of child: borrowing ChildProcess) throws -> String {
         String(decoding: try child.output.readToEnd(limit: 1 << 20) ?? [], as: UTF8.self)
     }

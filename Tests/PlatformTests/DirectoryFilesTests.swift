@@ -6,7 +6,7 @@ import Testing
 
 @testable import Platform
 
-@Suite final class DirectoryFilesTests {
+@Suite(.takesTurns) final class DirectoryFilesTests {
     private let directory: TemporaryDirectory
     private let handle: Directory
 

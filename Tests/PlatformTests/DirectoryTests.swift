@@ -6,7 +6,7 @@ import Testing
 
 @testable import Platform
 
-@Suite final class DirectoryTests {
+@Suite(.takesTurns) final class DirectoryTests {
     let directory: TemporaryDirectory
     let handle: Directory
 
@@ -86,7 +86,7 @@ import Testing
     }
 }
 
-@Suite struct FileDescriptorTests {
+@Suite(.takesTurns) struct FileDescriptorTests {
     let directory: TemporaryDirectory
 
     init() throws {

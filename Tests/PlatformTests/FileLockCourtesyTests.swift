@@ -8,7 +8,7 @@ import Testing
 @testable import Platform
 
 /// Exclusive waiters beside sharers of other processes, which other descriptors stand for.
-@Suite struct FileLockCourtesyTests {
+@Suite(.takesTurns) struct FileLockCourtesyTests {
     let directory: TemporaryDirectory
 
     init() throws {

@@ -5,7 +5,7 @@ import Testing
 
 @testable import Platform
 
-@Suite struct FileLockPlaceTests {
+@Suite(.takesTurns) struct FileLockPlaceTests {
     let directory: TemporaryDirectory
 
     init() throws {

@@ -7,7 +7,7 @@ import Testing
 
 @testable import Platform
 
-@Suite struct FileLockTests {
+@Suite(.takesTurns) struct FileLockTests {
     let directory: TemporaryDirectory
 
     init() throws {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
-struct KeyBytesTests {
+@Suite(.takesTurns) struct KeyBytesTests {
     private let seed = HashSeed()
 
     @Test func `heads are equal where the first 32 bytes are`() {

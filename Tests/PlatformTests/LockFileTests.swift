@@ -6,7 +6,7 @@ import Testing
 
 @testable import Platform
 
-@Suite final class LockFileTests {
+@Suite(.takesTurns) final class LockFileTests {
     let directory: TemporaryDirectory
     let handle: Directory
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Platform
 
-@Suite struct MappedFileTests {
+@Suite(.takesTurns) struct MappedFileTests {
     let directory: TemporaryDirectory
 
     init() throws {

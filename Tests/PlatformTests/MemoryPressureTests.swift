@@ -5,7 +5,7 @@ import Testing
 
 @testable import Platform
 
-struct MemoryPressureTests {
+@Suite(.takesTurns) struct MemoryPressureTests {
     @Test func `stalls are read from the line of some tasks`() {
         let text = """
             some avg10=12.34 avg60=5.00 avg300=1.00 total=2901082

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
 /// Serialized, because getopt keeps its state in globals.
-@Suite(.serialized)
+@Suite(.serialized, .takesTurns)
 struct OptionScannerTests {
     static let options = [
         OptionSpecification(name: "all", letter: "a", argument: .none),

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Platform
 
-@Suite struct OutputFileTests {
+@Suite(.takesTurns) struct OutputFileTests {
     let directory: TemporaryDirectory
     let path: String
 

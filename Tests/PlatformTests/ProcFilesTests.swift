@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import TestSupport
 import Testing
 
 @testable import Platform
 
-struct ProcFilesTests {
+@Suite(.takesTurns) struct ProcFilesTests {
     @Test func `memory is what can be had, and free swap`() throws {
         let text = "MemTotal:  100 kB\nMemAvailable:   7 kB\nSwapTotal: 9 kB\nSwapFree:  3 kB\n"
         let found = try #require(ProcFiles.availableMemory(parsing: text))

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Examples of FIPS 180-4 (as published by NIST with the standard) and the two kernels against each other.
-struct SHA256Tests {
+@Suite(.takesTurns) struct SHA256Tests {
     struct Example: Sendable, CustomTestStringConvertible {
         let name: String
         let message: [UInt8]

@@ -5,7 +5,7 @@ import Platform
 import TestSupport
 import Testing
 
-struct SpawnedProcessTests {
+@Suite(.takesTurns) struct SpawnedProcessTests {
     private func shell(_ script: String) -> SpawnRequest {
         SpawnRequest(["/bin/sh", "-c", script])
     }

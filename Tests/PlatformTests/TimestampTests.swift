@@ -5,7 +5,7 @@ import Testing
 
 @testable import Platform
 
-@Suite struct TimestampTests {
+@Suite(.takesTurns) struct TimestampTests {
     @Test func `sums and differences saturate instead of trapping`() {
         #expect(Timestamp.distantFuture + .seconds(1) == .distantFuture)
         #expect(Timestamp.distantPast - .seconds(1) == .distantPast)
@@ -28,7 +28,7 @@ import Testing
     }
 }
 
-@Suite struct BackoffTests {
+@Suite(.takesTurns) struct BackoffTests {
     @Test func `pauses grow, vary, and never exceed the cap`() {
         var generator = SeededGenerator(seed: 1)
         var backoff = Backoff()
@@ -40,7 +40,7 @@ import Testing
     }
 }
 
-@Suite struct RelativePathTests {
+@Suite(.takesTurns) struct RelativePathTests {
     @Test func `holds what it was given`() {
         var path: RelativePath = "objects"
         path.append(UInt8(ascii: "/"))

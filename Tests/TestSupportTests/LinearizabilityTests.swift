@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 
 /// The check that judges what processes saw of each other.
-struct LinearizabilityTests {
+@Suite(.takesTurns) struct LinearizabilityTests {
     private typealias Operation = RegisterOperation
 
     private func kinds(_ history: [RegisterOperation]) -> [LinearizabilityViolation.Kind] {

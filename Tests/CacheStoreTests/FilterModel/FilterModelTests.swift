@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import TestSupport
 import Testing
 
-@Suite("The filter of keys, in every interleaving, with every crash")
+@Suite("The filter of keys, in every interleaving, with every crash", .takesTurns)
 struct FilterModelTests {
     private func explore(_ mistake: FilterModel.Mistake?) -> (states: Int, trace: [String]?) {
         var space = StateSpace(of: FilterModel.Model(mistake: mistake))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import TestSupport
 import Testing
 
 extension GenerationModel.Call: CustomTestStringConvertible {
@@ -13,7 +14,7 @@ extension GenerationModel.Model: CustomTestStringConvertible {
     }
 }
 
-@Suite("The generations of the control file, in every interleaving, with every crash")
+@Suite("The generations of the control file, in every interleaving, with every crash", .takesTurns)
 struct GenerationModelTests {
     private typealias Model = GenerationModel.Model
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import TestSupport
 import Testing
 
 extension ProtocolModel.Program: CustomTestStringConvertible {
@@ -29,7 +30,7 @@ extension ProtocolModel.Model: CustomTestStringConvertible {
     }
 }
 
-@Suite("The lock protocol, in every interleaving, with every crash")
+@Suite("The lock protocol, in every interleaving, with every crash", .takesTurns)
 struct ProtocolModelTests {
     private typealias Model = ProtocolModel.Model
     private typealias Program = ProtocolModel.Program

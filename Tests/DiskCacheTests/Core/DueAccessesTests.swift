@@ -2,11 +2,12 @@
 
 import CacheStore
 import Platform
+import TestSupport
 import Testing
 
 @testable import DiskCache
 
-@Suite struct DueAccessesTests {
+@Suite(.takesTurns) struct DueAccessesTests {
     @Test func `the latest access of each key is due, once`() {
         var due = DueAccesses()
         let key = Digest(ofKey: "key")

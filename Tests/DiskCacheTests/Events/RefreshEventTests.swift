@@ -7,7 +7,7 @@ import Testing
 
 @testable import DiskCache
 
-@Suite struct RefreshEventTests {
+@Suite(.takesTurns) struct RefreshEventTests {
     private struct Failed: Error {}
 
     @Test func `a refresh that fails in the background reaches the events`() throws {

@@ -9,7 +9,7 @@ import Testing
 @testable import CacheStore
 @testable import DiskCache
 
-@Suite struct CloseTests {
+@Suite(.takesTurns) struct CloseTests {
     private let place: TemporaryDirectory
     private let cache: SharedCache
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
 @testable import CacheStore
 @testable import DiskCache
 
-@Suite struct JanitorScheduleTests {
+@Suite(.takesTurns) struct JanitorScheduleTests {
     private let schedule = JanitorSchedule(interval: .seconds(60), jitter: 0)
     private let start = Timestamp.now
 

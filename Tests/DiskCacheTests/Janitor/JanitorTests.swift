@@ -10,7 +10,7 @@ import Testing
 @testable import DiskCache
 
 /// Real threads and real seconds: bounds are loose, for a machine that is busy with other tests.
-@Suite(.serialized)
+@Suite(.serialized, .takesTurns)
 struct JanitorTests {
     private let place: TemporaryDirectory
     private let path: String

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import TestSupport
 import Testing
 
 @testable import DiskCache
 
-struct EvictionQueuesTests {
+@Suite(.takesTurns) struct EvictionQueuesTests {
     /// The queues with a counter for each of a few numbers.
     private struct Model {
         var queues = EvictionQueues<Int>()

@@ -6,7 +6,7 @@ import Testing
 @testable import DiskCache
 
 /// How often what is asked for is there, beside a cache that keeps what was used last (LRU).
-struct HitRatioTests {
+@Suite(.takesTurns) struct HitRatioTests {
     /// The first half of them fills the caches and is not counted. Fewer where each takes ten times as long.
     #if DEBUG
         private static let requests = 600_000

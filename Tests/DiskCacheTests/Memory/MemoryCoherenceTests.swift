@@ -37,7 +37,7 @@ private func text(_ hit: CacheHit?) -> String? {
     hit.map { String(decoding: $0.data, as: UTF8.self) }
 }
 
-@Suite struct MemoryCoherenceTests {
+@Suite(.takesTurns) struct MemoryCoherenceTests {
     @Test func `what was read or put comes from memory the next time`() throws {
         let pair = try Pair()
         try pair.cache.put("value", forKey: "key", expires: .days(1))

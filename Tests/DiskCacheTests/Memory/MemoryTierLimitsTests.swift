@@ -6,7 +6,7 @@ import Testing
 
 @testable import DiskCache
 
-struct MemoryTierLimitsTests {
+@Suite(.takesTurns) struct MemoryTierLimitsTests {
     let log = RemovalLog()
 
     /// Ten values of cost 10 each, "0" to "9".

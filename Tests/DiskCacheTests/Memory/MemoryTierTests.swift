@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import TestSupport
 import Testing
 
 @testable import CacheStore
@@ -16,7 +17,7 @@ final class RemovalLog: Sendable {
     var keys: [String] { removals.map(\.key) }
 }
 
-struct MemoryTierTests {
+@Suite(.takesTurns) struct MemoryTierTests {
     let log = RemovalLog()
 
     private func makeTier(cost: Int = .max, count: Int = .max) -> MemoryTier {
@@ -254,7 +255,7 @@ struct MemoryTierTests {
     }
 }
 
-struct MemoryShardTests {
+@Suite(.takesTurns) struct MemoryShardTests {
     private let seed = HashSeed()
 
     /// As if the key had this hash.

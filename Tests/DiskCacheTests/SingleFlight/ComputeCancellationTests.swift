@@ -7,7 +7,7 @@ import Testing
 
 @testable import DiskCache
 
-@Suite struct ComputeCancellationTests {
+@Suite(.takesTurns) struct ComputeCancellationTests {
     let fixture: ComputeFixture
     var cache: SharedCache { fixture.cache }
 

@@ -33,7 +33,7 @@ enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
     }
 }
 
-@Suite struct ComputeFailingCacheTests {
+@Suite(.takesTurns) struct ComputeFailingCacheTests {
     let fixture: ComputeFixture
     var cache: SharedCache { fixture.cache }
 

@@ -7,7 +7,7 @@ import Testing
 
 @testable import DiskCache
 
-@Suite struct ComputeStaleTests {
+@Suite(.takesTurns) struct ComputeStaleTests {
     let fixture: ComputeFixture
     var cache: SharedCache { fixture.cache }
     let stale = ComputeOptions(staleWhileRevalidate: .seconds(100))

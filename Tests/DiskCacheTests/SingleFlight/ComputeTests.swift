@@ -9,7 +9,7 @@ import Testing
 
 @testable import DiskCache
 
-@Suite struct ComputeTests {
+@Suite(.takesTurns) struct ComputeTests {
     let fixture: ComputeFixture
     var cache: SharedCache { fixture.cache }
 

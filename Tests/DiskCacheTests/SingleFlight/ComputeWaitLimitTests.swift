@@ -7,7 +7,7 @@ import Testing
 
 @testable import DiskCache
 
-@Suite struct ComputeWaitLimitTests {
+@Suite(.takesTurns) struct ComputeWaitLimitTests {
     let fixture: ComputeFixture
     var cache: SharedCache { fixture.cache }
     let limit = Duration.milliseconds(300)

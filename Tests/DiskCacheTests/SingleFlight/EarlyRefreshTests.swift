@@ -8,7 +8,7 @@ import Testing
 
 @testable import DiskCache
 
-@Suite struct EarlyRefreshTests {
+@Suite(.takesTurns) struct EarlyRefreshTests {
     /// −ln of a uniform draw is exponential: P(due) = e^(−rest ÷ (cost·β)).
     @Test(arguments: [(0.5, 1.0), (1.0, 1.0), (2.0, 1.0), (2.0, 2.0), (4.0, 0.5)])
     func `how often it is due follows the exponential distribution`(_ rest: Double, _ beta: Double) {
@@ -42,7 +42,7 @@ import Testing
     }
 }
 
-@Suite struct FailureMemoryTests {
+@Suite(.takesTurns) struct FailureMemoryTests {
     let key = FlightKey(digest: Digest(ofKey: "key"), form: ObjectIdentifier(Data.self))
     let now = Timestamp(nanoseconds: 1_700_000_000_000_000_000)
     var memory = FailureMemory()

@@ -3,11 +3,12 @@
 import CacheStore
 import Foundation
 import Platform
+import TestSupport
 import Testing
 
 @testable import DiskCache
 
-@Suite struct FlightTableTests {
+@Suite(.takesTurns) struct FlightTableTests {
     let key = FlightKey(digest: Digest(ofKey: "key"), form: ObjectIdentifier(Data.self))
     let other = FlightKey(digest: Digest(ofKey: "key"), form: ObjectIdentifier(String.self))
     var table = FlightTable<String>()
@@ -49,7 +50,7 @@ import Testing
     }
 }
 
-@Suite struct FlightSeatTests {
+@Suite(.takesTurns) struct FlightSeatTests {
     @Test func `what settles it first counts, before the waiting and during it`() async {
         let seat = FlightSeat<Int>()
         #expect(seat.settle(.value(1)))

@@ -41,7 +41,7 @@ private struct Picture: Codable, Equatable, DiscardableValue {
     func restored() -> Picture { Picture(seed: seed, pixels: [seed]) }
 }
 
-@Suite struct TypedCacheTests {
+@Suite(.takesTurns) struct TypedCacheTests {
     private func fixture() throws -> CacheFixture {
         try CacheFixture { $0.memory = MemoryConfiguration() }
     }

@@ -3,6 +3,7 @@
 import CacheStore
 import Foundation
 import Platform
+import TestSupport
 import Testing
 
 @testable import DiskCache
@@ -26,7 +27,7 @@ private final class Queue {
     func canHold(_ size: Int) -> Bool { writes.canHold(size) }
 }
 
-@Suite struct PendingWritesTests {
+@Suite(.takesTurns) struct PendingWritesTests {
     private func write(_ key: String, _ value: String = "value") -> PendingWrite {
         let data = Data(value.utf8)
         let digest = Digest(ofKey: key)

@@ -27,7 +27,7 @@ private final class Valve: Sendable {
     }
 }
 
-@Suite struct WriteBehindTests {
+@Suite(.takesTurns) struct WriteBehindTests {
     private func write(_ key: String, _ value: String) -> PendingWrite {
         let data = Data(value.utf8)
         let digest = Digest(ofKey: key)
@@ -123,7 +123,7 @@ private final class Valve: Sendable {
     }
 }
 
-@Suite struct SharedCacheWriteBehindTests {
+@Suite(.takesTurns) struct SharedCacheWriteBehindTests {
     private func fixture() throws -> CacheFixture {
         try CacheFixture {
             $0.memory = MemoryConfiguration()

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Synchronization
+import Testing
+
+/// Lets tests run a few at a time, on threads that they may block.
+///
+/// Swift Testing begins all tests at once, on as many threads as there are processors. A test that waits for
+/// a process, a lock or a sleep holds up all others there, and how long it takes depends on how many they
+/// are. With this trait a test, or each test of a suite, begins when it has a turn, and its body runs on a
+/// thread of its own: so it may wait there as ordinary programs do, whether it is `async` or not.
+///
+/// - Each case of a parameterized test takes its own turn. A test that has the trait twice, by its suite too,
+///   takes one.
+/// - A test that waits for its turn occupies no thread. Turns are given in the order in which they are asked
+///   for.
+/// - Child tasks (`async let`, task groups) run on such threads too. `Task { }` and `Task.detached { }` run
+///   on Swift's shared pool and must not block.
+public struct TakesTurns: SuiteTrait, TestTrait, TestScoping {
+    /// Whether the present task has a turn already.
+    @TaskLocal private static var hasTurn = false
+
+    /// As many as there are processors; two at least, since most such tests wait; and four at most, since
+    /// what they measure and start needs processors too.
+    private static let turns = Turns(count: min(max(ProcessInfo.processInfo.activeProcessorCount, 2), 4))
+
+    /// For a suite: the trait is for each of its tests, not for the suite as a whole.
+    public var isRecursive: Bool { true }
+
+    /// Waits for a turn, and runs `body` on a thread that may block.
+    public func provideScope(
+        for test: Test,
+        testCase: Test.Case?,
+        performing body: @Sendable () async throws -> Void
+    ) async throws {
+        if Self.hasTurn {
+            try await body()
+            return
+        }
+        await Self.turns.take()
+        defer { Self.turns.giveBack() }
+        try await Self.$hasTurn.withValue(true) {
+            try await withTaskExecutorPreference(BlockableThreads.shared) { try await body() }
+        }
+    }
+}
+
+extension Trait where Self == TakesTurns {
+    /// For tests that start processes, block a thread or need much processor: they run a few at a time.
+    public static var takesTurns: Self { Self() }
+}
+
+/// A number of turns, given in the order in which they are asked for; waiting blocks no thread.
+private final class Turns: Sendable {
+    private struct State {
+        var free: Int
+        var waiting: [CheckedContinuation<Void, Never>] = []
+    }
+
+    private let state: Mutex<State>
+
+    init(count: Int) {
+        state = Mutex(State(free: count))
+    }
+
+    func take() async {
+        await withCheckedContinuation { continuation in
+            let isFree = state.withLock { state in
+                guard state.free > 0 else {
+                    state.waiting.append(continuation)
+                    return false
+                }
+                state.free -= 1
+                return true
+            }
+            if isFree { continuation.resume() }
+        }
+    }
+
+    /// Hands the turn to who waits longest.
+    func giveBack() {
+        let next = state.withLock { state -> CheckedContinuation<Void, Never>? in
+            if state.waiting.isEmpty {
+                state.free += 1
+                return nil
+            }
+            return state.waiting.removeFirst()
+        }
+        next?.resume()
+    }
+}
+
+/// Runs each job at once, on a thread that waits for nothing else.
+///
+/// There is a new thread whenever all others are occupied, so jobs may block, also for each other.
+private final class BlockableThreads: TaskExecutor {
+    static let shared = BlockableThreads()
+
+    private struct State {
+        var jobs: [UnownedJob] = []
+        /// Threads that wait for a job and have not been woken for one.
+        var idle = 0
+    }
+
+    private let state = Mutex(State())
+    private let wakeUp = DispatchSemaphore(value: 0)
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        let hasIdle = state.withLock { state in
+            state.jobs.append(job)
+            guard state.idle > 0 else { return false }
+            state.idle -= 1
+            return true
+        }
+        if hasIdle {
+            wakeUp.signal()
+        } else {
+            Thread.detachNewThread { self.work() }
+        }
+    }
+
+    private func work() {
+        while true {
+            let job = state.withLock { state -> UnownedJob? in
+                if state.jobs.isEmpty {
+                    state.idle += 1
+                    return nil
+                }
+                return state.jobs.removeFirst()
+            }
+            if let job {
+                job.runSynchronously(on: asUnownedTaskExecutor())
+            } else {
+                wakeUp.wait()
+            }
+        }
+    }
+}
