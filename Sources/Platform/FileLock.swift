@@ -17,6 +17,8 @@ package enum LockMode: Sendable {
 /// first sharer takes it, the last gives it back, and an exclusive holder is alone in the process before
 /// it asks the other processes. The kernel releases the lock of a process that dies.
 ///
+/// As long as another process keeps an exclusive waiter out, he and the sharers of his own process take turns.
+///
 /// Two `FileLock`s on one file exclude each other, also within a process.
 ///
 /// Sharers of several processes that overlap without end would keep an exclusive waiter out, as the kernel
@@ -44,6 +46,9 @@ package final class FileLock: Sendable {
     static let farthestMilliseconds: UInt64 = 50
     /// A newcomer keeps away no longer, so that exclusive waiters who take turns do not keep it out for ever.
     static let longestCourtesy: Duration = .milliseconds(50)
+    /// Whoever waits longer waits for a holder that is stopped, say, and not for newcomers: from then on those are
+    /// kept out for a tenth of the time.
+    static let newcomersMatterFor: Duration = .milliseconds(500)
 
     private struct State {
         var sharers = 0
@@ -162,36 +167,55 @@ package final class FileLock: Sendable {
         state.wakeAll()
     }
 
+    /// Waits in turns, and lets the sharers of this process go on in between: as long as another process shares it
+    /// they are in nobody's way.
     private func lockExclusive(until deadline: ContinuousClock.Instant) throws(Errno) {
-        try claimExclusive(until: deadline)
-        do throws(Errno) {
-            try waitExclusive(until: deadline)
-        } catch {
-            state.withLock { $0.isExclusive = false }
-            state.wakeAll()
-            throw error
+        let begin = ContinuousClock.now
+        var turn = Self.askAfter
+        var isAsking = false
+        while true {
+            let start = ContinuousClock.now
+            try claimExclusive(until: deadline)
+            let isHeld: Bool
+            do throws(Errno) {
+                isHeld = try waitExclusive(until: min(deadline, .now + turn), isAsking: isAsking)
+            } catch {
+                endClaim()
+                throw error
+            }
+            if isHeld { return }
+            endClaim()
+            let now = ContinuousClock.now
+            guard now < deadline else { throw .timedOut }
+            isAsking = true
+            let isFutile = now - begin > Self.newcomersMatterFor
+            turn = isFutile ? Self.askAfter : min(turn * 2, Self.longestCourtesy)
+            let pause = min((now - start) * (isFutile ? 9 : 1), Self.longestCourtesy)
+            sleepThread(for: min(pause, deadline - now))
         }
     }
 
-    private func waitExclusive(until deadline: ContinuousClock.Instant) throws(Errno) {
-        let patient = min(deadline, .now + Self.askAfter)
-        do throws(Errno) {
-            return try descriptor.lock(.exclusive, until: patient, longestPause: Self.longestPause)
-        } catch {
-            guard error == .timedOut, patient < deadline else { throw error }
-        }
-        // Looked up once a turn: the word may be given to the lock only now, or be another one.
+    private func endClaim() {
+        state.withLock { $0.isExclusive = false }
+        state.wakeAll()
+    }
+
+    /// Waits for the kernel's lock, with the threads of this process kept out; false where it was not to be had.
+    private func waitExclusive(
+        until end: ContinuousClock.Instant,
+        isAsking: Bool
+    ) throws(Errno) -> Bool {
+        if !isAsking { return try descriptor.tryLock(.exclusive, until: end) }
         while true {
+            // Looked up each time: the word may be given to the lock only now, or be another one.
             let word = wanted()
             let until = Timestamp.monotonicMilliseconds + Self.wantedMilliseconds
             word?.value = until
-            do throws(Errno) {
-                let turn = min(deadline, .now + .milliseconds(Int64(Self.wantedMilliseconds)) / 2)
-                try descriptor.lock(.exclusive, until: turn, longestPause: Self.longestPause)
+            let part = min(end, .now + .milliseconds(Int64(Self.wantedMilliseconds)) / 2)
+            let isHeld = try descriptor.tryLock(.exclusive, until: part)
+            if isHeld || .now >= end {
                 word?.replace(until, by: 0)
-                return
-            } catch {
-                guard error == .timedOut, .now < deadline else { throw error }
+                return isHeld
             }
         }
     }
@@ -220,6 +244,20 @@ package final class FileLock: Sendable {
 }
 
 extension FileDescriptor {
+    /// Attempts until `deadline`; false where it was not to be had.
+    fileprivate func tryLock(
+        _ mode: LockMode,
+        until deadline: ContinuousClock.Instant
+    ) throws(Errno) -> Bool {
+        do throws(Errno) {
+            try lock(mode, until: deadline, longestPause: FileLock.longestPause)
+            return true
+        } catch {
+            if error == .timedOut { return false }
+            throw error
+        }
+    }
+
     /// One attempt; false where another open file description holds it.
     ///
     /// C: `flock(LOCK_NB)`.

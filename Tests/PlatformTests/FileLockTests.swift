@@ -101,6 +101,47 @@ import Testing
         wait()
     }
 
+    @Test func `sharers go on while an exclusive waiter of their process waits for another process`() throws {
+        let lock = try makeLock()
+        let other = try makeLock()
+        try other.lock(.shared, patience: .zero)
+        let wait = expectBlocks { try? lock.lock(.exclusive, patience: .seconds(3600)) }
+        // They are not held up until the waiter gives up: these would have to give up first.
+        for _ in 0..<100 {
+            try lock.lock(.shared, patience: .seconds(10))
+            lock.unlock(.shared)
+        }
+        other.unlock(.shared)
+        wait()
+        #expect(throws: Errno.timedOut) { try other.lock(.shared, patience: .zero) }
+        lock.unlock(.exclusive)
+    }
+
+    @Test func `an exclusive waiter is not kept out by overlapping sharers of its process`() throws {
+        let lock = try makeLock()
+        let other = try makeLock()
+        let isOver = Box(Atomic<Bool>(false))
+        let sharers = (0..<4).map { _ in
+            expectBlocks {
+                while !isOver.flag.load(ordering: .relaxed) {
+                    guard (try? lock.lock(.shared, patience: .seconds(10))) != nil else { return }
+                    usleep(100)
+                    lock.unlock(.shared)
+                }
+            }
+        }
+        try lock.lock(.exclusive, patience: .seconds(10))
+        lock.unlock(.exclusive)
+        // The same while another process has it for part of the time.
+        try other.lock(.shared, patience: .seconds(10))
+        let wait = expectBlocks { try? lock.lock(.exclusive, patience: .seconds(10)) }
+        other.unlock(.shared)
+        wait()
+        lock.unlock(.exclusive)
+        isOver.flag.store(true, ordering: .relaxed)
+        for sharer in sharers { sharer() }
+    }
+
     @Test func `a sharer that gives up does not take with it those who wait longer`() throws {
         let lock = try makeLock()
         let other = try makeLock()
