@@ -18,6 +18,12 @@ let testSettings: [SwiftSetting] = [
     .enableUpcomingFeature("ExistentialAny"),
 ]
 
+/// What explores every state of a model is optimized in every build: without that it takes ten times as long.
+let modelSettings: [SwiftSetting] =
+    testSettings + [
+        .unsafeFlags(["-O", "-whole-module-optimization", "-num-threads", "2", "-disable-batch-mode"])
+    ]
+
 let package = Package(
     name: "diskcache",
     products: [
@@ -43,6 +49,7 @@ let package = Package(
             path: "Tests/TestSupport",
             swiftSettings: testSettings
         ),
+        .target(name: "Models", path: "Tests/Models", swiftSettings: modelSettings),
         .executableTarget(
             name: "SystemCallProbe",
             dependencies: ["DiskCache"],
@@ -76,6 +83,11 @@ let package = Package(
         .testTarget(
             name: "TestSupportTests",
             dependencies: ["TestSupport"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "ModelsTests",
+            dependencies: ["Models", "TestSupport"],
             swiftSettings: testSettings
         ),
         .testTarget(

@@ -58,7 +58,7 @@ struct CoherenceTests {
         form: Form
     ) throws {
         let operations =
-            form == .sidecar ? Self.size(100_000, soak: 1_000_000) : Self.size(1_000_000, soak: 5_000_000)
+            form == .sidecar ? Self.size(50_000, soak: 500_000) : Self.size(250_000, soak: 1_000_000)
         let history = try run([.reader, .reader, .writer, .writer, .collector], form, operations: operations)
         let violations = history.violations
         #expect(violations.isEmpty, "seed \(seed): \(violations.prefix(5))")

@@ -23,7 +23,7 @@ struct CollectorKillTests {
         cache = try SharedCache(at: place.path + "/cache", configuration: configuration)
     }
 
-    private var kills: Int { MultiProcessTests.isSoak ? 100 : 20 }
+    private var kills: Int { MultiProcessTests.isSoak ? 100 : 8 }
 
     /// Values that nobody else touches, some of which have expired: every collection has something of each kind.
     private func fill(_ round: Int) throws {

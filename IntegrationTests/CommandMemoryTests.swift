@@ -7,8 +7,8 @@ import Testing
 
 /// Values go through the command in constant memory.
 @Suite(.takesTurns) struct CommandMemoryTests {
-    /// Ten times what may be used; with `DISKCACHE_SOAK` set, forty times.
-    static let size = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == nil ? 256 << 20 : 1 << 30
+    /// Four times what may be used; with `DISKCACHE_SOAK` set, thirty times.
+    static let size = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == nil ? 128 << 20 : 1 << 30
 
     /// What the largest run may take, in KiB.
     ///

@@ -165,15 +165,15 @@ import Testing
     }
 
     @Test(.enabled(if: CommandMemoryTests.canMeasure, "GNU time measures the memory"))
-    func `300 MB go through in the memory of a few, and come back alike`() throws {
+    func `100 MB go through in the memory of a few, and come back alike`() throws {
         let memory = try CommandMemoryTests()
         let original = memory.tool.path("original")
-        _ = try memory.tool.shell("head -c 300000000 /dev/urandom > '\(original)'")
+        _ = try memory.tool.shell("head -c 100000000 /dev/urandom > '\(original)'")
         let command = "$TIMED \"$TOOL\" run -- cat '\(original)' | cmp - '\(original)'"
         #expect(try memory.peak(command) < CommandMemoryTests.limit)
         _ = try memory.tool.shell("echo more >> '\(original)'")
         // Replayed: the file has more by now.
-        let replayed = "$TIMED \"$TOOL\" run -- cat '\(original)' | cmp - <(head -c 300000000 '\(original)')"
+        let replayed = "$TIMED \"$TOOL\" run -- cat '\(original)' | cmp - <(head -c 100000000 '\(original)')"
         #expect(try memory.peak(replayed) < CommandMemoryTests.limit)
     }
 }

@@ -26,7 +26,7 @@ struct KillTests {
         cache = try SharedCache(at: place.path + "/cache", configuration: configuration)
     }
 
-    private var rounds: Int { MultiProcessTests.isSoak ? 200 : 30 }
+    private var rounds: Int { MultiProcessTests.isSoak ? 200 : 10 }
 
     @Test
     func `every process killed again and again: no lock, no flight file, no leftover, no wrong byte`() throws

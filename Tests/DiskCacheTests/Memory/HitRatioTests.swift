@@ -7,14 +7,15 @@ import Testing
 
 /// How often what is asked for is there, beside a cache that keeps what was used last (LRU).
 @Suite(.takesTurns) struct HitRatioTests {
-    /// The first half of them fills the caches and is not counted. Fewer where each takes ten times as long.
+    /// The first half of them fills the caches and is not counted. Fewer, of smaller caches, where each takes ten times as long.
     #if DEBUG
-        private static let requests = 600_000
+        private static let requests = 200_000
+        private static let capacity = 4000
     #else
         private static let requests = 2_000_000
+        private static let capacity = 10_000
     #endif
-    private static let keys = 100_000
-    private static let capacity = 10_000
+    private static let keys = 10 * capacity
 
     // MARK: The requests
 

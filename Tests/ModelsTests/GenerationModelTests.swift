@@ -3,16 +3,7 @@
 import TestSupport
 import Testing
 
-extension GenerationModel.Call: CustomTestStringConvertible {
-    var testDescription: String { kind == .none ? "nobody" : "\(kind)(\(key)) in \(process)" }
-}
-
-extension GenerationModel.Model: CustomTestStringConvertible {
-    var testDescription: String {
-        let calls = "\(first.testDescription) + \(second.testDescription), readers in \(readers)"
-        return "\(calls), control file \(setting)" + ", gc \(collector)"
-    }
-}
+@testable import Models
 
 @Suite("The generations of the control file, in every interleaving, with every crash", .takesTurns)
 struct GenerationModelTests {
@@ -28,7 +19,7 @@ struct GenerationModelTests {
             self.leastStates = leastStates
         }
 
-        var testDescription: String { model.testDescription }
+        var testDescription: String { model.description }
     }
 
     /// Writers in the readers' processes and in others; the other key shares the word.

@@ -208,3 +208,20 @@ extension ProtocolModel.Model {
         return later == state ? nil : later
     }
 }
+
+extension ProtocolModel.Program: CustomStringConvertible {
+    var description: String {
+        switch self {
+        case .put(let key, let content): "put(\(key), \(content))"
+        case .remove(let key): "remove(\(key))"
+        case .setExpiration(let key): "setExpiration(\(key))"
+        }
+    }
+}
+
+extension ProtocolModel.Model: CustomStringConvertible {
+    var description: String {
+        "\(first.description) + \(second.description)" + (separateStripes ? ", separate stripes" : "")
+            + (threads > 1 ? ", two threads" : "")
+    }
+}

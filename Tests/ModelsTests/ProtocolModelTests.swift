@@ -4,22 +4,9 @@ import Foundation
 import TestSupport
 import Testing
 
-extension ProtocolModel.Program: CustomTestStringConvertible {
-    var testDescription: String {
-        switch self {
-        case .put(let key, let content): "put(\(key), \(content))"
-        case .remove(let key): "remove(\(key))"
-        case .setExpiration(let key): "setExpiration(\(key))"
-        }
-    }
-}
+@testable import Models
 
-extension ProtocolModel.Model: CustomTestStringConvertible {
-    var testDescription: String {
-        "\(first.testDescription) + \(second.testDescription)" + (separateStripes ? ", separate stripes" : "")
-            + (threads > 1 ? ", two threads" : "")
-    }
-
+extension ProtocolModel.Model {
     /// Fewer states than this would mean that the explorer did not explore.
     var leastStates: Int {
         switch (first, second) {
@@ -125,7 +112,7 @@ struct ProtocolModelTests {
         ),
     ]
 
-    /// Gc by two threads, in every order of reading; all the pairs where long runs are asked for (a minute).
+    /// Gc by two threads, in every order of reading; all the pairs where long runs are asked for (ten seconds).
     static let crewModels: [ProtocolModel.Model] = {
         let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
         let chosen =

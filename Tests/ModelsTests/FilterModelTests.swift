@@ -3,6 +3,8 @@
 import TestSupport
 import Testing
 
+@testable import Models
+
 @Suite("The filter of keys, in every interleaving, with every crash", .takesTurns)
 struct FilterModelTests {
     private func explore(_ mistake: FilterModel.Mistake?) -> (states: Int, trace: [String]?) {

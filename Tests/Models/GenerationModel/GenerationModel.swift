@@ -251,3 +251,14 @@ extension GenerationModel.Model: ExploredModel {
 
     func call(_ index: UInt8) -> GenerationModel.Call { index == 0 ? first : second }
 }
+
+extension GenerationModel.Call: CustomStringConvertible {
+    var description: String { kind == .none ? "nobody" : "\(kind)(\(key)) in \(process)" }
+}
+
+extension GenerationModel.Model: CustomStringConvertible {
+    var description: String {
+        let calls = "\(first.description) + \(second.description), readers in \(readers)"
+        return "\(calls), control file \(setting)" + ", gc \(collector)"
+    }
+}
