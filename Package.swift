@@ -75,6 +75,12 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .executableTarget(
+            name: "HostProbe",
+            dependencies: ["DiskCache"],
+            path: "IntegrationTests/HostProbe",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
             name: "CacheWorker",
             dependencies: ["DiskCache", "Platform"],
             path: "IntegrationTests/CacheWorker",
@@ -114,12 +120,12 @@ let package = Package(
             name: "IntegrationTests",
             dependencies: [
                 "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
-                "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe",
+                "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "HostProbe",
             ],
             path: "IntegrationTests",
             exclude: [
-                "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "Scripts",
-                "Expectations",
+                "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "HostProbe",
+                "Scripts", "Expectations",
             ],
             swiftSettings: testSettings
         ),

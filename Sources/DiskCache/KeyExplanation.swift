@@ -85,7 +85,7 @@ extension SharedCache {
 
     /// Where `key` stands in the order of eviction; nil where there is nothing.
     public func evictionRank(ofKey key: String) async throws(CacheError) -> EvictionRank? {
-        try await offload { () throws(CacheError) in try self.evictionRank(ofKey: key) }
+        try await offload(on: .lengthy) { () throws(CacheError) in try self.evictionRank(ofKey: key) }
     }
 }
 

@@ -3,7 +3,7 @@
 import CacheStore
 public import FoundationEssentials
 
-// The asynchronous form of each call: the same promises, with the system calls on a thread of their own.
+// The asynchronous form of each call: the same promises, with the system calls on threads of ours.
 // In asynchronous code these are preferred to the synchronous ones of the same name.
 
 extension SharedCache {
@@ -12,7 +12,7 @@ extension SharedCache {
         at path: String,
         configuration: CacheConfiguration = CacheConfiguration()
     ) async throws(CacheError) -> SharedCache {
-        try await offload { () throws(CacheError) in
+        try await offload(on: .lengthy) { () throws(CacheError) in
             try SharedCache(at: path, configuration: configuration)
         }
     }
@@ -29,7 +29,7 @@ extension SharedCache {
             case .unknown: break
             }
         }
-        return try await offload { () throws(CacheError) in
+        return try await offload(on: .reading) { () throws(CacheError) in
             try self.get(key, allowingStale: allowingStale)
         }
     }
@@ -39,19 +39,32 @@ extension SharedCache {
         forKey key: String,
         allowingStale: Bool = false
     ) async throws(CacheError) -> CacheEntry? {
-        try await offload { () throws(CacheError) in
-            try self.entry(forKey: key, allowingStale: allowingStale)
+        let digest = try digest(ofKey: key)
+        await settle(digest)
+        return try await offload(on: .reading) { () throws(CacheError) in
+            try self.publishedEntry(digest, key, allowingStale: allowingStale)
         }
     }
 
     /// Whether there is an entry for `key` that has not expired.
     public func contains(_ key: String) async throws(CacheError) -> Bool {
-        try await offload { () throws(CacheError) in try self.contains(key) }
+        let digest = try digest(ofKey: key)
+        await settle(digest)
+        return try await offload(on: .reading) { () throws(CacheError) in try self.isPublished(digest) }
     }
 
     /// The content with this digest, or nil.
     public func data(for digest: ContentDigest) async throws(CacheError) -> Data? {
-        try await offload { () throws(CacheError) in try self.data(for: digest) }
+        await settle(Digest(ofKey: digest.description))
+        return try await offload(on: .reading) { () throws(CacheError) in try self.publishedData(for: digest)
+        }
+    }
+
+    /// Has what waits to be published of a key published: the only thing that a read may have to wait for, and mostly
+    /// there is none.
+    private func settle(_ key: Digest) async {
+        guard writeBehind.isPending(key) else { return }
+        await offload { self.writeBehind.settle(key) }
     }
 
     /// Stores `data` under `key`.
@@ -122,7 +135,7 @@ extension SharedCache {
     /// Waits until all puts so far are published; false where `limit` passed first.
     @discardableResult
     public func flush(within limit: Duration? = nil) async -> Bool {
-        await offload { self.flush(within: limit) }
+        await offload(on: .lengthy) { self.flush(within: limit) }
     }
 
     /// Stores `data` unless there is a value for `key` already.
@@ -155,7 +168,7 @@ extension SharedCache {
         attributes: EntryAttributes = EntryAttributes(),
         _ transform: @escaping @Sendable (Data?) throws -> Data?
     ) async throws -> Data? {
-        try await offload {
+        try await offload(on: .lengthy) {
             try self.update(
                 key,
                 expires: expires,
@@ -181,7 +194,7 @@ extension SharedCache {
         onAccess: AccessExtension? = nil,
         attributes: EntryAttributes = EntryAttributes()
     ) async throws(CacheError) -> CacheEntry {
-        try await offload { () throws(CacheError) in
+        try await offload(on: .lengthy) { () throws(CacheError) in
             try self.put(
                 contentsOfFile: path,
                 forKey: key,
@@ -201,7 +214,7 @@ extension SharedCache {
         onAccess: AccessExtension? = nil,
         attributes: EntryAttributes = EntryAttributes()
     ) async throws(CacheError) -> CacheEntry {
-        try await offload { () throws(CacheError) in
+        try await offload(on: .lengthy) { () throws(CacheError) in
             try self.put(
                 contentsOfDescriptor: descriptor,
                 forKey: key,
@@ -219,7 +232,7 @@ extension SharedCache {
         toFile path: String,
         allowingStale: Bool = false
     ) async throws(CacheError) -> CacheEntry? {
-        try await offload { () throws(CacheError) in
+        try await offload(on: .lengthy) { () throws(CacheError) in
             try self.copyValue(forKey: key, toFile: path, allowingStale: allowingStale)
         }
     }
@@ -231,7 +244,7 @@ extension SharedCache {
         toDescriptor descriptor: Int32,
         allowingStale: Bool = false
     ) async throws(CacheError) -> CacheEntry? {
-        try await offload { () throws(CacheError) in
+        try await offload(on: .lengthy) { () throws(CacheError) in
             try self.copyValue(forKey: key, toDescriptor: descriptor, allowingStale: allowingStale)
         }
     }

@@ -41,7 +41,7 @@ extension SharedCache {
     /// The same, off the threads of Swift's tasks.
     @discardableResult
     public func close(deadline: Duration = SharedCache.defaultCloseDeadline) async -> CloseReport {
-        await offload { [presence] () throws(Never) in presence.close(deadline: deadline) }
+        await offload(on: .lengthy) { [presence] () throws(Never) in presence.close(deadline: deadline) }
     }
 
     /// From now on SIGTERM and SIGINT close all caches of this process, those opened later included, within

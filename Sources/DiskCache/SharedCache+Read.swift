@@ -102,8 +102,16 @@ extension SharedCache {
     ///
     /// Two system calls. A put of this process that waits to be published is published first.
     public func entry(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheEntry? {
-        let digest = try settledDigest(ofKey: key)
-        return try withStore { (store, now) throws(StoreError) in
+        try publishedEntry(settledDigest(ofKey: key), key, allowingStale: allowingStale)
+    }
+
+    /// The same as far as it is on disk: waits for nobody.
+    func publishedEntry(
+        _ digest: Digest,
+        _ key: String,
+        allowingStale: Bool
+    ) throws(CacheError) -> CacheEntry? {
+        try withStore { (store, now) throws(StoreError) in
             guard let live = try store.liveEntry(digest, now: now, allowingStale: allowingStale),
                 let status = try store.entries.status(of: digest)
             else { return nil }
@@ -122,10 +130,21 @@ extension SharedCache {
     /// One system call; none for most keys that were never put. The value itself is not looked at, so a get may
     /// still miss.
     public func contains(_ key: String) throws(CacheError) -> Bool {
-        let digest = try settledDigest(ofKey: key)
-        return try withStore { (store, now) throws(StoreError) in
+        try isPublished(settledDigest(ofKey: key))
+    }
+
+    /// The same as far as it is on disk: waits for nobody.
+    func isPublished(_ digest: Digest) throws(CacheError) -> Bool {
+        try withStore { (store, now) throws(StoreError) in
             try store.liveEntry(digest, now: now, allowingStale: false) != nil
         }
+    }
+
+    /// Whether a get of `key` may find something; waits for nobody, and counts no miss.
+    func isWorthGetting(_ key: String) throws(CacheError) -> Bool {
+        let digest = try digest(ofKey: key)
+        if writeBehind.isPending(digest) { return true }
+        return try isPublished(digest)
     }
 
     /// The content with this digest, checked against it, or nil.
@@ -134,7 +153,12 @@ extension SharedCache {
     public func data(for digest: ContentDigest) throws(CacheError) -> Data? {
         // What `store` was given may wait to be published.
         writeBehind.settle(Digest(ofKey: digest.description))
-        return try withStore { (store, _) throws(StoreError) in try store.data(for: digest.digest) }
+        return try publishedData(for: digest)
+    }
+
+    /// The same as far as it is on disk: waits for nobody.
+    func publishedData(for digest: ContentDigest) throws(CacheError) -> Data? {
+        try withStore { (store, _) throws(StoreError) in try store.data(for: digest.digest) }
     }
 
     /// All entries, expired ones left out, in no order; read as the sequence goes, a shard at a time.

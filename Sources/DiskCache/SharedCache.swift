@@ -18,7 +18,7 @@ import Platform
 ///
 /// Keys are strings that differ if their UTF-8 bytes do: no normalization is applied. They can be
 /// anything but empty. Every call comes in two forms, one that does its work on the calling thread and one
-/// that is `async` and does it on a thread of its own; in asynchronous code the compiler takes the latter.
+/// that is `async` and does it on threads of the library; in asynchronous code the compiler takes the latter.
 public final class SharedCache: Sendable {
     /// The directory, as it was given.
     public let path: String

@@ -5,9 +5,9 @@ import Glibc
 
 /// Threads of our own beside those of the program.
 package enum DetachedThread {
-    /// Stack of such a thread: what it runs recurses nowhere, and the default of 8 MiB would count against
-    /// limits on address space.
-    private static let stackSize = 512 * 1024
+    /// Stack of a thread that runs nothing of the program's: what it does recurses nowhere, and the usual 8 MiB would
+    /// count against limits on address space.
+    package static let smallStack = 512 * 1024
 
     /// Runs `body` on a new thread, which nobody can wait for.
     ///
@@ -15,14 +15,20 @@ package enum DetachedThread {
     ///
     /// C: `pthread_create`, `pthread_setname_np`.
     ///
-    /// - Parameter name: what `ps -T` and debuggers show, at most 15 bytes.
+    /// - Parameters:
+    ///   - name: what `ps -T` and debuggers show, at most 15 bytes.
+    ///   - stackSize: bytes; nil: what threads of this program have as a rule.
     /// - Throws: `EAGAIN` where there may be no more threads.
-    package static func start(_ name: StaticString, _ body: @escaping @Sendable () -> Void) throws(Errno) {
+    package static func start(
+        _ name: StaticString,
+        stackSize: Int? = smallStack,
+        _ body: @escaping @Sendable () -> Void
+    ) throws(Errno) {
         var attributes = pthread_attr_t()
         unsafe pthread_attr_init(&attributes)
         defer { unsafe pthread_attr_destroy(&attributes) }
         unsafe pthread_attr_setdetachstate(&attributes, Int32(PTHREAD_CREATE_DETACHED))
-        unsafe pthread_attr_setstacksize(&attributes, stackSize)
+        if let stackSize { unsafe pthread_attr_setstacksize(&attributes, stackSize) }
 
         var all = sigset_t()
         var previous = sigset_t()

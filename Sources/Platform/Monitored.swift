@@ -42,6 +42,13 @@ package final class Monitored<Value>: Sendable {
         return try unsafe body(&value.pointee)
     }
 
+    /// Lets one of those who wait look at the value again, whichever.
+    ///
+    /// C: `pthread_cond_signal`.
+    package func wakeOne() {
+        unsafe pthread_cond_signal(condition)
+    }
+
     /// Lets all who wait look at the value again.
     ///
     /// C: `pthread_cond_broadcast`.

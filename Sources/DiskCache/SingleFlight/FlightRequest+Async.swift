@@ -6,11 +6,11 @@ import Platform
 extension FlightRequest {
     typealias AsyncCompute = @Sendable () async throws(Failure) -> Value
 
-    /// The value; what blocks is done on a thread of its own.
+    /// The value; what blocks is done on threads of ours.
     func value(_ compute: @escaping AsyncCompute) async -> End {
         if let hit = await look() {
-            // Only a value whose accesses prolong it makes this read from disk, once when it has expired.
-            switch verdict(on: hit) {
+            // An expired value whose accesses prolong it makes this read from disk.
+            switch hit.isStale ? await offload(on: .reading, { verdict(on: hit) }) : verdict(on: hit) {
             case .use: return .value(hit.value)
             case .useAndRefresh:
                 startRefresh(of: hit.entry, compute)
@@ -20,7 +20,9 @@ extension FlightRequest {
         }
         var end: End
         if let failure = rememberedFailure() { end = .failed(failure) } else { end = await fly(compute) }
-        if case .failed = end, let value = await offload({ lastResort() }) { end = .value(value) }
+        if case .failed = end, let value = await offload(on: .reading, { lastResort() }) {
+            end = .value(value)
+        }
         return end
     }
 
@@ -73,7 +75,7 @@ extension FlightRequest {
 
     /// Computes beside who was waited for in vain, unless another impatient one has meanwhile.
     private func leadBeside(_ compute: AsyncCompute) async -> End {
-        if let hit = await offload({ lookAgain() }) { return .value(hit.value) }
+        if let hit = await offload(on: .reading, { lookAgain() }) { return .value(hit.value) }
         return await run(compute, holding: nil)
     }
 
@@ -83,7 +85,7 @@ extension FlightRequest {
         var backoff = Backoff(upTo: FlightApproach.longestPause)
         var hasWaited = false
         while true {
-            switch await offload({ attempt(approach) }) {
+            switch await offload(on: .reading, { attempt(approach) }) {
             case .found(let value): return .value(value)
             case .compute(let isLocked):
                 return await run(compute, holding: isLocked ? approach : nil)
@@ -131,7 +133,7 @@ extension FlightRequest {
 
     private func run(_ compute: AsyncCompute, holding approach: FlightApproach?) async -> End {
         if let failure = rememberedFailure() {
-            approach?.release(isStored: true)
+            await offload(on: .reading) { approach?.release(isStored: true) }
             return .failed(failure)
         }
         flights.count(.computation)
@@ -140,7 +142,7 @@ extension FlightRequest {
             let value = try await compute()
             return await offload { settle(value, since: start, approach) }
         } catch {
-            approach?.release(isStored: true)
+            await offload(on: .reading) { approach?.release(isStored: true) }
             noteFailure(error, isCancelled: Task.isCancelled)
             return .failed(error)
         }

@@ -112,7 +112,9 @@ extension FlightRequest {
     private func startRefresh(of seen: CacheEntry, _ compute: @escaping Compute) {
         let place = place
         guard rememberedFailure() == nil, flights.begin(place) else { return }
-        offloadDetached { conclude(place, report(refresh(seen, compute))) }
+        let isBegun = refreshInBackground { conclude(place, report(refresh(seen, compute))) }
+        // The next hit tries again; whoever waits for this one meanwhile leads.
+        if !isBegun { flights.handOver(place) }
     }
 
     /// Computes unless another process does so or has.

@@ -58,7 +58,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     /// The value that somebody else has stored since the first look, which has counted the miss already.
     func lookAgain() -> FlightHit<Value>? {
         withoutFailing { () throws(CacheError) in
-            guard try source.cache.contains(source.key) else { return nil }
+            guard try source.cache.isWorthGetting(source.key) else { return nil }
             return try source.lookup(allowingStale: false)
         }
     }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Dispatch
 import Platform
 
 /// The seat of somebody who waits, whatever he waits for.
@@ -23,7 +22,7 @@ final class FlightSeat<Value: Sendable>: AnyFlightSeat {
     private enum State {
         case vacant
         case suspended(CheckedContinuation<Outcome, Never>)
-        case blocked(DispatchSemaphore)
+        case blocked(Monitored<Bool>)
         case settled(Outcome)
     }
 
@@ -42,7 +41,9 @@ final class FlightSeat<Value: Sendable>: AnyFlightSeat {
         case .settled: return false
         case .vacant: break
         case .suspended(let continuation): continuation.resume(returning: outcome)
-        case .blocked(let semaphore): semaphore.signal()
+        case .blocked(let isSettled):
+            isSettled.withLock { $0 = true }
+            isSettled.wakeAll()
         }
         return true
     }
@@ -83,20 +84,14 @@ final class FlightSeat<Value: Sendable>: AnyFlightSeat {
 
     /// Blocks the thread until it is settled or `deadline` passes.
     func wait(until deadline: ContinuousClock.Instant?) -> Outcome {
-        let semaphore = DispatchSemaphore(value: 0)
+        let isSettled = Monitored(false)
         let outcome: Outcome? = state.withLock { state in
             if case .settled(let outcome) = state { return outcome }
-            state = .blocked(semaphore)
+            state = .blocked(isSettled)
             return nil
         }
         if let outcome { return outcome }
-        if let deadline {
-            let rest = (deadline - .now).saturatingNanoseconds
-            let limit = DispatchTime.now() + .nanoseconds(Int(max(0, rest)))
-            if semaphore.wait(timeout: limit) == .timedOut { settle(.timedOut) }
-        } else {
-            semaphore.wait()
-        }
+        if isSettled.wait(until: deadline, for: { $0 ? true : nil }) == nil { settle(.timedOut) }
         return state.withLock { state in
             guard case .settled(let outcome) = state else { return .timedOut }
             return outcome

@@ -75,7 +75,7 @@ extension FlightSource {
         switch await request.value(compute) {
         case .value(let value): return value
         case .failed(let error): throw .computation(error)
-        case .timedOut: throw .timedOut(await offload { request.holder() })
+        case .timedOut: throw .timedOut(await offload(on: .reading) { request.holder() })
         case .cancelled: throw .cancelled
         }
     }

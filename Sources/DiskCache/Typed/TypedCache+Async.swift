@@ -2,7 +2,7 @@
 
 import CacheStore
 
-// The asynchronous form of each call: coding and system calls happen on a thread of their own.
+// The asynchronous form of each call: coding and system calls happen on threads of ours.
 
 extension TypedCache {
     /// The value of `key`, or nil for a miss.
@@ -11,7 +11,7 @@ extension TypedCache {
     public func get(_ key: String, allowingStale: Bool = false) async throws(CacheError) -> TypedHit<Value>? {
         // Without a control file even a hit in memory asks the disk.
         if cache.core.store.generations != nil, let hit = try memoryHit(key) { return hit }
-        return try await offload { () throws(CacheError) in
+        return try await offload(on: .reading) { () throws(CacheError) in
             try self.get(key, allowingStale: allowingStale)
         }
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CacheStore
-import Dispatch
 import Platform
 import Synchronization
 
@@ -12,7 +11,7 @@ import Synchronization
 final class WriteBehind: Sendable {
     private let pending: Monitored<PendingWrites>
     private let publish: @Sendable (PendingWrite) -> Void
-    private let queue = DispatchQueue(label: "diskcache.write-behind")
+    private let thread = ThreadPool("diskcache-queue", limit: 1)
     /// How many wait or are being published: lets a get pass by without the lock.
     private let count = Atomic<Int>(0)
 
@@ -62,7 +61,7 @@ final class WriteBehind: Sendable {
     }
 
     private func start(if isNeeded: Bool) {
-        if isNeeded { queue.async { self.drain() } }
+        if isNeeded { thread.run { self.drain() } }
     }
 
     private func drain() {
@@ -96,6 +95,11 @@ final class WriteBehind: Sendable {
         }
         pending.wakeAll()
         start(if: mustStart)
+    }
+
+    /// Whether a put of `key` is not published yet.
+    func isPending(_ key: Digest) -> Bool {
+        !isIdle && pending.withLock { $0.latest(of: key) != nil }
     }
 
     /// Whether nothing is pending, of any key.

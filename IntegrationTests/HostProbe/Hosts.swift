@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import Synchronization
+
+/// What a host saw.
+struct HostReport: Codable, Sendable {
+    var heartbeat = Heartbeat.Report()
+    /// Puts that had ended before, and reads that ended while, the locks were held.
+    var earlyPuts = 0
+    var reads = 0
+    /// Puts that have succeeded in the end.
+    var puts = 0
+}
+
+/// Numbers that tasks count up.
+final class Count: Sendable {
+    private let number = Atomic<Int>(0)
+    var value: Int { number.load(ordering: .relaxed) }
+    func add() { number.add(1, ordering: .relaxed) }
+}
+
+/// A program whose puts all wait for somebody who is stopped.
+struct BlockedHost {
+    private static let tasks = 64
+    /// Of the task.
+    private static let beats = 50
+    /// Of the thread, ten times as many: then the task is given up.
+    private static let patience = 1000
+
+    private let path: String
+    private let cache: SharedCache
+    private let heartbeat = Heartbeat()
+    private let reads = Count()
+    private let puts = Count()
+
+    init(_ path: String) async throws {
+        self.path = path
+        var configuration = CacheConfiguration()
+        configuration.memory = .none
+        cache = try await SharedCache.open(at: path, configuration: configuration)
+        for index in 0..<Self.tasks { try await cache.put("value \(index)", forKey: "key \(index)") }
+    }
+
+    func run() async throws -> HostReport {
+        let locks = try holdStripes()
+        let putting = (0..<Self.tasks).map { index in Task { await put(index) } }
+        let reading = (0..<Self.tasks).map { index in Task { await read(index) } }
+        // On a thread, in case no task comes to run.
+        let beats = heartbeat
+        var report = await withCheckedContinuation { continuation in
+            Thread.detachNewThread { [reads, puts] in
+                while beats.threadBeats < Self.patience,
+                    beats.beats < Self.beats || reads.value < Self.tasks
+                {
+                    usleep(20_000)
+                }
+                continuation.resume(
+                    returning: HostReport(
+                        heartbeat: beats.end(),
+                        earlyPuts: puts.value,
+                        reads: reads.value
+                    )
+                )
+            }
+        }
+        for lock in locks { close(lock) }
+        for task in putting + reading { await task.value }
+        report.puts = puts.value
+        await cache.close()
+        return report
+    }
+
+    /// Until it succeeds, so that this does not depend on how long a put waits.
+    private func put(_ index: Int) async {
+        while true {
+            do {
+                try await cache.put("value \(index)", forKey: "key \(index)")
+                puts.add()
+                return
+            } catch {
+                if error.code != .busy { fatalError("\(error)") }
+            }
+        }
+    }
+
+    private func read(_ index: Int) async {
+        do {
+            guard try await cache.contains("key \(index)"),
+                try await cache.entry(forKey: "key \(index)") != nil,
+                try await cache.get("key \(index)") != nil
+            else { fatalError("key \(index) is gone") }
+            reads.add()
+        } catch {
+            fatalError("\(error)")
+        }
+    }
+
+    /// Holds all stripes as another process would: on descriptors of its own.
+    private func holdStripes() throws -> [Int32] {
+        let directory = path + "/locks"
+        return try FileManager.default.contentsOfDirectory(atPath: directory).filter {
+            $0.hasPrefix("object-") || $0.hasPrefix("entry-")
+        }.map { name in
+            let file = open(directory + "/" + name, O_RDWR | O_CLOEXEC)
+            guard file >= 0, flock(file, LOCK_EX | LOCK_NB) == 0 else { fatalError("can't lock \(name)") }
+            return file
+        }
+    }
+}
+
+/// A program that has used up its descriptors, of which it may have 20, while calls are under way.
+///
+/// Dispatch looks at its threads once a second while work waits for them, and ends the process where it can't. So no
+/// task of the program's own runs meanwhile; the rest is ours.
+struct ExhaustedHost {
+    private static let tasks = 64
+
+    private let cache: SharedCache
+
+    init(_ path: String) async throws {
+        cache = try await SharedCache.open(at: path)
+        try await cache.put("value", forKey: "key")
+    }
+
+    func run() async throws -> HostReport {
+        var limit = rlimit()
+        getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        limit.rlim_cur = 20
+        setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit)
+        // Puts that wait as long as the pipe is open; some find no descriptor.
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { fatalError("no pipe") }
+        let (source, sink) = (ends[0], ends[1])
+        let cache = cache
+        let putting = (0..<Self.tasks).map { index in
+            Task {
+                do throws(CacheError) {
+                    _ = try await cache.put(contentsOfDescriptor: source, forKey: "key \(index)")
+                } catch {
+                    guard error.code == .inputOutput, error.errno == EMFILE else { fatalError("\(error)") }
+                }
+            }
+        }
+        await withCheckedContinuation { continuation in
+            Thread.detachNewThread {
+                usleep(500_000)
+                var fillers: [Int32] = []
+                while true {
+                    let filler = dup(source)
+                    if filler < 0 { break }
+                    fillers.append(filler)
+                }
+                Self.writeBehind(cache)
+                usleep(2_500_000)
+                for filler in fillers { close(filler) }
+                close(sink)
+                continuation.resume()
+            }
+        }
+        for task in putting { await task.value }
+        close(source)
+        await cache.flush()
+        try await cache.put("value", forKey: "afterwards")
+        var report = HostReport()
+        report.puts = Self.tasks
+        if try await cache.get("afterwards") != nil { report.reads = 1 }
+        await cache.close()
+        return report
+    }
+
+    private static func writeBehind(_ cache: SharedCache) {
+        for index in 0..<100 {
+            do { try cache.put("late", forKey: "late \(index)", writing: .behind) } catch {
+                fatalError("\(error)")
+            }
+        }
+    }
+}
+
+/// A program whose puts all wait for the medium.
+struct DurableHost {
+    private static let tasks = 256
+    private static let puts = 4
+
+    private let cache: SharedCache
+
+    init(_ path: String) async throws {
+        var configuration = CacheConfiguration()
+        configuration.durability = .fsync
+        cache = try await SharedCache.open(at: path, configuration: configuration)
+    }
+
+    func run() async throws -> HostReport {
+        let heartbeat = Heartbeat()
+        var report = HostReport()
+        report.puts = try await withThrowingTaskGroup(of: Int.self) { group in
+            for number in 0..<Self.tasks {
+                group.addTask {
+                    for round in 0..<Self.puts {
+                        let bytes = [UInt8](repeating: UInt8(truncatingIfNeeded: number), count: 4096)
+                        try await cache.put(
+                            bytes + Array("\(number)/\(round)".utf8),
+                            forKey: "\(number)/\(round)"
+                        )
+                    }
+                    return Self.puts
+                }
+            }
+            return try await group.reduce(0, +)
+        }
+        report.heartbeat = heartbeat.end()
+        await cache.close()
+        return report
+    }
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What a cache does to the program that uses it: HostProbe TASK DIRECTORY, which prints what it saw as a line of JSON.
+//
+// blocked:     64 tasks put, all stripes are held by somebody else; others get meanwhile.
+// durable:     256 tasks put with fsync.
+// descriptors: 64 tasks put from a pipe, others write behind, and the process has no descriptor left.
+
+import DiskCache
+import Foundation
+
+let words = CommandLine.arguments
+guard words.count == 3 else { fatalError("usage: HostProbe TASK DIRECTORY") }
+let report: HostReport
+switch words[1] {
+case "blocked": report = try await BlockedHost(words[2]).run()
+case "descriptors": report = try await ExhaustedHost(words[2]).run()
+case "durable": report = try await DurableHost(words[2]).run()
+default: fatalError("no such task: \(words[1])")
+}
+FileHandle.standardOutput.write(try JSONEncoder().encode(report))

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// A few threads of our own for work that blocks, first come first served.
+///
+/// On Linux Swift's tasks and Dispatch's queues share the threads of one pool, which takes a blocked thread
+/// for a busy one: whatever waits there keeps every task of the program waiting.
+///
+/// Threads are made when there is more to do than idle ones can do, up to a limit, and end when there was nothing to do
+/// for a while. Beyond the limit work waits in a queue, so what is done here must not wait for other work of the same
+/// pool.
+package final class ThreadPool: Sendable {
+    package typealias Work = @Sendable () -> Void
+    /// Starts a thread, as ``DetachedThread/start(_:stackSize:_:)`` does.
+    package typealias Starter = @Sendable (StaticString, @escaping Work) throws(Errno) -> Void
+
+    /// How long an idle thread stays: bursts come a second apart, and making a thread costs 50 µs.
+    private static let idleTime: Duration = .seconds(5)
+
+    private struct State {
+        var queue = WorkQueue()
+        var threads = 0
+        /// Of the threads, those that wait for work; some may have been told of it already.
+        var idle = 0
+    }
+
+    private let name: StaticString
+    private let limit: Int
+    private let starter: Starter
+    private let state = Monitored(State())
+
+    /// Without a thread yet.
+    ///
+    /// - Parameters:
+    ///   - name: of the threads; see ``DetachedThread/start(_:stackSize:_:)``.
+    ///   - limit: how many there may be.
+    ///   - starter: what makes a thread, for tests of what happens where none is to be had. By default one
+    ///     with a stack of the usual size: some of the work is the program's own.
+    package init(
+        _ name: StaticString,
+        limit: Int,
+        starter: @escaping Starter = { (name, body) throws(Errno) in
+            try DetachedThread.start(name, stackSize: nil, body)
+        }
+    ) {
+        self.name = name
+        self.limit = limit
+        self.starter = starter
+    }
+
+    /// Does `work` on one of the threads, as soon as one is free.
+    ///
+    /// Where no thread can be made it waits for one that there is. The last resort, where there is none at all, is the
+    /// calling thread.
+    package func run(_ work: @escaping Work) {
+        let needsThread = state.withLock { state in
+            state.queue.append(work)
+            guard state.queue.count > state.idle, state.threads < limit else { return false }
+            state.threads += 1
+            return true
+        }
+        guard needsThread else {
+            state.wakeOne()
+            return
+        }
+        if start({ self.serve() }) { return }
+        while let work = state.withLock({ $0.threads == 0 ? $0.queue.popFirst() : nil }) { work() }
+    }
+
+    /// Does `work` on one of the threads if one is free or can be made now; false: it was not done.
+    package func runIfFree(_ work: @escaping Work) -> Bool {
+        let isQueued: Bool? = state.withLock { state in
+            if state.queue.count < state.idle {
+                state.queue.append(work)
+                return true
+            }
+            guard state.threads < limit else { return nil }
+            state.threads += 1
+            return false
+        }
+        guard let isQueued else { return false }
+        if isQueued {
+            state.wakeOne()
+            return true
+        }
+        return start {
+            work()
+            self.serve()
+        }
+    }
+
+    /// Makes a thread that is counted already; false where there is none to be had.
+    private func start(_ body: @escaping Work) -> Bool {
+        do throws(Errno) {
+            try starter(name, body)
+            return true
+        } catch {
+            // EAGAIN, whatever the limit that was reached.
+            state.withLock { $0.threads -= 1 }
+            return false
+        }
+    }
+
+    // MARK: Threads
+
+    private func serve() {
+        while let work = next() { work() }
+    }
+
+    /// Waits for work; nil: the thread, which is counted no more, is to end.
+    private func next() -> Work? {
+        if let work = state.withLock({ $0.queue.popFirst() }) { return work }
+        state.withLock { $0.idle += 1 }
+        let work = state.wait(until: .now + Self.idleTime) { state -> Work? in
+            guard let work = state.queue.popFirst() else { return nil }
+            state.idle -= 1
+            return work
+        }
+        if let work { return work }
+        return state.withLock { state in
+            state.idle -= 1
+            // Queued for this thread in the moment when it had waited long enough.
+            if let work = state.queue.popFirst() { return work }
+            state.threads -= 1
+            return nil
+        }
+    }
+
+    /// Threads, and work that waits for one; for tests.
+    var load: (threads: Int, queued: Int) {
+        state.withLock { ($0.threads, $0.queue.count) }
+    }
+}
+
+/// Work in the order in which it came.
+private struct WorkQueue {
+    private var items: [ThreadPool.Work?] = []
+    private var first = 0
+
+    var count: Int { items.count - first }
+
+    mutating func append(_ work: @escaping ThreadPool.Work) {
+        items.append(work)
+    }
+
+    mutating func popFirst() -> ThreadPool.Work? {
+        guard first < items.count else { return nil }
+        defer {
+            items[first] = nil
+            first += 1
+            // Moved down once half of it is used up, so that each costs O(1) on the average.
+            if first * 2 >= items.count {
+                items.removeFirst(first)
+                first = 0
+            }
+        }
+        return items[first]
+    }
+}

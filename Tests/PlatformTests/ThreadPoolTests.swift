@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import Platform
+
+@Suite(.takesTurns) struct ThreadPoolTests {
+    /// Counts, and lets work wait until it is told to go on.
+    private final class Gate: Sendable {
+        private let state = Monitored((isOpen: false, inside: 0, done: [Int]()))
+
+        func pass(_ number: Int) {
+            state.withLock { $0.inside += 1 }
+            state.wakeAll()
+            _ = state.wait { $0.isOpen ? true : nil }
+            state.withLock {
+                $0.inside -= 1
+                $0.done.append(number)
+            }
+            state.wakeAll()
+        }
+
+        func open() {
+            state.withLock { $0.isOpen = true }
+            state.wakeAll()
+        }
+
+        func waitUntil(inside count: Int) { _ = state.wait { $0.inside >= count ? true : nil } }
+        func waitUntil(done count: Int) { _ = state.wait { $0.done.count >= count ? true : nil } }
+        var done: [Int] { state.withLock { $0.done } }
+        var inside: Int { state.withLock { $0.inside } }
+    }
+
+    @Test func `as much is done at once as there may be threads, and the rest in its order`() {
+        let pool = ThreadPool("test", limit: 3)
+        let gate = Gate()
+        for number in 0..<10 { pool.run { gate.pass(number) } }
+        gate.waitUntil(inside: 3)
+        #expect(pool.load == (3, 7))
+        gate.open()
+        gate.waitUntil(done: 10)
+        #expect(Set(gate.done) == Set(0..<10))
+        let alone = ThreadPool("test", limit: 1)
+        let order = Gate()
+        order.open()
+        for number in 0..<1000 { alone.run { order.pass(number) } }
+        order.waitUntil(done: 1000)
+        #expect(order.done == Array(0..<1000))
+        #expect(alone.load.threads == 1)
+    }
+
+    @Test func `an idle thread does what comes next`() {
+        let pool = ThreadPool("test", limit: 8)
+        for round in 1...100 {
+            let gate = Gate()
+            gate.open()
+            pool.run { gate.pass(round) }
+            gate.waitUntil(done: 1)
+        }
+        // One may have been on its way back when the next work came.
+        #expect(pool.load.threads <= 2)
+    }
+
+    @Test func `what may not stand in line is refused while all threads are busy`() {
+        let pool = ThreadPool("test", limit: 2)
+        let gate = Gate()
+        #expect(pool.runIfFree { gate.pass(0) })
+        #expect(pool.runIfFree { gate.pass(1) })
+        gate.waitUntil(inside: 2)
+        #expect(!pool.runIfFree { gate.pass(2) })
+        gate.open()
+        gate.waitUntil(done: 2)
+        #expect(Set(gate.done) == [0, 1])
+    }
+
+    @Test func `many threads that hand work in lose none of it`() {
+        let pool = ThreadPool("test", limit: 4)
+        let done = Atomic<Int>.Shared()
+        let gate = Gate()
+        onThreads(8) { _ in
+            for _ in 0..<2000 {
+                pool.run {
+                    if done.value.add(1, ordering: .relaxed).newValue == 16_000 { gate.open() }
+                }
+            }
+        }
+        gate.pass(0)
+        #expect(done.value.load(ordering: .relaxed) == 16_000)
+    }
+
+    /// Makes so many threads and no more.
+    private func starter(_ count: Int) -> ThreadPool.Starter {
+        let left = Atomic<Int>.Shared(count)
+        return { (name, body) throws(Errno) in
+            guard left.value.subtract(1, ordering: .relaxed).newValue >= 0 else { throw .wouldBlock }
+            try DetachedThread.start(name, body)
+        }
+    }
+
+    @Test func `where no second thread is to be had the first one does it all`() {
+        let pool = ThreadPool("test", limit: 8, starter: starter(1))
+        let gate = Gate()
+        for number in 0..<5 { pool.run { gate.pass(number) } }
+        gate.waitUntil(inside: 1)
+        #expect(pool.load == (1, 4))
+        gate.open()
+        gate.waitUntil(done: 5)
+        #expect(gate.done == [0, 1, 2, 3, 4])
+    }
+
+    @Test func `where no thread is to be had at all the caller does it`() {
+        let pool = ThreadPool("test", limit: 8, starter: starter(0))
+        let gate = Gate()
+        gate.open()
+        for number in 0..<3 { pool.run { gate.pass(number) } }
+        #expect(gate.done == [0, 1, 2])
+        #expect(pool.load == (0, 0))
+        #expect(!pool.runIfFree { gate.pass(3) })
+        #expect(gate.done.count == 3)
+    }
+}
+
+extension Atomic where Value == Int {
+    /// A number that threads share.
+    fileprivate final class Shared: Sendable {
+        let value: Atomic<Int>
+        init(_ value: Int = 0) { self.value = Atomic(value) }
+    }
+}
