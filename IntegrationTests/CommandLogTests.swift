@@ -26,8 +26,8 @@ import Testing
 
     private func fill() throws {
         for key in ["a\nb", "swept", "last"] { try put(key) }
-        _ = try store.remove(Digest(ofKey: "a\nb"), name: "a\nb")
-        _ = try store.remove(Digest(ofKey: "last"), name: "last")
+        _ = try store.remove(Digest(ofKey: "a\nb"), now: .now, name: "a\nb")
+        _ = try store.remove(Digest(ofKey: "last"), now: .now, name: "last")
         var request = SweepRequest()
         request.limits.maximumEntries = 0
         _ = try Sweep.run(request, on: store, now: .now)

@@ -29,19 +29,29 @@ package struct Content: Sendable, Hashable {
 
 /// What the cache keeps about one key: where its value is, until when it is good, and what it is.
 ///
-/// Times have a resolution of one millisecond on disk, rounded down, so that no value outlives its
-/// expiration.
+/// What is set here is rounded at once to what the bytes on disk can say: times to the millisecond, down, so
+/// that no value outlives its expiration. So the process that has stored a value judges it by the same
+/// numbers as those that read it.
 package struct Record: Sendable, Equatable {
     package var content: Content
-    package var created: Timestamp
-    /// From this moment on the value is not given out any more; nil: never expires.
-    package var expires: Timestamp?
+    package let created: Timestamp
+    /// From this moment on the value is not given out any more, not before ``created``; nil: never expires.
+    package var expires: Timestamp? {
+        didSet { expires = expires.map { max(created, $0.wholeMilliseconds) } }
+    }
     /// Sliding expiration: each access lets the value live at least this much longer; nil: it does not.
-    package var idleLifetime: Duration?
-    /// Until this moment the expired value is still given to who asks for stale values.
-    package var staleUntil: Timestamp?
+    package var idleLifetime: Duration? {
+        didSet { idleLifetime = idleLifetime.map { max(.milliseconds(1), $0.wholeMilliseconds) } }
+    }
+    /// How long after its expiration the value is still given to who asks for stale values; kept also while it
+    /// never expires, as it may be given an expiration later.
+    package var staleFor: Duration? {
+        didSet { staleFor = staleFor.map { max(.zero, $0.wholeMilliseconds) } }
+    }
     /// What computing the value took, to about 6 per cent.
-    package var cost: Duration?
+    package var cost: Duration? {
+        didSet { cost = cost.map { CostCode.decode(CostCode.encode($0)) } }
+    }
     /// The key in clear, unless it was too long or the cache keeps digests only.
     package var key: String?
     /// ``details``, where there are any: a record is copied on each path, and hardly one has them.
@@ -49,9 +59,9 @@ package struct Record: Sendable, Equatable {
 
     package init(content: Content, created: Timestamp) {
         self.content = content
-        // As it will be read again: else the access time of a new entry, which is its time of creation,
-        // would lie after `created` and count as an access.
-        self.created = created.wholeMilliseconds
+        // Unrounded, the access time of a new entry, which is its time of creation, would lie after it and
+        // count as an access. Before 1970 there is no number on disk.
+        self.created = max(Timestamp(nanoseconds: 0), created.wholeMilliseconds)
     }
 
     package var details: RecordDetails {
@@ -146,8 +156,8 @@ extension Record {
     /// How good the value is at `now`.
     package func freshness(at now: Timestamp, accessed: Timestamp) -> Freshness {
         guard let expiry = expiry(accessed: accessed, now: now), now >= expiry else { return .fresh }
-        guard let expires, let staleUntil else { return .expired }
+        guard let staleFor else { return .expired }
         // The stale period follows the expiry wherever accesses have moved that.
-        return now < expiry + (staleUntil - expires) ? .stale : .expired
+        return now < expiry + staleFor ? .stale : .expired
     }
 }

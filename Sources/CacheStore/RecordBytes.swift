@@ -9,6 +9,7 @@ private enum DetailKind {
     static let contentType: UInt8 = 3
     static let tag: UInt8 = 4
     static let metadata: UInt8 = 5
+    static let staleFor: UInt8 = 6
 }
 
 /// Builds the bytes of a record in place, so that they are allocated once.
@@ -43,8 +44,13 @@ struct RecordWriter: ~Copyable {
     }
 
     mutating func append(span milliseconds: Int64) {
+        append(varint: Self.code(ofSpan: milliseconds))
+    }
+
+    /// Twice the whole seconds, or twice the milliseconds plus one.
+    fileprivate static func code(ofSpan milliseconds: Int64) -> UInt64 {
         let value = UInt64(milliseconds)
-        append(varint: value.isMultiple(of: 1000) ? (value / 1000) << 1 : value << 1 | 1)
+        return value.isMultiple(of: 1000) ? (value / 1000) << 1 : value << 1 | 1
     }
 
     mutating func append(milliseconds: Int64) {
@@ -81,7 +87,9 @@ struct RecordWriter: ~Copyable {
     }
 
     /// A record's details as bytes, without their length.
-    static func items(of details: RecordDetails) -> [UInt8] {
+    ///
+    /// - Parameter staleFor: that of a value that never expires.
+    static func items(of details: RecordDetails, staleFor: Duration? = nil) -> [UInt8] {
         var items = RecordItems()
         items.append(DetailKind.entityTag, details.entityTag)
         items.append(DetailKind.lastModified, details.lastModified)
@@ -90,6 +98,9 @@ struct RecordWriter: ~Copyable {
         // In order, so that equal details make equal bytes.
         for (name, value) in details.metadata.sorted(by: { $0.key < $1.key }) {
             items.append(DetailKind.metadata, name: name, value: value)
+        }
+        if let staleFor {
+            items.append(DetailKind.staleFor, span: staleFor.saturatingNanoseconds / 1_000_000)
         }
         return items.bytes
     }
@@ -109,6 +120,12 @@ private struct RecordItems {
         var payload: [UInt8] = []
         payload.append(varint: UInt64(name.utf8.count))
         append(kind, payload + name.utf8 + value.utf8)
+    }
+
+    mutating func append(_ kind: UInt8, span milliseconds: Int64) {
+        var payload: [UInt8] = []
+        payload.append(varint: RecordWriter.code(ofSpan: milliseconds))
+        append(kind, payload)
     }
 
     private mutating func append(_ kind: UInt8, _ payload: [UInt8]) {
@@ -206,17 +223,18 @@ struct RecordReader {
         }
     }
 
-    mutating func details() -> RecordDetails? {
+    mutating func details() -> (RecordDetails, staleFor: Duration?)? {
         guard let count = varint().flatMap(Int.init(exactly:)), let range = take(count) else { return nil }
         var items = RecordReader(bytes, range)
         var details = RecordDetails()
+        var staleFor: Duration?
         while items.remaining > 0 {
-            guard items.item(into: &details) else { return nil }
+            guard items.item(into: &details, &staleFor) else { return nil }
         }
-        return details
+        return (details, staleFor)
     }
 
-    private mutating func item(into details: inout RecordDetails) -> Bool {
+    private mutating func item(into details: inout RecordDetails, _ staleFor: inout Duration?) -> Bool {
         guard let kind = byte(), let count = varint().flatMap(Int.init(exactly:)), let payload = take(count)
         else { return false }
         var reader = RecordReader(bytes, payload)
@@ -225,6 +243,11 @@ struct RecordReader {
                 let value = reader.text(reader.remaining)
             else { return false }
             details.metadata[name] = value
+            return true
+        }
+        if kind == DetailKind.staleFor {
+            guard let span = reader.span(), reader.remaining == 0 else { return false }
+            staleFor = span
             return true
         }
         guard (DetailKind.entityTag...DetailKind.tag).contains(kind) else { return true }

@@ -60,23 +60,22 @@ package enum RecordCodec {
             let lifetime = max(0, expires.milliseconds - created)
             flags.insert(.expires)
             writer.append(span: lifetime)
-            if let idle = record.idleLifetime.map({ max(1, $0.milliseconds) }) {
+            if let idle = record.idleLifetime?.milliseconds {
                 flags.insert(idle == lifetime ? .idleIsLifetime : .idle)
                 if idle != lifetime { writer.append(span: idle) }
             }
-            if let stale = record.staleUntil {
+            if let stale = record.staleFor {
                 flags.insert(.stale)
-                writer.append(span: max(0, stale.milliseconds - created - lifetime))
+                writer.append(span: stale.milliseconds)
             }
         }
         if let cost = record.cost {
             flags.insert(.cost)
             writer.append(byte: CostCode.encode(cost))
         }
-        var details: [UInt8] = []
-        if record.hasDetails {
+        let details = details(of: record)
+        if !details.isEmpty {
             flags.insert(.details)
-            details = RecordWriter.items(of: record.details)
             writer.append(varint: UInt64(details.count))
         }
         if record.key != nil { flags.insert(.key) }
@@ -84,6 +83,13 @@ package enum RecordCodec {
         let check = record.content.checksum ^ check(of: bytes, for: entry)
         for index in 0..<4 { bytes[34 + index] = UInt8(truncatingIfNeeded: check >> (8 * UInt32(index))) }
         return bytes
+    }
+
+    private static func details(of record: Record) -> [UInt8] {
+        // The flag for it is there with an expiration only: other versions take it for damage without one.
+        let staleFor = record.expires == nil ? record.staleFor : nil
+        guard record.hasDetails || staleFor != nil else { return [] }
+        return RecordWriter.items(of: record.details, staleFor: staleFor)
     }
 
     /// Reads what ``encode(_:for:)`` wrote; nil for anything else, whatever the bytes are.
@@ -124,7 +130,7 @@ package enum RecordCodec {
         }
         if flags.contains(.stale) {
             guard let stale = reader.span() else { return false }
-            record.staleUntil = record.created + lifetime + stale
+            record.staleFor = stale
         }
         return true
     }
@@ -139,8 +145,9 @@ package enum RecordCodec {
             record.cost = CostCode.decode(code)
         }
         if flags.contains(.details) {
-            guard let details = reader.details() else { return false }
+            guard let (details, staleFor) = reader.details() else { return false }
             record.details = details
+            if let staleFor, record.expires == nil { record.staleFor = staleFor }
         }
         if flags.contains(.key) {
             guard let key = reader.text(reader.remaining) else { return false }
@@ -196,4 +203,7 @@ extension Duration {
     fileprivate var milliseconds: Int64 {
         saturatingNanoseconds / 1_000_000
     }
+
+    /// Cut to whole milliseconds, towards zero, and to some 292 years.
+    var wholeMilliseconds: Duration { .milliseconds(milliseconds) }
 }

@@ -176,10 +176,10 @@ package struct KnownRecord: Sendable {
     private let digest: Digest
     let length: Int
     private let created: Timestamp
-    /// `distantFuture` for none here and below, as no record has that time: on disk are milliseconds.
+    /// `distantFuture` for none, as no record has that time: on disk are milliseconds.
     private let expires: Timestamp
-    private let staleUntil: Timestamp
-    /// Nanoseconds; -1 for none.
+    /// Nanoseconds here and below; -1 for none.
+    private let staleFor: Int64
     private let cost: Int64
 
     /// A place where nothing is kept.
@@ -192,8 +192,8 @@ package struct KnownRecord: Sendable {
         self.key = key
         accessed = .distantPast
         digest = key
-        (length, checksum, cost) = (0, 0, -1)
-        (created, expires, staleUntil) = (.distantPast, .distantFuture, .distantFuture)
+        (length, checksum, staleFor, cost) = (0, 0, -1, -1)
+        (created, expires) = (.distantPast, .distantFuture)
         use = .absence
     }
 
@@ -208,7 +208,7 @@ package struct KnownRecord: Sendable {
         checksum = record.content.checksum
         created = record.created
         expires = record.expires ?? .distantFuture
-        staleUntil = record.staleUntil ?? .distantFuture
+        staleFor = record.staleFor?.saturatingNanoseconds ?? -1
         cost = record.cost?.saturatingNanoseconds ?? -1
         use = .record
     }
@@ -227,7 +227,7 @@ package struct KnownRecord: Sendable {
     var record: Record {
         var record = Record(content: content, created: created)
         record.expires = expiry
-        if staleUntil != .distantFuture { record.staleUntil = staleUntil }
+        if staleFor >= 0 { record.staleFor = .nanoseconds(staleFor) }
         if cost >= 0 { record.cost = .nanoseconds(cost) }
         return record
     }

@@ -117,6 +117,7 @@ extension Store {
             case .missing:
                 if previous == stored.bytes {
                     counters.add(.dangling)
+                    forget(key, stored, unlessPresent: content)
                     return countedMiss(of: key)
                 }
                 previous = stored.bytes
@@ -219,20 +220,29 @@ extension Store {
         return min(expiry, now + idleLifetime / 16)
     }
 
-    /// The entry of `key`, if it may be given out at `now`.
+    /// The entry of `key`, if its value may be given out at `now` and is there, with its length.
     ///
-    /// One system call, none for most keys that have no entry; one more for a sliding expiration whose first
-    /// date has passed.
+    /// Two system calls, one where there is no entry, none for most keys that have none; one more for a sliding
+    /// expiration whose first date has passed.
     package func liveEntry(
         _ key: Digest,
         now: Timestamp,
         allowingStale: Bool
     ) throws(StoreError) -> LiveEntry? {
-        guard !isAbsent(key),
-            let (stored, isStale) = try present(key, now, allowingStale, heldGeneration(of: key)),
-            let record = stored.record
-        else { return nil }
-        return LiveEntry(stored: stored, record: record, isStale: isStale)
+        if isAbsent(key) { return nil }
+        var previous: [UInt8]?
+        for _ in 0..<Self.readAttempts {
+            guard let (stored, isStale) = try present(key, now, allowingStale, heldGeneration(of: key)),
+                let record = stored.record
+            else { return nil }
+            if try objects.isPresent(record.content) {
+                return LiveEntry(stored: stored, record: record, isStale: isStale)
+            }
+            // As a get does: it may have been overwritten, and the old object swept, between the two looks.
+            if previous == stored.bytes { return nil }
+            previous = stored.bytes
+        }
+        return nil
     }
 
     /// The entry of `key`, with a record, if it may be given out; that there is none is kept by `generation`.
@@ -303,14 +313,34 @@ extension Store {
     /// `openat2`, `fstat` twice, `read`, `close`.
     package func data(for digest: Digest) throws(StoreError) -> Data? {
         guard let file = try objects.open(digest) else { return nil }
-        let data = try describing("read an object", objects.path(of: digest)) { () throws(Errno) in
-            try file.readExactly(Int(try file.status().size))
+        let path = objects.path(of: digest)
+        let status = try describing("read an object", path) { () throws(Errno) in try file.status() }
+        var expected: Int?
+        if status.hasLargeHoles { expected = try lengthOfContent(named: digest) }
+        var data: Data?
+        if expected == nil || expected.map(Int64.init) == status.size {
+            data = try describing("read an object", path) { () throws(Errno) in
+                // Memory is asked for once it is known that there is such a value.
+                if status.hasLargeHoles {
+                    guard try file.describeContent().digest == digest else { return nil }
+                    try file.rewind()
+                }
+                return try file.readExactly(Int(status.size))
+            }
         }
         guard let data, Digest(of: data.span) == digest else {
             counters.add(.corruptObject)
-            repair { () throws(StoreError) in _ = try deleteIfCorrupt(digest, patience: .zero) }
+            repair { () throws(StoreError) in
+                _ = try deleteIfCorrupt(digest, expecting: expected, patience: .zero)
+            }
             return nil
         }
         return data
+    }
+
+    /// The length of the content that was stored under its digest; nil where none was.
+    private func lengthOfContent(named digest: Digest) throws(StoreError) -> Int? {
+        let content = try entries.read(Digest(ofKey: digest.description))?.record?.content
+        return content?.digest == digest ? content?.length : nil
     }
 }

@@ -9,9 +9,21 @@ extension Store {
     /// A reader never waits, so a lock that is not free leaves it to the next reader or sweep, as does
     /// any failure: the value is a miss either way.
     func discard(_ key: Digest, _ stored: StoredEntry, _ content: Content) {
-        repair { () throws(StoreError) in _ = try deleteIfCorrupt(content.digest, patience: .zero) }
+        var isRecordWrong = false
         repair { () throws(StoreError) in
-            _ = try deleteEntry(key, ifStill: stored.bytes, patience: .zero)
+            let verdict = try deleteIfCorrupt(content.digest, expecting: content.length, patience: .zero)
+            isRecordWrong = verdict == .sound
+        }
+        forget(key, stored, unlessPresent: isRecordWrong ? nil : content)
+    }
+
+    /// Removes an entry whose object a reader found gone or damaged, as ``discard(_:_:_:)`` does.
+    ///
+    /// Left there, it would be a value to whoever does not read it.
+    func forget(_ key: Digest, _ stored: StoredEntry, unlessPresent content: Content?) {
+        guard directory.isWritable else { return }
+        repair { () throws(StoreError) in
+            _ = try deleteEntry(key, ifStill: stored.bytes, unlessPresent: content, patience: .zero)
         }
     }
 
@@ -23,38 +35,56 @@ extension Store {
         }
     }
 
+    /// What became of an object that did not agree with a record.
+    enum Verdict {
+        /// Its bytes are those of its name.
+        case sound
+        case deleted
+        /// It is gone, or may be either.
+        case undecided
+    }
+
     /// Deletes an object whose bytes don't have the digest that is its name.
     ///
-    /// True: it was deleted.
-    package func deleteIfCorrupt(_ digest: Digest, patience: Duration) throws(StoreError) -> Bool {
-        guard let file = try objects.open(digest) else { return false }
-        let path = objects.path(of: digest)
-        let (content, damaged) = try describing("read an object", path) { () throws(Errno) in
-            (try file.describeContent(), try file.status().identity)
-        }
-        if content.digest == digest { return false }
-        return try objectStripes.withLock(.exclusive, of: digest, patience: patience) {
+    /// - Parameter length: how many bytes a record promises: then no more are read. If those are the value, the
+    ///   file was lengthened; if not, and there are more, it is not decided here whether record or object is wrong.
+    func deleteIfCorrupt(
+        _ digest: Digest,
+        expecting length: Int? = nil,
+        patience: Duration
+    ) throws(StoreError) -> Verdict {
+        guard let (content, status) = try content(ofObject: digest, atMost: length) else { return .undecided }
+        let isLonger = status.size > Int64(content.length)
+        if (content.digest == digest) != isLonger { return isLonger ? .undecided : .sound }
+        let isDeleted = try objectStripes.withLock(.exclusive, of: digest, patience: patience) {
             () throws(StoreError) in
             // A put may have replaced it by a good one meanwhile.
-            guard let status = try objects.status(of: digest), status.identity == damaged,
+            guard let present = try objects.status(of: digest), present.identity == status.identity,
                 try objects.delete(digest)
             else { return false }
             control.addUsage(bytes: -status.allocatedSize, entries: 0)
             return true
         }
+        return isDeleted ? .deleted : .undecided
     }
 
     /// Deletes an entry whose record still has these bytes.
     ///
     /// True: it was deleted.
+    ///
+    /// - Parameter content: what the record promises, where its object was found gone: it stays if that is there
+    ///   now. Another put of the same bytes in the same millisecond makes the same record, and an object before it.
     package func deleteEntry(
         _ key: Digest,
         ifStill bytes: [UInt8],
+        unlessPresent content: Content? = nil,
         patience: Duration = Stripes.writerPatience
     ) throws(StoreError) -> Bool {
         let isDeleted = try entryStripes.withLock(.exclusive, of: key, patience: patience) {
             () throws(StoreError) in
-            guard try entries.read(key)?.bytes == bytes, try entries.delete(key) else { return false }
+            guard try entries.read(key)?.bytes == bytes else { return false }
+            if let content, try objects.isPresent(content) { return false }
+            guard try entries.delete(key) else { return false }
             control.addUsage(bytes: -entries.usualAllocation, entries: -1)
             return true
         }
@@ -62,26 +92,39 @@ extension Store {
         return isDeleted
     }
 
-    /// What an object's bytes really are, read and hashed anew; nil where it is gone.
+    /// What an object's bytes really are, read and hashed anew, at most so many of them, and its state; nil where
+    /// it is gone.
     ///
     /// Memory: one chunk.
-    func content(ofObject digest: Digest) throws(StoreError) -> Content? {
+    func content(
+        ofObject digest: Digest,
+        atMost length: Int? = nil
+    ) throws(StoreError) -> (content: Content, status: FileStatus)? {
         guard let file = try objects.open(digest) else { return nil }
         return try describing("read an object", objects.path(of: digest)) { () throws(Errno) in
-            try file.describeContent()
+            let status = try file.status()
+            return (try file.describeContent(atMost: length ?? .max), status)
         }
     }
 }
 
+extension FileStatus {
+    /// Whether the file is much longer than what it takes on disk, as one is that was lengthened by a call
+    /// (truncate(2)): how long it should be is asked before it is read.
+    ///
+    /// Values may be like that, too, where the file system compresses, or shares a file with holes.
+    var hasLargeHoles: Bool { size - allocatedSize > 64 << 20 }
+}
+
 extension FileDescriptor {
-    /// Digest, length and checksum of the bytes from here to the end.
+    /// Digest, length and checksum of the bytes from here to the end, or of the first so many.
     ///
     /// Memory: one chunk.
-    func describeContent() throws(Errno) -> Content {
+    func describeContent(atMost most: Int = .max) throws(Errno) -> Content {
         var hash = SHA256()
         var checksum = CRC32C()
         var length = 0
-        try forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in
+        try forEachChunk(atMost: most, orThrow: { $0 }) { (chunk) throws(Errno) in
             hash.update(chunk)
             checksum.update(chunk)
             length += chunk.count

@@ -67,7 +67,7 @@ extension Store {
         return outcome
     }
 
-    /// Gives the entry another record of the same content, if it is still as `observed`.
+    /// Gives the entry another record of the same content, if it is still as `observed`, a live entry.
     ///
     /// Counts as an access at `now`.
     package func rewrite(
@@ -82,7 +82,6 @@ extension Store {
             accessed: now,
             if: .unchanged(observed.bytes)
         )
-        guard try objects.isPresent(record.content) else { return .objectMissing }
         // Before the lock is taken: another process may have left any amount unwritten, and nobody should
         // have to wait for that. Under it the same finds next to nothing left to do.
         try objects.synchronizeIfDurable(record.content.digest)
@@ -233,21 +232,49 @@ extension Store {
         return .published(generation)
     }
 
-    /// Removes the entry of `key`; false where there was none.
+    /// Removes the entry of `key`; false where there was none, or one that was fresh no more at `now`, which a
+    /// sweep could have deleted before.
     ///
-    /// The object stays until a sweep finds that no entry names it. Three system calls.
+    /// The object stays until a sweep finds that no entry names it. Four system calls; three where there is no
+    /// entry, seven for one that has expired.
     ///
     /// - Parameter name: the key, for the event log.
-    package func remove(_ key: Digest, name: String? = nil) throws(StoreError) -> Bool {
-        // Raised also where there is no entry: a sweep may have evicted one whose value others still hold.
-        let (isRemoved, _) = try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
-            try writing(key, isRemoval: true) { () throws(StoreError) in try entries.delete(key) }
+    package func remove(_ key: Digest, now: Timestamp, name: String? = nil) throws(StoreError) -> Bool {
+        while true {
+            // Raised also where there is no entry: a sweep may have evicted one whose value others still hold.
+            let (finding, _) = try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
+                try writing(key, isRemoval: true) { () throws(StoreError) in try removeIfFresh(key, now) }
+            }
+            switch finding {
+            case .absent: return false
+            case .removed:
+                noteRemoval()
+                log(.removed, of: key, name: name)
+                return true
+            case .over(let stored):
+                // Another may put a fresh value in its place, which has to count as removed.
+                if try remove(key, ifStill: stored) { return false }
+            case .changed: continue
+            }
         }
-        if isRemoved {
-            noteRemoval()
-            log(.removed, of: key, name: name)
-        }
-        return isRemoved
+    }
+
+    /// What ``removeIfFresh(_:_:)`` found.
+    private enum RemovalFinding {
+        case absent, removed, changed
+        /// It is to be deleted, and counts as absent.
+        case over(StoredEntry)
+    }
+
+    /// Deletes the entry of `key` if it is fresh.
+    ///
+    /// Beside other writers: one that has replaced it between the look and the deletion is as good as not come yet.
+    private func removeIfFresh(_ key: Digest, _ now: Timestamp) throws(StoreError) -> RemovalFinding {
+        guard let stored = try entries.read(key) else { return .absent }
+        guard stored.record != nil else { return .over(stored) }
+        guard let freshness = try freshness(of: stored, key, now) else { return .changed }
+        guard freshness == .fresh else { return .over(stored) }
+        return try entries.delete(key) ? .removed : .absent
     }
 
     /// Removes the entry if it is still as `observed` (nil: absent); false where it is not.

@@ -99,18 +99,31 @@ struct VerificationWorker: Sendable {
     }
 
     private func verify(_ digest: Digest) throws(StoreError) {
-        guard let content = try store.content(ofObject: digest) else { return }
+        // One that was lengthened by a terabyte takes no time to make, and ten minutes to read.
+        if try store.objects.status(of: digest)?.hasLargeHoles == true { return objects.noteUnread(digest) }
+        guard let content = try store.content(ofObject: digest)?.content else { return }
+        count(content)
+        if content.digest == digest {
+            objects.note(digest, content)
+            return
+        }
+        // Where it is deleted, the entries that name it are dangling.
+        if try !condemn(digest, expecting: nil) { objects.note(digest, nil) }
+    }
+
+    private func count(_ content: Content) {
         state.value.withLock { state in
             state.report.objects += 1
             state.report.objectBytes += Int64(content.length)
         }
-        if content.digest == digest { return objects.note(digest, content) }
+    }
+
+    /// Reports a corrupt object; true where it was deleted.
+    private func condemn(_ digest: Digest, expecting length: Int?) throws(StoreError) -> Bool {
         report(.corruptObject, digest)
-        let isRepaired = try repair { (patience) throws(StoreError) in
-            try store.deleteIfCorrupt(digest, patience: patience)
+        return try repair { (patience) throws(StoreError) in
+            try store.deleteIfCorrupt(digest, expecting: length, patience: patience) == .deleted
         }
-        // Then the entries that name it are dangling.
-        if !isRepaired { objects.note(digest, content) }
     }
 
     // MARK: Entries
@@ -159,18 +172,47 @@ struct VerificationWorker: Sendable {
         case .agrees: return .sound
         // It is reported as such, once, and not with each entry that names it.
         case .corrupt: return .sound
+        case .unread: return try conditionOfUnread(key, stored, content)
         case .nothing where request.sample != nil:
             let status = try store.objects.status(of: content.digest)
             if let status, status.kind == .regular, status.size == Int64(content.length) { return .sound }
         // Not there when the objects were listed: written since, swept since, or gone before.
         case .nothing, .differs: break
         }
-        guard let present = try store.content(ofObject: content.digest) else {
-            // Swept because the entry had been overwritten: then it is another one now, judged next time.
-            return try store.entries.read(key)?.bytes == stored.bytes ? .dangling : .sound
+        guard let present = try store.content(ofObject: content.digest)?.content else {
+            return try conditionWithoutObject(key, stored)
         }
         if present.digest != content.digest { return .sound }
         return present == content ? .sound : .corrupt
+    }
+
+    private func conditionWithoutObject(
+        _ key: Digest,
+        _ stored: StoredEntry
+    ) throws(StoreError) -> Condition {
+        // Swept because the entry had been overwritten: then it is another one now, judged next time.
+        try store.entries.read(key)?.bytes == stored.bytes ? .dangling : .sound
+    }
+
+    /// Holds an object that was put aside against the entry that names it, of which no more is read than that says.
+    private func conditionOfUnread(
+        _ key: Digest,
+        _ stored: StoredEntry,
+        _ content: Content
+    ) throws(StoreError) -> Condition {
+        guard let (present, status) = try store.content(ofObject: content.digest, atMost: content.length)
+        else { return try conditionWithoutObject(key, stored) }
+        let isLonger = status.size > Int64(present.length)
+        if present.digest == content.digest, !isLonger {
+            if objects.note(content.digest, present) { count(present) }
+            return present == content ? .sound : .corrupt
+        }
+        // Longer, and not with the value at its beginning: the record may be wrong, and is of no use.
+        if isLonger, present.digest != content.digest { return .corrupt }
+        guard objects.note(content.digest, nil) else { return .sound }
+        guard try condemn(content.digest, expecting: content.length) else { return .sound }
+        objects.noteDeleted(content.digest)
+        return .dangling
     }
 
     // MARK: What both do

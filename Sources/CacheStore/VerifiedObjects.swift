@@ -20,8 +20,10 @@ struct VerifiedObjects: Sendable {
 
     /// What is known of an object that an entry names.
     enum Knowledge {
-        /// It was not read.
+        /// It was not read, or is gone.
         case nothing
+        /// It was put aside, to be read when its length is known.
+        case unread
         /// Its bytes are not those of its name.
         case corrupt
         /// It is as the entry says.
@@ -30,11 +32,27 @@ struct VerifiedObjects: Sendable {
         case differs
     }
 
-    /// Takes down an object that was read; `content` is what its bytes are.
-    func note(_ digest: Digest, _ content: Content) {
-        let mark = content.digest == digest ? Table.mark(of: content) : Table.corrupt
+    /// Takes down an object that was read; `content` is what its bytes are, nil that they are not those of its name.
+    ///
+    /// False: that was known.
+    @discardableResult
+    func note(_ digest: Digest, _ content: Content?) -> Bool {
+        insert(digest, content?.digest == digest ? content.map(Table.mark) ?? 0 : Table.corrupt)
+    }
+
+    /// Takes down an object that was put aside.
+    func noteUnread(_ digest: Digest) {
+        _ = insert(digest, Table.unread)
+    }
+
+    /// Takes down that an object was deleted.
+    func noteDeleted(_ digest: Digest) {
+        _ = insert(digest, Table.deleted)
+    }
+
+    private func insert(_ digest: Digest, _ mark: UInt64) -> Bool {
         let fingerprint = fingerprint(of: digest)
-        tables[Int(digest.byte(0))].value.withLock { $0.insert(fingerprint, mark) }
+        return tables[Int(digest.byte(0))].value.withLock { $0.insert(fingerprint, mark) }
     }
 
     /// Holds what an entry says against what was read, and takes down that an entry names it.
@@ -42,11 +60,16 @@ struct VerifiedObjects: Sendable {
         let fingerprint = fingerprint(of: content.digest)
         let mark = tables[Int(content.digest.byte(0))].value.withLock { $0.refer(to: fingerprint) }
         guard let mark else { return .nothing }
-        if mark & Table.corrupt != 0 { return .corrupt }
+        switch mark & ~Table.referenced {
+        case Table.unread: return .unread
+        case Table.corrupt: return .corrupt
+        case Table.deleted: return .nothing
+        default: break
+        }
         return mark & ~Table.referenced == Table.mark(of: content) ? .agrees : .differs
     }
 
-    /// Sound objects that no entry was found to name.
+    /// Objects that no entry was found to name, sound ones or put aside.
     var unreferenced: Int {
         tables.reduce(0) { sum, table in sum + table.value.withLock { $0.unreferenced } }
     }
@@ -63,6 +86,8 @@ struct VerifiedObjects: Sendable {
     private struct Table {
         static let referenced: UInt64 = 1 << 63
         static let corrupt: UInt64 = 1 << 62
+        static let unread = corrupt | 1
+        static let deleted = corrupt | 2
 
         private var fingerprints = [UInt64](repeating: 0, count: 64)
         private var marks = [UInt64](repeating: 0, count: 64)
@@ -73,12 +98,15 @@ struct VerifiedObjects: Sendable {
             UInt64(content.checksum) << 30 | UInt64(truncatingIfNeeded: content.length) & (1 << 30 - 1)
         }
 
-        mutating func insert(_ fingerprint: UInt64, _ mark: UInt64) {
+        /// False: it was there.
+        mutating func insert(_ fingerprint: UInt64, _ mark: UInt64) -> Bool {
             if (count + 1) * 4 > fingerprints.count * 3 { grow() }
             let place = place(of: fingerprint)
             if fingerprints[place] == 0 { count += 1 }
             fingerprints[place] = fingerprint
-            marks[place] = mark
+            let old = marks[place]
+            marks[place] = mark | old & Self.referenced
+            return marks[place] != old
         }
 
         mutating func refer(to fingerprint: UInt64) -> UInt64? {
@@ -90,7 +118,8 @@ struct VerifiedObjects: Sendable {
 
         var unreferenced: Int {
             fingerprints.indices.count { index in
-                fingerprints[index] != 0 && marks[index] & (Self.referenced | Self.corrupt) == 0
+                fingerprints[index] != 0
+                    && (marks[index] & (Self.referenced | Self.corrupt) == 0 || marks[index] == Self.unread)
             }
         }
 

@@ -29,7 +29,10 @@ public struct ContentDigest: Sendable, Hashable, CustomStringConvertible {
 
 /// What a user can attach to a value when storing it.
 public struct EntryAttributes: Sendable, Equatable {
-    /// How long after its expiration the value is still given to who asks for stale values.
+    /// How long after its expiration the value is still given to who asks for stale values; to the
+    /// millisecond, rounded down.
+    ///
+    /// Kept also with a value that never expires: it counts when that is given an expiration later.
     public var staleFor: Duration?
     /// What computing the value took; kept to about 6 per cent.
     public var cost: Duration?
@@ -118,12 +121,10 @@ public struct CacheEntry: Sendable, Equatable {
         let expiry = record.expiry(accessed: accessed ?? .distantPast, now: now)
         expires = expiry?.date
         extendsOnAccess = record.idleLifetime
-        var staleFor: Duration?
-        if let first = record.expires, let stale = record.staleUntil { staleFor = stale - first }
-        staleUntil = expiry.flatMap { moment in staleFor.map { (moment + $0).date } }
+        staleUntil = expiry.flatMap { moment in record.staleFor.map { (moment + $0).date } }
         let details = record.details
         attributes = EntryAttributes(
-            staleFor: staleFor,
+            staleFor: record.staleFor,
             cost: record.cost,
             entityTag: details.entityTag,
             lastModified: details.lastModified,

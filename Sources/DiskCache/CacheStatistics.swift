@@ -4,8 +4,12 @@ public import FoundationEssentials
 
 /// What a cache holds, counted by a walk through it, and what was done with it.
 public struct CacheStatistics: Sendable, Equatable, Codable {
-    /// Keys.
+    /// Keys: entries whose metadata can be read.
     public internal(set) var entries = 0
+    /// Entries that are no key's any more, as their metadata is missing or damaged; the next collection removes them.
+    ///
+    /// A killed put leaves one; a copy of the directory without extended attributes consists of them.
+    public internal(set) var unreadableEntries = 0
     /// Bytes on disk of the entries' files.
     public internal(set) var entryBytes: Int64 = 0
     /// Of the entries, those that have expired, also those that are still given out as stale ones.

@@ -89,7 +89,10 @@ extension Timestamp {
             self = .distantPast
         } else {
             let whole = seconds.rounded(.down)
-            self.init(nanoseconds: Int64(whole) * 1_000_000_000 + Int64((seconds - whole) * 1e9))
+            // To the microsecond: a Date of these years is no finer, and what is below, cut off, would make a
+            // whole millisecond one less.
+            let microseconds = Int64(((seconds - whole) * 1e6).rounded())
+            self.init(nanoseconds: Int64(whole) * 1_000_000_000 + microseconds * 1000)
         }
     }
 

@@ -83,7 +83,7 @@ extension SharedCache {
     /// The way to empty a directory that is in use. What other processes store while this runs may be
     /// removed or stay.
     ///
-    /// - Returns: how many keys were removed.
+    /// - Returns: how many keys were removed; expired ones, which are removed too, count for nothing.
     @discardableResult
     public func removeAll() throws(CacheError) -> Int {
         let count = try removeAll { _ in true }
@@ -96,7 +96,7 @@ extension SharedCache {
     ///
     /// Their space is reclaimed by the next collection.
     ///
-    /// - Returns: how many keys were removed.
+    /// - Returns: how many keys were removed; expired ones, which are removed too, count for nothing.
     /// - Complexity: O(*n*) in all keys: tags are looked for in every entry.
     @discardableResult
     public func removeAll(taggedWith tag: String) throws(CacheError) -> Int {
@@ -105,7 +105,7 @@ extension SharedCache {
 
     private func removeAll(where isMeant: (StoredEntry) -> Bool) throws(CacheError) -> Int {
         _ = writeBehind.flush()
-        return try withStore { (store, _) throws(StoreError) in
+        return try withStore { (store, now) throws(StoreError) in
             let scan = StoreScan(of: store)
             var count = 0
             let log = store.eventLog
@@ -113,10 +113,11 @@ extension SharedCache {
                 var removed: [LoggedKey] = []
                 defer { log?.append(removed, cause: .cleared) }
                 for key in try scan.digests(.entries, shard: shard).digests {
-                    guard let stored = try scan.entry(key)?.stored, isMeant(stored),
+                    guard let (stored, status) = try scan.entry(key), isMeant(stored),
                         try store.remove(key, ifStill: stored, isLogged: false)
                     else { continue }
-                    count += 1
+                    // What had expired could have been gone before.
+                    if stored.record?.freshness(at: now, accessed: status.accessed) == .fresh { count += 1 }
                     if log != nil { removed.append(LoggedKey(digest: key, name: stored.record?.key)) }
                 }
             }
@@ -198,9 +199,12 @@ extension SharedCache {
 
 extension CacheStatistics {
     fileprivate mutating func count(_ record: Record?, _ status: FileStatus, _ now: Timestamp) {
-        entries += 1
         entryBytes += status.allocatedSize
-        guard let record else { return }
+        guard let record else {
+            unreadableEntries += 1
+            return
+        }
+        entries += 1
         // A damaged record may claim any length.
         let (sum, overflow) = logicalBytes.addingReportingOverflow(Int64(record.content.length))
         logicalBytes = overflow ? .max : sum

@@ -100,7 +100,7 @@ extension SharedCache {
     /// What the cache knows of `key`, without reading the value or counting as an access; nil where a get
     /// would miss.
     ///
-    /// Two system calls. A put of this process that waits to be published is published first.
+    /// Three system calls. A put of this process that waits to be published is published first.
     public func entry(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheEntry? {
         try publishedEntry(settledDigest(ofKey: key), key, allowingStale: allowingStale)
     }
@@ -125,10 +125,10 @@ extension SharedCache {
         }
     }
 
-    /// Whether there is an entry for `key` that has not expired.
+    /// Whether there is a value for `key` that has not expired.
     ///
-    /// One system call; none for most keys that were never put. The value itself is not looked at, so a get may
-    /// still miss.
+    /// Two system calls, one where there is none; none for most keys that were never put. The value is there, with
+    /// its length; its bytes are not read, so where they are damaged a get misses.
     public func contains(_ key: String) throws(CacheError) -> Bool {
         try isPublished(settledDigest(ofKey: key))
     }

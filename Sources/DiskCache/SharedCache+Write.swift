@@ -209,15 +209,16 @@ extension SharedCache {
 
     /// Removes the value of `key`.
     ///
-    /// False: there was none. Three system calls.
+    /// False: there was none, or it had expired; what can still be given out as stale has expired, and is removed.
+    /// Four system calls.
     ///
     /// The space of its bytes is reclaimed by the next collection.
     @discardableResult
     public func remove(_ key: String) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
         let name = configuration.keyNames == .stored ? key : nil
-        let isRemoved = try withStore { (store, _) throws(StoreError) in
-            try store.remove(digest, name: name)
+        let isRemoved = try withStore { (store, now) throws(StoreError) in
+            try store.remove(digest, now: now, name: name)
         }
         core.memory?.remove(key, cause: .explicit)
         return isRemoved
@@ -225,7 +226,7 @@ extension SharedCache {
 
     /// Counts as an access of `key` now, which also prolongs a sliding expiration.
     ///
-    /// False: a get would miss.
+    /// False: a get would miss. Five system calls.
     @discardableResult
     public func touch(_ key: String) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
@@ -258,9 +259,7 @@ extension SharedCache {
                 return false
             }
             var record = live.record
-            var staleFor: Duration?
-            if let first = record.expires, let stale = record.staleUntil { staleFor = stale - first }
-            try apply(expires, onAccess, staleFor: staleFor, to: &record, now: now)
+            try apply(expires, onAccess, staleFor: record.staleFor, to: &record, now: now)
             let changed = record
             let outcome = try withStore { (store, _) throws(StoreError) in
                 try store.rewrite(changed, for: digest, ifStill: live.stored, now: now)
@@ -269,7 +268,9 @@ extension SharedCache {
             case .published:
                 core.memory?.remove(key, cause: .replaced)
                 return true
-            case .objectMissing: return false
+            case .objectMissing:
+                try withStore { (store, _) throws(StoreError) in try store.invalidate(digest) }
+                return false
             case .conflict: backoff.pause()
             }
         }

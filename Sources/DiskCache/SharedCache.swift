@@ -124,14 +124,14 @@ public final class SharedCache: Sendable {
         to record: inout Record,
         now: Timestamp
     ) throws(CacheError) {
-        record.expires = try (expires ?? configuration.defaultExpiration).moment(from: now)
+        let end = try (expires ?? configuration.defaultExpiration).moment(from: now)
+        record.expires = end
+        // Of the moment as it was asked for: rounded, it would make the lifetime another than that of the value.
         record.idleLifetime = try (onAccess ?? configuration.defaultAccessExtension)
-            .idleLifetime(expires: record.expires, from: now)
-        record.staleUntil = nil
-        guard let staleFor, let expires = record.expires else { return }
-        guard staleFor >= .zero else {
+            .idleLifetime(expires: end, from: now)
+        if let staleFor, staleFor < .zero {
             throw CacheError(.invalidArgument, "stale for \(staleFor): it can't be negative: use 0 or more")
         }
-        record.staleUntil = expires + staleFor
+        record.staleFor = staleFor
     }
 }

@@ -86,25 +86,30 @@ extension FileDescriptor {
         return data
     }
 
-    /// Hands the file's bytes from here to its end to `body`, a chunk at a time.
+    /// Hands the file's bytes from here to its end, or the first `most` of them, to `body`, a chunk at a time.
     ///
     /// C: `read`.
     package func forEachChunk<Failure: Error>(
+        atMost most: Int = .max,
         orThrow failure: (Errno) -> Failure,
         _ body: (Span<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
         let buffer = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: Self.chunkSize)
         defer { unsafe buffer.deallocate() }
-        while true {
+        var rest = most
+        while rest > 0 {
+            let wanted = min(rest, buffer.count)
             let count: Int
             do throws(Errno) {
-                count = try unsafe read(into: UnsafeMutableRawBufferPointer(buffer))
+                let place = unsafe UnsafeMutableBufferPointer(rebasing: buffer[..<wanted])
+                count = try unsafe read(into: UnsafeMutableRawBufferPointer(place))
             } catch {
                 throw failure(error)
             }
             if count == 0 { return }
             try unsafe body(Span(_unsafeElements: UnsafeBufferPointer(rebasing: buffer[..<count])))
-            if count < buffer.count { return }
+            if count < wanted { return }
+            rest -= count
         }
     }
 

@@ -266,7 +266,7 @@ import Testing
         var record = fixture.record("v", created: start)
         record.idleLifetime = .seconds(160)
         record.expires = start + .seconds(160)
-        record.staleUntil = start + .seconds(1000)
+        record.staleFor = .seconds(840)
         try fixture.store.put(Array("v".utf8).span, for: key, record)
         let late = start + .seconds(170)
         let stale = try hit(now: late, stale: true)

@@ -194,7 +194,7 @@ import Testing
     @Test func `a known record is given with all that matters`() throws {
         var record = fixture.record("one")
         record.expires = (Timestamp.now + .seconds(50)).wholeMilliseconds
-        record.staleUntil = record.expires.map { $0 + .seconds(7) }
+        record.staleFor = .seconds(7)
         record.cost = .milliseconds(64)
         try fixture.store.put(Array("one".utf8).span, for: key, record)
         let first = try #require(try fixture.store.get(key, now: .now, allowingStale: false))

@@ -17,7 +17,7 @@ import Testing
         var record = Record(content: Content(of: [UInt8]().span), created: start)
         record.expires = lifetime.map { start + $0 }
         record.idleLifetime = idle
-        if let lifetime, let stale { record.staleUntil = start + lifetime + stale }
+        record.staleFor = stale
         return record
     }
 

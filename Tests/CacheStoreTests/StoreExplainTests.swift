@@ -30,7 +30,7 @@ import Testing
         for key in ["damaged", "unfinished"] { try fixture.put("v", key) }
         var stale = fixture.record("v", created: now - .seconds(100))
         stale.expires = past
-        stale.staleUntil = future
+        stale.staleFor = future - past
         try fixture.store.put(Array("v".utf8).span, for: Digest(ofKey: "stale"), stale)
         try FileManager.default.removeItem(atPath: fixture.objectPath("v gone"))
         try fixture.damage(fixture.objectPath("v long"), Array("v longer".utf8))
@@ -53,7 +53,7 @@ import Testing
     @Test func `a stale value that is gone is gone`() throws {
         var stale = fixture.record("v", created: now - .seconds(100))
         stale.expires = now - .seconds(10)
-        stale.staleUntil = now + .seconds(10)
+        stale.staleFor = .seconds(20)
         try fixture.store.put(Array("v".utf8).span, for: Digest(ofKey: "stale"), stale)
         try FileManager.default.removeItem(atPath: fixture.objectPath("v"))
         #expect(try condition("stale") == .objectGone)

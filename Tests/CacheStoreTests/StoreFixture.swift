@@ -105,3 +105,10 @@ extension Verification {
 extension RecordForm {
     static let both: [RecordForm] = [.attribute, .sidecar]
 }
+
+extension Store {
+    /// Removes at the present.
+    func remove(_ key: Digest, name: String? = nil) throws(StoreError) -> Bool {
+        try remove(key, now: .now, name: name)
+    }
+}

@@ -238,11 +238,50 @@ import Testing
         #expect(try fixture.store.rewrite(record, for: key, ifStill: live.stored, now: .now).isPublished)
         #expect(try fixture.store.rewrite(record, for: key, ifStill: live.stored, now: .now) == .conflict)
         #expect(try fixture.get("key") == "value")
-        try FileManager.default.removeItem(atPath: fixture.objectPath("value"))
         let again = try #require(try fixture.store.liveEntry(key, now: .now, allowingStale: false))
+        try FileManager.default.removeItem(atPath: fixture.objectPath("value"))
         #expect(
             try fixture.store.rewrite(record, for: key, ifStill: again.stored, now: .now) == .objectMissing
         )
+    }
+
+    @Test func `a reader does not take away an entry whose object a put has just made again`() throws {
+        let fixture = try StoreFixture()
+        let key = Digest(ofKey: "key")
+        let record = fixture.record("value")
+        try fixture.store.put(Array("value".utf8).span, for: key, record)
+        let stored = try #require(try fixture.store.entries.read(key))
+        // The same bytes in the same millisecond, after a reader has found the object gone, or has deleted it.
+        try FileManager.default.removeItem(atPath: fixture.objectPath("value"))
+        try fixture.store.put(Array("value".utf8).span, for: key, record)
+        #expect(try fixture.store.entries.read(key)?.bytes == stored.bytes)
+        fixture.store.forget(key, stored, unlessPresent: record.content)
+        #expect(try fixture.get("key") == "value")
+    }
+
+    @Test func `a removal beside puts says that there was a value whenever it has taken one away`() throws {
+        let fixture = try StoreFixture()
+        let key = Digest(ofKey: "key")
+        let expired = {
+            var record = fixture.record("value", created: .now - .seconds(100))
+            record.expires = .now - .seconds(50)
+            return record
+        }()
+        for _ in 0..<300 {
+            try fixture.store.put(Array("value".utf8).span, for: key, expired)
+            let removed = Locked<Bool?>.Box(nil)
+            onThreads(2) { index in
+                if index == 0 {
+                    try? fixture.put("value", "key")
+                } else {
+                    let answer = try? fixture.store.remove(key)
+                    removed.value.withLock { $0 = answer }
+                }
+            }
+            // Whoever came last: a fresh value is either still there, or was said to be removed.
+            let isThere = try fixture.get("key") != nil
+            #expect(removed.value.withLock { $0 } == !isThere)
+        }
     }
 
     @Test func `an access is noted once in a granularity`() throws {

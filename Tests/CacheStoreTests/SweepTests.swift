@@ -42,7 +42,7 @@ import Testing
         let start = Timestamp.now
         var record = fixture.record("value", created: start)
         record.expires = start + .seconds(10)
-        record.staleUntil = start + .seconds(20)
+        record.staleFor = .seconds(10)
         try fixture.store.put(Array("value".utf8).span, for: Digest(ofKey: "key"), record)
         #expect(try fixture.sweep(now: start + .seconds(19)).removed.isEmpty)
         #expect(try fixture.sweep(now: start + .seconds(20)).removed[.expired]?.count == 1)

@@ -84,6 +84,36 @@ import Testing
         #expect(try fixture.text("key", allowingStale: true) == nil)
     }
 
+    @Test func `how long a value may be stale is kept while it never expires`() throws {
+        let fixture = try CacheFixture()
+        let attributes = EntryAttributes(staleFor: .seconds(5))
+        try fixture.cache.put("x", forKey: "key", expires: .never, attributes: attributes)
+        #expect(try fixture.cache.entry(forKey: "key")?.attributes.staleFor == .seconds(5))
+        #expect(try fixture.cache.setExpiration(of: "key", to: .seconds(10)))
+        fixture.clock.advance(by: 12)
+        #expect(try fixture.text("key") == nil)
+        #expect(try fixture.text("key", allowingStale: true) == "x")
+        try fixture.cache.put("x", forKey: "key", expires: .seconds(10), attributes: attributes)
+        #expect(try fixture.cache.setExpiration(of: "key", to: .never))
+        #expect(try fixture.cache.setExpiration(of: "key", to: .seconds(10)))
+        fixture.clock.advance(by: 12)
+        #expect(try fixture.text("key", allowingStale: true) == "x")
+    }
+
+    @Test func `a value ends in the process that has put it when it ends in the others`() throws {
+        let fixture = try CacheFixture { $0.memory = MemoryConfiguration() }
+        let other = try SharedCache(at: fixture.cache.path, configuration: fixture.cache.configuration)
+        fixture.clock.advance(by: 0.000_7)
+        try fixture.cache.put("x", forKey: "key", expires: .after(.microseconds(2500)))
+        let entry = try #require(try fixture.cache.get("key")).entry
+        #expect(try #require(try other.get("key")).entry == entry)
+        for _ in 0..<20 {
+            fixture.clock.advance(by: 0.000_2)
+            let isHere = try fixture.cache.get("key") != nil
+            #expect(try (other.get("key") != nil) == isHere)
+        }
+    }
+
     @Test func `renew starts the lifetime again with each access`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("x", forKey: "key", expires: .seconds(10), onAccess: .renew)

@@ -125,6 +125,63 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try !fixture.cache.touch("key"))
     }
 
+    @Test(arguments: [WritePolicy.through, .behind])
+    func `what has expired is absent to a removal, whether it was collected or not`(writing: WritePolicy)
+        throws
+    {
+        let fixture = try CacheFixture { $0.writing = writing }
+        let attributes = EntryAttributes(staleFor: .seconds(60), tags: ["tag"])
+        func putBoth() throws {
+            try fixture.cache.put("v", forKey: "expired", expires: .seconds(10), attributes: attributes)
+            try fixture.cache.put("v", forKey: "fresh", attributes: attributes)
+            fixture.clock.advance(by: 11)
+        }
+        try putBoth()
+        #expect(try !fixture.cache.remove("expired"))
+        #expect(try fixture.cache.remove("fresh"))
+        #expect(try fixture.cache.get("expired", allowingStale: true) == nil, "it is removed all the same")
+        try putBoth()
+        #expect(try fixture.cache.removeAll(taggedWith: "tag") == 1)
+        #expect(try fixture.cache.get("expired", allowingStale: true) == nil)
+        try putBoth()
+        #expect(try fixture.cache.removeAll() == 1)
+        #expect(fixture.directory.files(below: "cache/entries").isEmpty)
+    }
+
+    @Test(arguments: [true, false])
+    func `a key whose value is gone is absent to every call, also after a get has found it so`(
+        isRead: Bool
+    ) throws {
+        let fixture = try CacheFixture()
+        let cache = fixture.cache
+        let object =
+            try fixture.cache.path + "/objects/" + #require(
+                { () throws -> String? in
+                    try cache.put("value", forKey: "key")
+                    return fixture.directory.files(below: "cache/objects").first
+                }()
+            )
+        func lose() throws {
+            try cache.put("value", forKey: "key")
+            try FileManager.default.removeItem(atPath: object)
+            if isRead { #expect(try cache.get("key") == nil) }
+        }
+        try lose()
+        #expect(fixture.directory.files(below: "cache/entries").isEmpty == isRead)
+        #expect(try !cache.contains("key"))
+        #expect(try cache.entry(forKey: "key") == nil)
+        #expect(try !cache.touch("key"))
+        #expect(try !cache.setExpiration(of: "key", to: .never))
+        #expect(try cache.putIfAbsent(Data("value".utf8), forKey: "key"))
+        #expect(try fixture.text("key") == "value")
+        try lose()
+        try cache.update("key") { value in
+            #expect(value == nil)
+            return Data("new".utf8)
+        }
+        #expect(try fixture.text("key") == "new")
+    }
+
     @Test func `content can be stored and had by its digest alone`() throws {
         let fixture = try CacheFixture()
         let digest = try fixture.cache.store(Data("content".utf8), expires: .seconds(10))

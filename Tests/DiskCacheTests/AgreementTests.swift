@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Foundation
+import Synchronization
+import TestSupport
+import Testing
+
+@testable import DiskCache
+
+/// The same calls give the same answers wherever a value is: in memory, in the queue of write-behind, on disk in either
+/// form; and those of a simple model, to the microsecond.
+@Suite(.takesTurns) struct AgreementTests {
+    /// Where values may be.
+    struct Place: CustomTestStringConvertible {
+        let hasMemory: Bool
+        let writing: WritePolicy
+        let metadata: CacheConfiguration.MetadataForm
+
+        var testDescription: String {
+            "\(hasMemory ? "memory" : "no memory"), \(writing), \(metadata)"
+        }
+
+        static let all = [true, false].flatMap { memory in
+            [WritePolicy.through, .behind].flatMap { writing in
+                [CacheConfiguration.MetadataForm.automatic, .sidecar].map {
+                    Place(hasMemory: memory, writing: writing, metadata: $0)
+                }
+            }
+        }
+    }
+
+    @Test(arguments: Place.all, [UInt64(1), 2])
+    func `random calls are answered as by a model of the times`(place: Place, seed: UInt64) throws {
+        let directory = try TemporaryDirectory()
+        let clock = MicrosecondClock()
+        var configuration = CacheConfiguration()
+        if !place.hasMemory { configuration.memory = .none }
+        configuration.writing = place.writing
+        configuration.metadataForm = place.metadata
+        configuration.accessGranularity = .zero
+        configuration.janitor.isEnabled = false
+        configuration.now = { clock.date }
+        let cache = try SharedCache(at: directory.path + "/cache", configuration: configuration)
+        var run = AgreementRun(cache: cache, clock: clock, seed: seed)
+        for step in 0..<400 {
+            try run.step()
+            if let difference = run.differences.first {
+                let last = run.history.suffix(20).joined(separator: "\n")
+                Issue.record("seed \(seed), step \(step): \(difference), after\n\(last)")
+                return
+            }
+        }
+        cache.close()
+    }
+}
+
+/// Whole microseconds, which a `Date` of these years can hold.
+private final class MicrosecondClock: Sendable {
+    private let microseconds = Mutex<Int64>(1_700_000_000_000_000)
+
+    var now: Int64 { microseconds.withLock { $0 } }
+    var date: Date { Date(timeIntervalSince1970: Double(now) / 1e6) }
+
+    func advance(by span: Int64) { microseconds.withLock { $0 += span } }
+}
+
+/// What a key has, in microseconds.
+private struct ModelValue: Equatable {
+    var text: String
+    var created: Int64
+    var expires: Int64?
+    var idle: Int64?
+    var staleFor: Int64?
+    /// The latest access that is on disk.
+    var accessed: Int64?
+    var tag: String?
+
+    /// When it ends, accesses considered.
+    var end: Int64? {
+        guard let expires else { return nil }
+        guard let idle, let accessed, accessed >= created + 1000 else { return expires }
+        return max(expires, accessed + idle)
+    }
+
+    func isFresh(at now: Int64) -> Bool { end.map { now < $0 } ?? true }
+
+    func isUsable(at now: Int64) -> Bool { end.map { now < $0 + (staleFor ?? 0) } ?? true }
+
+    static func milliseconds(_ time: Int64) -> Int64 { time / 1000 * 1000 }
+
+    /// Sets the times as a put or a new expiration asks for them.
+    mutating func expire(after life: Int64?, sliding: Bool, now: Int64) {
+        expires = life.map { max(created, Self.milliseconds(now + $0)) }
+        idle = sliding ? life.map { max(1000, Self.milliseconds($0)) } : nil
+    }
+}
+
+/// One sequence of calls, beside a model of what they must answer.
+private struct AgreementRun {
+    let cache: SharedCache
+    let clock: MicrosecondClock
+    var generator: SeededGenerator
+    var model: [String: ModelValue] = [:]
+    var differences: [String] = []
+    /// What was called, for a failure to show.
+    var history: [String] = []
+
+    init(cache: SharedCache, clock: MicrosecondClock, seed: UInt64) {
+        self.cache = cache
+        self.clock = clock
+        generator = SeededGenerator(seed: seed)
+    }
+
+    mutating func step() throws {
+        let key = "key \(Int.random(in: 0..<4, using: &generator))"
+        let choice = Int.random(in: 0..<20, using: &generator)
+        history.append("\(choice) of \(key) at \(clock.now): \(model[key].map { "\($0)" } ?? "-")")
+        switch choice {
+        case 0...2: try put(key)
+        case 3...6: try get(key, allowingStale: false)
+        case 7: try get(key, allowingStale: true)
+        case 8: expect("contains", key, try cache.contains(key), present(key) != nil)
+        case 9: try touch(key)
+        case 10: expect("remove", key, try cache.remove(key), take(key))
+        case 11: try putIfAbsent(key)
+        case 12: try update(key)
+        case 13: try setExpiration(key)
+        case 14: try entry(key)
+        case 15: try list()
+        case 16: try removeTagged()
+        case 17: try collect()
+        case 18: cache.flush()
+        default: break
+        }
+        // Around the milliseconds above all, where roundings differ.
+        let spans: [Int64] = [0, 0, 1, 250, 499, 500, 501, 999, 1000, 1001, 2500, 20_000, 700_000]
+        clock.advance(by: spans.randomElement(using: &generator) ?? 0)
+    }
+
+    private mutating func expect<Value: Equatable>(
+        _ call: String,
+        _ key: String,
+        _ is: Value,
+        _ wanted: Value
+    ) {
+        if `is` == wanted { return }
+        differences.append(
+            "\(call) of \(key): \(`is`) instead of \(wanted); \(String(describing: model[key]))"
+        )
+    }
+
+    private func present(_ key: String) -> ModelValue? {
+        model[key].flatMap { $0.isFresh(at: clock.now) ? $0 : nil }
+    }
+
+    /// Whether there was a value, which is gone afterwards.
+    private mutating func take(_ key: String) -> Bool {
+        let isPresent = present(key) != nil
+        model[key] = nil
+        return isPresent
+    }
+
+    // MARK: Values
+
+    /// A value to come, and how it is asked for.
+    private mutating func order() -> (value: ModelValue, expires: Expiration, onAccess: AccessExtension) {
+        let now = clock.now
+        var value = ModelValue(
+            text: "value \(UInt8.random(in: 0...9, using: &generator))",
+            created: ModelValue.milliseconds(now)
+        )
+        let isSliding = Int.random(in: 0..<3, using: &generator) == 0
+        let (life, expires) = lifetime()
+        value.expire(after: life, sliding: isSliding, now: now)
+        if Bool.random(using: &generator) {
+            value.staleFor = Int64.random(in: 0..<40_000, using: &generator) / 500 * 500
+        }
+        if Bool.random(using: &generator) { value.tag = "tag" }
+        return (value, expires, isSliding ? .renew : .keep)
+    }
+
+    /// In microseconds; nil for never.
+    private mutating func lifetime() -> (Int64?, Expiration) {
+        let lives: [Int64] = [0, 1, 999, 1000, 1500, 2000, 2999, 10_000, 25_400, 1_000_000]
+        let life = lives.randomElement(using: &generator) ?? 0
+        switch Int.random(in: 0..<4, using: &generator) {
+        case 0: return (nil, .never)
+        case 1: return (life, .after(.microseconds(life)))
+        case 2: return (life, .seconds(Double(life) / 1e6))
+        default: return (life, .at(Date(timeIntervalSince1970: Double(clock.now + life) / 1e6)))
+        }
+    }
+
+    private func attributes(_ value: ModelValue) -> EntryAttributes {
+        EntryAttributes(
+            staleFor: value.staleFor.map { .microseconds($0) },
+            cost: .milliseconds(3),
+            tags: value.tag.map { [$0] } ?? []
+        )
+    }
+
+    private mutating func put(_ key: String) throws {
+        let (value, expires, onAccess) = order()
+        try cache.put(
+            value.text,
+            forKey: key,
+            expires: expires,
+            onAccess: onAccess,
+            attributes: attributes(value)
+        )
+        model[key] = rounded(value)
+    }
+
+    private func rounded(_ value: ModelValue) -> ModelValue {
+        var value = value
+        value.staleFor = value.staleFor.map(ModelValue.milliseconds)
+        return value
+    }
+
+    private mutating func putIfAbsent(_ key: String) throws {
+        let (value, expires, onAccess) = order()
+        let isStored = try cache.putIfAbsent(
+            Data(value.text.utf8),
+            forKey: key,
+            expires: expires,
+            onAccess: onAccess,
+            attributes: attributes(value)
+        )
+        expect("putIfAbsent", key, isStored, present(key) == nil)
+        if isStored { model[key] = rounded(value) }
+    }
+
+    private mutating func update(_ key: String) throws {
+        let (value, expires, onAccess) = order()
+        let removes = Int.random(in: 0..<4, using: &generator) == 0
+        var seen: String?
+        _ = try cache.update(key, expires: expires, onAccess: onAccess, attributes: attributes(value)) {
+            seen = $0.map { String(decoding: $0, as: UTF8.self) }
+            return removes ? nil : Data(value.text.utf8)
+        }
+        expect("update", key, seen, present(key)?.text)
+        model[key] = removes ? nil : rounded(value)
+    }
+
+    private mutating func setExpiration(_ key: String) throws {
+        let (life, expires) = lifetime()
+        let isSliding = Bool.random(using: &generator)
+        let isSet = try cache.setExpiration(of: key, to: expires, onAccess: isSliding ? .renew : .keep)
+        expect("setExpiration", key, isSet, present(key) != nil)
+        guard isSet else { return }
+        model[key]?.expire(after: life, sliding: isSliding, now: clock.now)
+        model[key]?.accessed = clock.now
+    }
+
+    // MARK: Looks
+
+    private mutating func get(_ key: String, allowingStale: Bool) throws {
+        let now = clock.now
+        let hit = try cache.get(key, allowingStale: allowingStale)
+        let value = model[key].flatMap {
+            (allowingStale ? $0.isUsable(at: now) : $0.isFresh(at: now)) ? $0 : nil
+        }
+        expect("get", key, hit.map { String(decoding: $0.data, as: UTF8.self) }, value?.text)
+        guard let hit, let value else { return }
+        expect("get's isStale", key, hit.isStale, !value.isFresh(at: now))
+        compare(hit.entry, with: value, end: value.expires, key)
+        if hit.isStale { return }
+        guard hit.tier == .memory, let idle = value.idle else {
+            model[key]?.accessed = now
+            return
+        }
+        // What is not noted on disk must not have been due to be. (A put that waits to be written has no file to note
+        // it in.)
+        if cache.configuration.writing == .behind { return }
+        expect("get from memory", key, now - (value.accessed ?? value.created) <= idle / 16, true)
+    }
+
+    /// When all that ends has ended: a collection lets its time go on by the real clock, which no test can know.
+    private mutating func collect() throws {
+        guard Int.random(in: 0..<3, using: &generator) == 0 else { return }
+        clock.advance(by: 2_000_000)
+        try cache.collectGarbage()
+    }
+
+    private mutating func touch(_ key: String) throws {
+        expect("touch", key, try cache.touch(key), present(key) != nil)
+        if present(key) != nil { model[key]?.accessed = clock.now }
+    }
+
+    private mutating func entry(_ key: String) throws {
+        let entry = try cache.entry(forKey: key)
+        expect("entry", key, entry != nil, present(key) != nil)
+        if let entry, let value = present(key) { compare(entry, with: value, end: value.end, key) }
+    }
+
+    private mutating func compare(_ entry: CacheEntry, with value: ModelValue, end: Int64?, _ key: String) {
+        func microseconds(_ date: Date?) -> Int64? {
+            date.map { Int64(($0.timeIntervalSince1970 * 1e6).rounded()) }
+        }
+        expect("created", key, microseconds(entry.created), value.created)
+        expect("expires", key, microseconds(entry.expires), end)
+        expect("extendsOnAccess", key, entry.extendsOnAccess, value.idle.map { .microseconds($0) })
+        expect("staleFor", key, entry.attributes.staleFor, value.staleFor.map { .microseconds($0) })
+        expect(
+            "staleUntil",
+            key,
+            microseconds(entry.staleUntil),
+            end.flatMap { end in value.staleFor.map { end + $0 } }
+        )
+        expect("tags", key, entry.attributes.tags, value.tag.map { [$0] } ?? [])
+        // 3 ms, to what one byte can say.
+        expect("cost", key, entry.attributes.cost, .microseconds(3072))
+    }
+
+    private mutating func list() throws {
+        let listed = Set(try cache.entries().compactMap { try $0.get().key })
+        expect("entries", "", listed, Set(model.keys.filter { present($0) != nil }))
+    }
+
+    private mutating func removeTagged() throws {
+        let tagged = model.filter { $0.value.tag != nil }.map(\.key)
+        let count = tagged.filter { present($0) != nil }.count
+        expect("removeAll(taggedWith:)", "", try cache.removeAll(taggedWith: "tag"), count)
+        for key in tagged { model[key] = nil }
+    }
+}
