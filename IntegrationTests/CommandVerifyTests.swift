@@ -66,6 +66,28 @@ import Testing
         #expect(try tool.run("verify").output == "sound: 1 key, 1 value, 5 B\n")
     }
 
+    @Test func `a copy without extended attributes is told by verify, doctor and stats, and gc empties it`() throws {
+        for number in 0..<40 { try cache.put("value \(number)", forKey: "k\(number)") }
+        let entries = tool.files("entries").map { "\(tool.directory)/entries/\($0)" }
+        // Where the file system has no attributes a copy loses nothing.
+        guard try entries.allSatisfy({ try Data(contentsOf: URL(fileURLWithPath: $0)).isEmpty }) else { return }
+        #expect(try tool.shell("cp -r $DISKCACHE_DIR $HOME/copy").status == 0)
+        let copy = ["--dir", tool.path("copy")]
+        #expect(try tool.run(copy + ["ls"]).output.isEmpty)
+        let run = try tool.run(copy + ["verify"])
+        #expect(run.status == 65)
+        #expect(run.output.hasPrefix("keys without their metadata: 40 of 40; it is in extended attributes"))
+        #expect(run.output.hasSuffix("not sound: 40 keys, 40 values, 310 B\n"))
+        let report = try json(tool.run(copy + ["verify", "--json"]))
+        #expect(report["metadataIsLost"] as? Bool == true && report["isClean"] as? Bool == false)
+        #expect(try tool.run(copy + ["doctor"]).output.contains("40 of 40 have lost their metadata"))
+        let stats = try json(tool.run(copy + ["stats", "--json"]))
+        #expect(stats["entries"] as? Int == 0 && stats["unreadableEntries"] as? Int == 40)
+        #expect(try tool.run(copy + ["gc"]).status == 0)
+        #expect(try tool.run(copy + ["verify"]).output == "sound: 0 keys, 0 values, 0 B\n")
+        #expect(try tool.run("doctor").output.contains("have their metadata"))
+    }
+
     @Test func `where nobody reads what is found, everything is repaired all the same`() throws {
         try cache.put("first", forKey: "a")
         _ = try damage("first")

@@ -53,7 +53,7 @@ package struct VerificationReport: Sendable {
     private var counts = [Int](repeating: 0, count: VerificationFinding.Kind.allCases.count)
     /// Entries without a record: what a put leaves that is killed, or has just begun.
     ///
-    /// No fault.
+    /// No fault, unless they are so many that ``recordsAreLost``.
     package var unfinishedEntries = 0
     /// Objects that no entry names: the next sweep deletes them; nil where only a sample was looked at.
     package var orphans: Int?
@@ -84,7 +84,10 @@ package struct VerificationReport: Sendable {
     /// Whether everything that was looked at is as it should be.
     ///
     /// Orphans and unfinished entries are no fault.
-    package var isClean: Bool { counts.allSatisfy { $0 == 0 } && unreadable.isEmpty }
+    package var isClean: Bool { counts.allSatisfy { $0 == 0 } && unreadable.isEmpty && !recordsAreLost }
+
+    /// Whether the directory looks like a copy without the records.
+    package var recordsAreLost: Bool { RecordLoss.isLikely(without: unfinishedEntries, of: entries) }
 }
 
 extension VerificationFinding.Kind {

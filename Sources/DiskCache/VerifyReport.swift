@@ -82,8 +82,11 @@ public struct VerifyReport: Sendable, Equatable, Codable {
     public let danglingEntryCount: Int
     /// Entries without metadata: what a put leaves that is killed.
     ///
-    /// No fault; the next collection removes them.
+    /// No fault, unless ``metadataIsLost``; the next collection removes them.
     public let unfinishedEntries: Int
+    /// Whether so many entries are without metadata that they must have lost it: as in a copy of the directory without
+    /// extended attributes.
+    public let metadataIsLost: Bool
     /// Values that no key names; nil where only a sample was looked at.
     ///
     /// The next collection removes them.
@@ -94,7 +97,7 @@ public struct VerifyReport: Sendable, Equatable, Codable {
     public let unreadable: [String]
     /// How many of the corrupt, dangling and unfinished ones were deleted.
     public let repaired: Int
-    /// Whether nothing is corrupt, dangling or unreadable, as far as it was looked at.
+    /// Whether nothing is corrupt, dangling, unreadable or lost, as far as it was looked at.
     public let isClean: Bool
 
     init(_ report: VerificationReport) {
@@ -110,6 +113,7 @@ public struct VerifyReport: Sendable, Equatable, Codable {
         corruptEntryCount = report.count(of: .corruptEntry)
         danglingEntryCount = report.count(of: .danglingEntry)
         unfinishedEntries = report.unfinishedEntries
+        metadataIsLost = report.recordsAreLost
         orphans = report.orphans
         unrecognised = report.unrecognised.map(\.path)
         unreadable = report.unreadable

@@ -22,10 +22,11 @@ enum VerifyCommand: Command {
         (what there is), corruptObjects, corruptEntries, danglingEntries (names of files, the first 1000 of
         each), corruptObjectCount, corruptEntryCount, danglingEntryCount, unfinishedEntries (left by killed
         puts) and orphans (values that no key names; left out with --sample), both of which the next gc
-        removes, unrecognised (files that are not ours), unreadable (what the system would not have read),
+        removes, metadataIsLost (whether so many are unfinished that this is a copy without extended
+        attributes), unrecognised (files that are not ours), unreadable (what the system would not have read),
         repaired (how many were deleted), isClean.
 
-        Exit status: 0 all is sound; 65 something was corrupt, dangling or unreadable, also where it was
+        Exit status: 0 all is sound; 65 something was corrupt, dangling, unreadable or lost, also where it was
         repaired; 64 usage; 73 no directory, or --repair on a read-only file system; 77 permission; 78 there
         is no cache.
 
@@ -82,7 +83,15 @@ enum VerifyCommand: Command {
     static func text(_ report: VerifyReport, _ options: VerifyOptions) -> String {
         var text = report.unreadable.map { "can't be read: \($0.escaped)\n" }.joined()
         text += report.unrecognised.map { "not ours, left alone: \($0.escaped)\n" }.joined()
-        if report.unfinishedEntries > 0 {
+        if report.metadataIsLost {
+            text += """
+                keys without their metadata: \(report.unfinishedEntries) of \(report.entries); it is in extended \
+                attributes (user.dc), which get lost where cp has no -a, rsync no -X, tar no --xattrs
+                nobody can read these keys any more: copy the directory again with them, or remove what is left \
+                with `diskcache gc`
+
+                """
+        } else if report.unfinishedEntries > 0 {
             text += "keys that were never finished, for gc to remove: \(report.unfinishedEntries)\n"
         }
         if let orphans = report.orphans, orphans > 0 {
@@ -91,6 +100,7 @@ enum VerifyCommand: Command {
         let read = read(report, isSample: options.sample != nil)
         if report.isClean { return text + "sound: \(read)\n" }
         let damaged = report.corruptObjectCount + report.corruptEntryCount + report.danglingEntryCount
+        if damaged == 0, report.unreadable.isEmpty { return text + "not sound: \(read)\n" }
         text += "damaged: \(damaged), of them deleted: \(report.repaired); in all \(read)\n"
         return options.repair || damaged == 0 ? text : text + "remove it with `diskcache verify --repair`\n"
     }

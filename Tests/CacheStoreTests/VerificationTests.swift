@@ -60,6 +60,93 @@ import Testing
         #expect(report.isClean && report.unfinishedEntries == 1 && report.orphans == 1)
     }
 
+    @Test func `keys that have lost their records, as in a copy, are a fault, and gc removes them`() throws {
+        let fixture = try StoreFixture()
+        for number in 0..<8 { try fixture.put("value \(number)", "key \(number)") }
+        try fixture.changeRecord(of: "key 0") { $0 = [] }
+        try fixture.changeRecord(of: "key 1") { $0 = [] }
+        #expect(try Verification.run(on: fixture.store, isRepairing: false).isClean, "two may be killed puts'")
+        try fixture.changeRecord(of: "key 2") { $0 = [] }
+        let report = try Verification.run(on: fixture.store, isRepairing: false)
+        #expect(report.recordsAreLost && !report.isClean && report.unfinishedEntries == 3)
+        try fixture.sweep()
+        #expect(fixture.entries.count == 5 && fixture.objects.count == 5)
+        #expect(try Verification.run(on: fixture.store, isRepairing: false).isClean)
+    }
+
+    // MARK: Lengthened
+
+    /// A terabyte longer than it was, without taking any space: read, it would take ten minutes.
+    private func lengthen(_ path: String) throws {
+        try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
+        let handle = try #require(FileHandle(forWritingAtPath: path))
+        try handle.truncate(atOffset: 1 << 40)
+        try handle.close()
+    }
+
+    @Test func `an object that was lengthened is found by its length, and no more of it read than its record says`()
+        throws
+    {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "a")
+        try fixture.put("value", "b")
+        try lengthen(fixture.objectPath("value"))
+        let report = try Verification.run(on: fixture.store, isRepairing: false)
+        #expect(report.corruptObjects == [Digest(of: Array("value".utf8).span)])
+        #expect(report.count(of: .corruptEntry) == 0 && report.count(of: .danglingEntry) == 0)
+        let repaired = try Verification.run(on: fixture.store, isRepairing: true)
+        #expect(repaired.repaired == 3)
+        #expect(fixture.objects.isEmpty && fixture.entries.isEmpty)
+    }
+
+    @Test func `a lengthened object that no key names is not read at all`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        try lengthen(fixture.objectPath("value"))
+        try fixture.put("other", "key")
+        let report = try Verification.run(on: fixture.store, isRepairing: false)
+        #expect(report.isClean && report.orphans == 1 && report.objects == 1)
+        try fixture.sweep()
+        #expect(fixture.objects.count == 1)
+    }
+
+    @Test func `reading a lengthened object is a miss at once, and removes it`() throws {
+        let fixture = try StoreFixture()
+        let digest = Digest(of: Array("value".utf8).span)
+        let reads: [(Store) throws -> Bool] = [
+            { try $0.get(Digest(ofKey: "key"), now: .now, allowingStale: false) == nil },
+            { try $0.open(Digest(ofKey: "key"), now: .now, allowingStale: false) == nil },
+            { try $0.observe(Digest(ofKey: "key"), now: .now).value == nil },
+        ]
+        for read in reads {
+            try fixture.put("value", "key")
+            try lengthen(fixture.objectPath("value"))
+            #expect(try read(fixture.store))
+            #expect(fixture.objects.isEmpty)
+        }
+        try fixture.put("value", digest.description)
+        try lengthen(fixture.objectPath("value"))
+        #expect(try fixture.store.data(for: digest) == nil)
+        #expect(fixture.objects.isEmpty)
+    }
+
+    @Test func `a value with holes that is as it was put is sound`() throws {
+        let fixture = try StoreFixture()
+        let file = fixture.directory.path + "/file"
+        makeFile(file)
+        try lengthen(file)
+        let handle = try #require(FileHandle(forWritingAtPath: file))
+        try handle.truncate(atOffset: 80 << 20)
+        let source = try FileDescriptor(opening: file, .readOnly)
+        let key = Digest(ofKey: "key")
+        let staged = try fixture.store.stage(copying: source, for: key, fixture.record(""))
+        let record = Record(content: staged.content, created: .now)
+        try fixture.store.put(staged, for: key, record)
+        let report = try Verification.run(on: fixture.store, isRepairing: false)
+        #expect(report.isClean && report.objects == 1 && report.objectBytes == 80 << 20)
+        #expect(report.orphans == 0)
+    }
+
     // MARK: Sample
 
     private func verify(

@@ -76,6 +76,22 @@ import Testing
         #expect(findings.allSatisfy { ($0.level == .fine) == ($0.advice == nil) })
     }
 
+    @Test func `entries that have lost their records are a risk, one that was never finished is none`() {
+        #expect(
+            Self.troubles {
+                $0.parts.sampledEntries = 100
+                $0.parts.recordlessEntries = 30
+            } == ["keys": .risk]
+        )
+        for (without, sampled) in [(1, 1), (25, 100), (0, 0)] {
+            let troubles = Self.troubles {
+                $0.parts.sampledEntries = sampled
+                $0.parts.recordlessEntries = without
+            }
+            #expect(troubles.isEmpty)
+        }
+    }
+
     @Test func `missing attributes are a fallback`() {
         #expect(Self.troubles { $0.hasAttributes = false } == ["metadata": .fallback])
     }

@@ -5,6 +5,19 @@ import Platform
 
 /// What the directory is, and whose.
 extension DirectoryFacts {
+    /// Whether it is a copy that lost what makes its files a cache.
+    var recordsFinding: Finding? {
+        guard parts.sampledEntries > 0 else { return nil }
+        guard RecordLoss.isLikely(without: parts.recordlessEntries, of: parts.sampledEntries) else {
+            return Finding.fine("keys", "have their metadata")
+        }
+        return Finding.risk(
+            "keys",
+            "\(parts.recordlessEntries) of \(parts.sampledEntries) have lost their metadata, and can't be read",
+            "copy the directory again with extended attributes (cp -a, rsync -aX), or remove them: `diskcache gc`"
+        )
+    }
+
     var directoryFinding: Finding {
         if !isCurrent {
             return Finding.risk("directory", "the path leads to another directory now", "open the cache anew")

@@ -14,7 +14,7 @@ extension DirectoryFacts {
             locksFinding, controlFinding, spaceFinding, inodesFinding, clockFinding, collectionsFinding,
         ]
         return always
-            + [memoryFinding, configurationFinding, limitFinding, workingSetFinding].compactMap(\.self)
+            + [recordsFinding, memoryFinding, configurationFinding, limitFinding, workingSetFinding].compactMap(\.self)
     }
 }
 

@@ -89,6 +89,9 @@ package struct PartFacts: Sendable, Equatable {
     package var newest: Duration = .zero
     /// Bytes that they take on disk.
     package var overhead: Int64 = 0
+    /// Entries that were looked at, a sample, and those of them without a record.
+    package var sampledEntries = 0
+    package var recordlessEntries = 0
 
     package init() {}
 }

@@ -33,8 +33,8 @@ enum StatsCommand: Command {
         --watch redraws the screen of a terminal. Else it prints a line after each interval: rates per second,
         bytes not scaled, "-" where there was no get; with --json an object. It ends by SIGINT or SIGTERM.
 
-        JSON: path; entries, entryBytes, expiredEntries, objects, objectBytes, bytes (of both), logicalBytes,
-        oldestAccess (of the next value to go when space runs short; left out where there is none), these not
+        JSON: path; entries, entryBytes, expiredEntries, unreadableEntries (whose metadata is missing or damaged:
+        see verify), objects, objectBytes, bytes (of both), logicalBytes, oldestAccess (of the next value to go when space runs short; left out where there is none), these not
         with --quick and --watch; totals (of all processes: since; memoryHits, diskHits, staleHits, misses,
         hitRatio, puts, removals, bytesRead, bytesWritten; roomWaits, roomFailures, youngEvictions (used
         within 10 minutes before), ghostMisses (of keys evicted shortly before, as estimated from a sample);

@@ -9,6 +9,7 @@ struct StatsDescription: Encodable {
     var entries: Int?
     var entryBytes: Int64?
     var expiredEntries: Int?
+    var unreadableEntries: Int?
     var objects: Int?
     var objectBytes: Int64?
     var bytes: Int64?
@@ -42,6 +43,7 @@ struct StatsDescription: Encodable {
         entries = statistics.entries
         entryBytes = statistics.entryBytes
         expiredEntries = statistics.expiredEntries
+        unreadableEntries = statistics.unreadableEntries
         objects = statistics.objects
         objectBytes = statistics.objectBytes
         bytes = statistics.entryBytes + statistics.objectBytes

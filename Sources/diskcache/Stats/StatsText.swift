@@ -21,6 +21,9 @@ enum StatsText {
         let bytes = statistics.entryBytes + statistics.objectBytes
         var text = row("keys", Quantity.grouped(statistics.entries))
         text += row("  of them expired", Quantity.grouped(statistics.expiredEntries))
+        if statistics.unreadableEntries > 0 {
+            text += row("keys without metadata", Quantity.grouped(statistics.unreadableEntries))
+        }
         text += row("values", Quantity.grouped(statistics.objects))
         text += row("on disk", Quantity.text(bytes: bytes))
         text += row("  of it metadata", Quantity.text(bytes: statistics.entryBytes))
