@@ -66,11 +66,15 @@ import Testing
         #expect(try tool.run("verify").output == "sound: 1 key, 1 value, 5 B\n")
     }
 
-    @Test func `a copy without extended attributes is told by verify, doctor and stats, and gc empties it`() throws {
+    @Test func `a copy without extended attributes is told by verify, doctor and stats, and gc empties it`()
+        throws
+    {
         for number in 0..<40 { try cache.put("value \(number)", forKey: "k\(number)") }
         let entries = tool.files("entries").map { "\(tool.directory)/entries/\($0)" }
         // Where the file system has no attributes a copy loses nothing.
-        guard try entries.allSatisfy({ try Data(contentsOf: URL(fileURLWithPath: $0)).isEmpty }) else { return }
+        guard try entries.allSatisfy({ try Data(contentsOf: URL(fileURLWithPath: $0)).isEmpty }) else {
+            return
+        }
         #expect(try tool.shell("cp -r $DISKCACHE_DIR $HOME/copy").status == 0)
         let copy = ["--dir", tool.path("copy")]
         #expect(try tool.run(copy + ["ls"]).output.isEmpty)

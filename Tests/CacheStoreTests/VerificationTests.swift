@@ -65,7 +65,10 @@ import Testing
         for number in 0..<8 { try fixture.put("value \(number)", "key \(number)") }
         try fixture.changeRecord(of: "key 0") { $0 = [] }
         try fixture.changeRecord(of: "key 1") { $0 = [] }
-        #expect(try Verification.run(on: fixture.store, isRepairing: false).isClean, "two may be killed puts'")
+        #expect(
+            try Verification.run(on: fixture.store, isRepairing: false).isClean,
+            "two may be killed puts'"
+        )
         try fixture.changeRecord(of: "key 2") { $0 = [] }
         let report = try Verification.run(on: fixture.store, isRepairing: false)
         #expect(report.recordsAreLost && !report.isClean && report.unfinishedEntries == 3)
@@ -84,7 +87,8 @@ import Testing
         try handle.close()
     }
 
-    @Test func `an object that was lengthened is found by its length, and no more of it read than its record says`()
+    @Test
+    func `an object that was lengthened is found by its length, and no more of it read than its record says`()
         throws
     {
         let fixture = try StoreFixture()

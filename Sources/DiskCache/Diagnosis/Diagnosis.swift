@@ -14,7 +14,8 @@ extension DirectoryFacts {
             locksFinding, controlFinding, spaceFinding, inodesFinding, clockFinding, collectionsFinding,
         ]
         return always
-            + [recordsFinding, memoryFinding, configurationFinding, limitFinding, workingSetFinding].compactMap(\.self)
+            + [recordsFinding, memoryFinding, configurationFinding, limitFinding, workingSetFinding]
+            .compactMap(\.self)
     }
 }
 
