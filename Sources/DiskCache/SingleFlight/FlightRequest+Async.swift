@@ -42,7 +42,7 @@ extension FlightRequest {
             switch end {
             case .value, .failed: return end
             case .timedOut where endsUncomputed, .cancelled where endsUncomputed: return end
-            case .cancelled: return await run(compute, holding: nil)
+            case .cancelled: return await run(compute, leading: nil, holding: nil)
             case .timedOut: place.impatience += 1
             }
         }
@@ -68,27 +68,32 @@ extension FlightRequest {
             }
         }
         let isFirst = place.impatience == 0
-        let end = isFirst ? await lead(until: deadline, compute) : await leadBeside(compute)
+        let end =
+            isFirst ? await lead(place, until: deadline, compute) : await leadBeside(place, compute)
         conclude(place, end)
         return end
     }
 
     /// Computes beside who was waited for in vain, unless another impatient one has meanwhile.
-    private func leadBeside(_ compute: AsyncCompute) async -> End {
-        if let hit = await offload(on: .reading, { lookAgain() }) { return .value(hit.value) }
-        return await run(compute, holding: nil)
+    private func leadBeside(_ place: FlightKey, _ compute: AsyncCompute) async -> End {
+        if let hit = await offload(on: .reading, { lookAgain(leading: place) }) { return .value(hit.value) }
+        return await run(compute, leading: place, holding: nil)
     }
 
     /// Gets the lock among the processes, and computes unless another one has.
-    private func lead(until deadline: ContinuousClock.Instant?, _ compute: AsyncCompute) async -> End {
+    private func lead(
+        _ place: FlightKey,
+        until deadline: ContinuousClock.Instant?,
+        _ compute: AsyncCompute
+    ) async -> End {
         let approach = FlightApproach(place.digest, in: source.cache)
         var backoff = Backoff(upTo: FlightApproach.longestPause)
         var hasWaited = false
         while true {
-            switch await offload(on: .reading, { attempt(approach) }) {
+            switch await offload(on: .reading, { attempt(approach, leading: place) }) {
             case .found(let value): return .value(value)
             case .compute(let isLocked):
-                return await run(compute, holding: isLocked ? approach : nil)
+                return await run(compute, leading: place, holding: isLocked ? approach : nil)
             case .retry: continue
             case .held:
                 if !hasWaited { flights.count(.wait) }
@@ -107,14 +112,14 @@ extension FlightRequest {
         case held
     }
 
-    private func attempt(_ approach: FlightApproach) -> Next {
+    private func attempt(_ approach: FlightApproach, leading place: FlightKey) -> Next {
         switch approach.attempt() {
         case .acquired:
-            guard let hit = lookAgain() else { return .compute(isLocked: true) }
+            guard let hit = lookAgain(leading: place) else { return .compute(isLocked: true) }
             approach.release(isStored: true)
             return .found(hit.value)
         case .ended(let isUnstored):
-            if let hit = lookAgain() { return .found(hit.value) }
+            if let hit = lookAgain(leading: place) { return .found(hit.value) }
             return isUnstored ? .compute(isLocked: false) : .retry
         case .unavailable: return .compute(isLocked: false)
         case .held: return .held
@@ -131,7 +136,11 @@ extension FlightRequest {
         }
     }
 
-    private func run(_ compute: AsyncCompute, holding approach: FlightApproach?) async -> End {
+    private func run(
+        _ compute: AsyncCompute,
+        leading led: FlightKey?,
+        holding approach: FlightApproach?
+    ) async -> End {
         if let failure = rememberedFailure() {
             await offload(on: .reading) { approach?.release(isStored: true) }
             return .failed(failure)
@@ -140,7 +149,7 @@ extension FlightRequest {
         let start = ContinuousClock.now
         do throws(Failure) {
             let value = try await compute()
-            return await offload { settle(value, since: start, approach) }
+            return await offload { settle(value, since: start, approach, leading: led) }
         } catch {
             await offload(on: .reading) { approach?.release(isStored: true) }
             noteFailure(error, isCancelled: Task.isCancelled)
@@ -169,6 +178,6 @@ extension FlightRequest {
         }
         guard isDue else { return .timedOut }
         flights.count(.refresh)
-        return await run(compute, holding: approach)
+        return await run(compute, leading: place, holding: approach)
     }
 }

@@ -30,7 +30,7 @@ extension FlightRequest {
             switch end {
             case .value, .failed: return end
             case .timedOut where endsUncomputed, .cancelled where endsUncomputed: return end
-            case .cancelled: return run(compute, holding: nil)
+            case .cancelled: return run(compute, leading: nil, holding: nil)
             case .timedOut: place.impatience += 1
             }
         }
@@ -55,33 +55,40 @@ extension FlightRequest {
                 return .cancelled
             }
         }
-        let end = place.impatience == 0 ? lead(until: deadline, compute) : leadBeside(compute)
+        let isFirst = place.impatience == 0
+        let end = isFirst ? lead(place, until: deadline, compute) : leadBeside(place, compute)
         conclude(place, end)
         return end
     }
 
     /// Computes beside who was waited for in vain, unless another impatient one has meanwhile.
-    private func leadBeside(_ compute: Compute) -> End {
-        if let hit = lookAgain() { return .value(hit.value) }
-        return run(compute, holding: nil)
+    private func leadBeside(_ place: FlightKey, _ compute: Compute) -> End {
+        if let hit = lookAgain(leading: place) { return .value(hit.value) }
+        return run(compute, leading: place, holding: nil)
     }
 
     /// Gets the lock among the processes, and computes unless another one has.
-    private func lead(until deadline: ContinuousClock.Instant?, _ compute: Compute) -> End {
+    private func lead(
+        _ place: FlightKey,
+        until deadline: ContinuousClock.Instant?,
+        _ compute: Compute
+    ) -> End {
         let approach = FlightApproach(place.digest, in: source.cache)
         var backoff = Backoff(upTo: FlightApproach.longestPause)
         var hasWaited = false
         while true {
             switch approach.attempt() {
             case .acquired:
-                guard let hit = lookAgain() else { return run(compute, holding: approach) }
+                guard let hit = lookAgain(leading: place) else {
+                    return run(compute, leading: place, holding: approach)
+                }
                 approach.release(isStored: true)
                 return .value(hit.value)
             case .ended(let isUnstored):
-                if let hit = lookAgain() { return .value(hit.value) }
-                if isUnstored { return run(compute, holding: nil) }
+                if let hit = lookAgain(leading: place) { return .value(hit.value) }
+                if isUnstored { return run(compute, leading: place, holding: nil) }
             case .unavailable:
-                return run(compute, holding: nil)
+                return run(compute, leading: place, holding: nil)
             case .held:
                 if !hasWaited { flights.count(.wait) }
                 hasWaited = true
@@ -91,7 +98,11 @@ extension FlightRequest {
         }
     }
 
-    private func run(_ compute: Compute, holding approach: FlightApproach?) -> End {
+    private func run(
+        _ compute: Compute,
+        leading led: FlightKey?,
+        holding approach: FlightApproach?
+    ) -> End {
         if let failure = rememberedFailure() {
             approach?.release(isStored: true)
             return .failed(failure)
@@ -99,7 +110,7 @@ extension FlightRequest {
         flights.count(.computation)
         let start = ContinuousClock.now
         do throws(Failure) {
-            return settle(try compute(), since: start, approach)
+            return settle(try compute(), since: start, approach, leading: led)
         } catch {
             approach?.release(isStored: true)
             noteFailure(error, isCancelled: false)
@@ -126,6 +137,6 @@ extension FlightRequest {
             return .timedOut
         }
         flights.count(.refresh)
-        return run(compute, holding: approach)
+        return run(compute, leading: place, holding: approach)
     }
 }

@@ -7,8 +7,8 @@ import Platform
 /// One request for the value of one key, computed where it is not there: what its synchronous and its
 /// asynchronous form have in common.
 ///
-/// Look; join the flight of this process, or lead it; as leader get the lock among the processes; look
-/// again; compute; store; release. What the cache can't do never ends a request.
+/// Look; join the flight of this process, or lead it; as leader get the lock among the processes; close the
+/// flight and look again; compute; close it and store; release. What the cache can't do never ends a request.
 struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     typealias Value = Source.Value
 
@@ -56,8 +56,11 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     }
 
     /// The value that somebody else has stored since the first look, which has counted the miss already.
-    func lookAgain() -> FlightHit<Value>? {
-        withoutFailing { () throws(CacheError) in
+    ///
+    /// Closes the flight at `place`: who joins it while this looks may ask after the value was removed.
+    func lookAgain(leading place: FlightKey) -> FlightHit<Value>? {
+        flights.close(place)
+        return withoutFailing { () throws(CacheError) in
             guard try source.cache.isWorthGetting(source.key) else { return nil }
             return try source.lookup(allowingStale: false)
         }
@@ -162,8 +165,15 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         }
     }
 
-    /// What a computation that ended leaves to be done.
-    func settle(_ value: Value, since start: ContinuousClock.Instant, _ approach: FlightApproach?) -> End {
+    /// What a computation that ended leaves to be done; `led` is the flight that it was for, if any.
+    func settle(
+        _ value: Value,
+        since start: ContinuousClock.Instant,
+        _ approach: FlightApproach?,
+        leading led: FlightKey?
+    ) -> End {
+        // Once the value is stored others may remove it, and whoever asks after that must not be given it.
+        if let led { flights.close(led) }
         let isStored = store(value, cost: .now - start)
         approach?.release(isStored: isStored)
         if options.failureMemory > .zero { flights.forgetError(of: place) }

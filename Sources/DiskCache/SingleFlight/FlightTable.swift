@@ -15,8 +15,10 @@ struct FlightKey: Hashable, Sendable {
 /// Who computes what in this process, and who waits for it: decisions only, made under a lock and carried
 /// out outside.
 ///
-/// A flight is begun by who leads it. It ends with its value, for all who wait; where it has none the
-/// lead passes to one of them, and the others go on waiting.
+/// A flight is begun by who leads it. Before its leader looks whether the value is there, and again before it
+/// stores what it has computed, it closes the flight to newcomers: what it finds or stores then goes to those
+/// who had joined, and is never older than their calls. Those who come later wait as well, and once it is done
+/// one of them leads in turn, who looks for himself. So does one of those who wait where there is no value.
 struct FlightTable<Seat: Sendable>: Sendable {
     /// What somebody who wants the value is to do.
     enum Entry: Equatable {
@@ -26,49 +28,62 @@ struct FlightTable<Seat: Sendable>: Sendable {
         case wait(UInt64)
     }
 
-    private var flights: [FlightKey: [UInt64: Seat]] = [:]
+    private struct Flight {
+        var seats: [UInt64: Seat] = [:]
+        /// The last seat that was taken before the leader closed the flight.
+        var lastOnTime: UInt64 = 0
+    }
+
+    private var flights: [FlightKey: Flight] = [:]
     private var lastNumber: UInt64 = 0
 
     /// Joins the flight of `key`, or begins it.
     mutating func enter(_ key: FlightKey, _ seat: Seat) -> Entry {
-        guard flights[key] != nil else {
-            flights[key] = [:]
-            return .lead
-        }
+        if begin(key) { return .lead }
         lastNumber += 1
-        flights[key]?[lastNumber] = seat
+        flights[key]?.seats[lastNumber] = seat
         return .wait(lastNumber)
     }
 
     /// Begins the flight of `key`; false where there is one.
     mutating func begin(_ key: FlightKey) -> Bool {
         guard flights[key] == nil else { return false }
-        flights[key] = [:]
+        flights[key] = Flight()
         return true
+    }
+
+    /// Closes the flight of `key`, or once more: what its leader stores or finds from now on is for those who
+    /// have joined so far.
+    mutating func close(_ key: FlightKey) {
+        flights[key]?.lastOnTime = lastNumber
     }
 
     /// Gives up waiting; nothing where the seat was taken from the table already.
     mutating func leave(_ key: FlightKey, _ number: UInt64) {
-        flights[key]?[number] = nil
+        flights[key]?.seats[number] = nil
     }
 
-    /// Ends the flight: whom to give its value.
-    mutating func end(_ key: FlightKey) -> [Seat] {
-        guard let seats = flights.removeValue(forKey: key) else { return [] }
-        return Array(seats.values)
+    /// Takes out those who joined before the flight was closed last, to be given its value.
+    ///
+    /// It goes on until the lead is passed.
+    mutating func takeOnTime(_ key: FlightKey) -> [Seat] {
+        guard let flight = flights[key] else { return [] }
+        let onTime = flight.seats.filter { $0.key <= flight.lastOnTime }
+        for number in onTime.keys { flights[key]?.seats[number] = nil }
+        return Array(onTime.values)
     }
 
     /// Passes the lead to who has waited longest; nil: nobody waits, and the flight is over.
     mutating func handOver(_ key: FlightKey) -> Seat? {
-        guard let first = flights[key]?.keys.min() else {
+        guard let first = flights[key]?.seats.keys.min() else {
             flights[key] = nil
             return nil
         }
-        return flights[key]?.removeValue(forKey: first)
+        return flights[key]?.seats.removeValue(forKey: first)
     }
 
     /// Flights under way.
     var count: Int { flights.count }
     /// Those who wait for any of them.
-    var waiting: Int { flights.values.reduce(0) { $0 + $1.count } }
+    var waiting: Int { flights.values.reduce(0) { $0 + $1.seats.count } }
 }

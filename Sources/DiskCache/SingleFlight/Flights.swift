@@ -24,14 +24,20 @@ final class Flights: Sendable {
         table.withLock { $0.begin(key) }
     }
 
+    /// Closes a flight to newcomers: before its leader looks for the value, or stores it.
+    func close(_ key: FlightKey) {
+        table.withLock { $0.close(key) }
+    }
+
     /// Gives up waiting.
     func leave(_ key: FlightKey, _ number: UInt64) {
         table.withLock { $0.leave(key, number) }
     }
 
-    /// Ends a flight with its value, which all who wait get.
+    /// Gives the value of a flight to those who joined before it was closed, and passes the lead to one of the
+    /// others, or ends the flight.
     func end<Value: Sendable>(_ key: FlightKey, with value: Value) {
-        for seat in table.withLock({ $0.end(key) }) {
+        for seat in table.withLock({ $0.takeOnTime(key) }) {
             // Of one form are seats of one type; any other could only compute for itself.
             if let seat = seat as? FlightSeat<Value> {
                 seat.settle(.value(value))
@@ -39,6 +45,7 @@ final class Flights: Sendable {
                 _ = seat.giveLead()
             }
         }
+        handOver(key)
     }
 
     /// Passes the lead to one who still waits, or ends the flight.

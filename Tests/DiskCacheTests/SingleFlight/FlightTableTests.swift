@@ -18,9 +18,44 @@ import Testing
         #expect(table.enter(key, "b") == .wait(1))
         #expect(table.enter(key, "c") == .wait(2))
         #expect(table.enter(other, "d") == .lead)
-        #expect(table.end(key).sorted() == ["b", "c"])
+        table.close(key)
+        #expect(table.takeOnTime(key).sorted() == ["b", "c"])
+        #expect(table.handOver(key) == nil)
         #expect(table.count == 1)
         #expect(table.enter(key, "e") == .lead)
+    }
+
+    @Test mutating func `who comes after it was closed is not given its value, and one of them leads next`() {
+        for seat in ["a", "b"] { _ = table.enter(key, seat) }
+        table.close(key)
+        for seat in ["c", "d"] { #expect(table.enter(key, seat) != .lead) }
+        #expect(table.takeOnTime(key) == ["b"])
+        #expect(table.enter(key, "e") == .wait(4), "it goes on")
+        #expect(table.handOver(key) == "c")
+        #expect(table.takeOnTime(key).isEmpty, "that one has not closed it")
+        table.close(key)
+        #expect(table.takeOnTime(key).sorted() == ["d", "e"])
+        #expect(table.handOver(key) == nil)
+        #expect(table.count == 0)
+    }
+
+    @Test mutating func `closed again, it is closed later: before looking, and before storing`() {
+        for seat in ["a", "b"] { _ = table.enter(key, seat) }
+        table.close(key)
+        _ = table.enter(key, "c")
+        table.close(key)
+        _ = table.enter(key, "d")
+        #expect(table.takeOnTime(key).sorted() == ["b", "c"])
+        #expect(table.handOver(key) == "d")
+    }
+
+    @Test mutating func `without having been closed it gives its value to nobody`() {
+        for seat in ["a", "b"] { _ = table.enter(key, seat) }
+        #expect(table.takeOnTime(key).isEmpty)
+        #expect(table.handOver(key) == "b")
+        #expect(table.takeOnTime(other).isEmpty)
+        table.close(other)
+        #expect(table.count == 1, "a flight that is none is not begun by closing it")
     }
 
     @Test mutating func `a failure passes the lead to who has waited longest, one at a time`() {
@@ -37,7 +72,9 @@ import Testing
         for seat in ["a", "b", "c"] { _ = table.enter(key, seat) }
         table.leave(key, 1)
         #expect(table.waiting == 1)
-        #expect(table.end(key) == ["c"])
+        table.close(key)
+        #expect(table.takeOnTime(key) == ["c"])
+        #expect(table.handOver(key) == nil)
         table.leave(key, 2)
         #expect(table.count == 0)
     }

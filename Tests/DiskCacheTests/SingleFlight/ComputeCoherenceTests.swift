@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import DiskCache
+
+/// Where a leader stops until a test lets it go on: it has stored its value, or found another's, and has not
+/// handed it out.
+private final class Stop: Sendable {
+    private let semaphore = DispatchSemaphore(value: 0)
+    private let reached = Locked(0)
+
+    func pass() {
+        reached.withLock { $0 += 1 }
+        semaphore.wait()
+    }
+
+    func open() { semaphore.signal() }
+
+    var isReached: Bool { reached.withLock { $0 } > 0 }
+}
+
+/// Runs `body` on a thread that it may block.
+private func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) async -> Value {
+    await withCheckedContinuation { continuation in
+        Thread.detachNewThread { continuation.resume(returning: body()) }
+    }
+}
+
+/// The bytes of a key, with a stop once they are stored, or found.
+private struct StoppingSource: FlightSource {
+    enum Place { case stored, found }
+
+    let flight: DataFlight
+    let place: Place
+    let stop = Stop()
+
+    var cache: SharedCache { flight.cache }
+    var key: String { flight.key }
+    var form: ObjectIdentifier { flight.form }
+
+    func lookup(allowingStale: Bool) throws(CacheError) -> FlightHit<Data>? {
+        let hit = try flight.lookup(allowingStale: allowingStale)
+        if place == .found, hit != nil { stop.pass() }
+        return hit
+    }
+
+    func lookupOffThread(allowingStale: Bool) async throws(CacheError) -> FlightHit<Data>? {
+        try await flight.lookupOffThread(allowingStale: allowingStale)
+    }
+
+    func store(_ value: Data, cost: Duration, for options: ComputeOptions) throws(CacheError) {
+        try flight.store(value, cost: cost, for: options)
+        if place == .stored { stop.pass() }
+    }
+}
+
+/// What is no longer there when a call begins is nothing that it gives.
+@Suite(.takesTurns) struct ComputeCoherenceTests {
+    enum Form: CaseIterable { case synchronous, asynchronous }
+
+    private let fixture: ComputeFixture
+    private var cache: SharedCache { fixture.cache }
+
+    init() throws {
+        fixture = try ComputeFixture()
+    }
+
+    private func source(_ place: StoppingSource.Place, expires: Expiration? = nil) -> StoppingSource {
+        let flight = DataFlight(
+            cache: cache,
+            key: "key",
+            expires: expires,
+            onAccess: nil,
+            attributes: EntryAttributes()
+        )
+        return StoppingSource(flight: flight, place: place)
+    }
+
+    private func text<Source: FlightSource>(
+        _ form: Form,
+        from source: Source,
+        _ options: ComputeOptions = ComputeOptions(),
+        orCompute text: String
+    ) -> Task<String, Never> where Source.Value == Data {
+        Task { [fixture] in
+            switch form {
+            case .synchronous:
+                await onThread { source.value(options, orCompute: fixture.computeBlocking(text)).text }
+            case .asynchronous: await source.value(options, orCompute: fixture.compute(text)).text
+            }
+        }
+    }
+
+    /// Asks for the key while its value, by now removed, is still being handed out.
+    private func expectAnew(while source: StoppingSource, _ form: Form) async throws {
+        try await eventually("the leader has it") { source.stop.isReached }
+        #expect(try await cache.remove("key"))
+        let late = text(form, from: source.flight, orCompute: "new")
+        try await eventually("who comes late waits") { cache.flights.inProgress.waiting == 1 }
+        source.stop.open()
+        #expect(await late.value == "new", "the old value was removed before the call")
+    }
+
+    @Test(arguments: Form.allCases)
+    func `a value that was removed after it was stored is given to nobody who asks then`(
+        form: Form
+    ) async throws {
+        let source = source(.stored)
+        let early = text(form, from: source, orCompute: "old")
+        try await expectAnew(while: source, form)
+        #expect(await early.value == "old")
+        fixture.expectNothingLeft()
+    }
+
+    @Test(arguments: Form.allCases)
+    func `one that the leader found, stored by another process, neither`(form: Form) async throws {
+        let other = try fixture.other()
+        let gate = Gate()
+        async let first = other.value(forKey: "key", orCompute: fixture.compute("old", gate))
+        try await eventually("the other computes") { gate.count == 1 }
+        let source = source(.found)
+        let early = text(form, from: source, orCompute: "another")
+        try await eventually("the leader waits") { cache.flights[.wait] == 1 }
+        gate.open()
+        #expect(await first.text == "old")
+        try await expectAnew(while: source, form)
+        #expect(await early.value == "old")
+        fixture.expectNothingLeft(other)
+    }
+
+    @Test(arguments: Form.allCases)
+    func `nor one that an impatient one found who computes beside`(form: Form) async throws {
+        let gate = Gate()
+        async let first = cache.value(forKey: "key", orCompute: fixture.compute("first", gate))
+        try await eventually("the first computes") { gate.count == 1 }
+        let source = source(.stored)
+        let early = text(form, from: source, ComputeOptions(waitLimit: .zero), orCompute: "old")
+        try await eventually("it has computed beside") { source.stop.isReached }
+        #expect(try await cache.remove("key"))
+        let patient = ComputeOptions(waitLimit: .milliseconds(500))
+        let late = text(form, from: source.flight, patient, orCompute: "new")
+        // It waits for the first, then for the one beside; and if that takes another half second, no more.
+        try await eventually("the late one waits for that one") { cache.flights[.wait] == 3 }
+        source.stop.open()
+        #expect(await late.value == "new")
+        #expect(await early.value == "old")
+        gate.open()
+        #expect(await first.text == "first")
+        fixture.expectNothingLeft()
+    }
+
+    @Test(arguments: Form.allCases)
+    func `nor one that was refreshed in the background`(form: Form) async throws {
+        let options = ComputeOptions(staleWhileRevalidate: .seconds(100))
+        let source = source(.stored, expires: .seconds(10))
+        _ = await cache.value(
+            forKey: "key",
+            expires: .seconds(10),
+            options: options,
+            orCompute: fixture.compute("stale")
+        )
+        fixture.clock.advance(by: 10)
+        #expect(await text(form, from: source, options, orCompute: "old").value == "stale")
+        try await expectAnew(while: source, form)
+        try await eventually("nothing is under way") { cache.flights.inProgress.flights == 0 }
+        fixture.expectNothingLeft()
+    }
+
+    @Test(arguments: Form.allCases)
+    func `a value that has expired meanwhile is computed anew by who asks then`(form: Form) async throws {
+        let source = source(.stored, expires: .seconds(10))
+        let early = text(form, from: source, orCompute: "old")
+        try await eventually("the leader has stored it") { source.stop.isReached }
+        fixture.clock.advance(by: 10)
+        let late = text(form, from: source.flight, orCompute: "new")
+        try await eventually("who comes late waits") { cache.flights.inProgress.waiting == 1 }
+        source.stop.open()
+        #expect(await late.value == "new")
+        #expect(await early.value == "old")
+        fixture.expectNothingLeft()
+    }
+
+    @Test func `those who asked before share one computation, those who asked later the next`() async throws {
+        let gate = Gate()
+        let source = source(.stored)
+        let leader = Task { [fixture] in
+            await source.value(ComputeOptions(), orCompute: fixture.compute("old", gate)).text
+        }
+        try await eventually("the leader computes") { gate.count == 1 }
+        let early = (0..<10).map { _ in text(.asynchronous, from: source.flight, orCompute: "another") }
+        try await eventually("all wait") { cache.flights.inProgress.waiting == 10 }
+        gate.open()
+        try await eventually("it is stored") { source.stop.isReached }
+        #expect(try await cache.remove("key"))
+        let late = (0..<10).map { _ in text(.asynchronous, from: source.flight, orCompute: "new") }
+        try await eventually("all wait") { cache.flights.inProgress.waiting == 20 }
+        source.stop.open()
+        #expect(await leader.value == "old")
+        for task in early { #expect(await task.value == "old") }
+        for task in late { #expect(await task.value == "new") }
+        #expect(fixture.count == 2)
+        fixture.expectNothingLeft()
+    }
+}
