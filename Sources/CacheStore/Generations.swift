@@ -30,6 +30,11 @@ package struct Generation: Sendable, Equatable {
         self.mapping = mapping
     }
 
+    /// The same place with another word.
+    fileprivate func adding(_ difference: UInt64) -> Generation {
+        Generation(index: index, word: word &+ difference, mapping: mapping)
+    }
+
     /// Whether somebody was writing: then nothing that is read now may be held by it.
     package var hasWriters: Bool { GenerationWord(rawValue: word).hasWriters }
 }
@@ -136,6 +141,18 @@ extension Store {
         guard let words = control.words else { return .unknown }
         guard let generation, words.hold(generation) else { return .outdated }
         return .current
+    }
+
+    /// Whether nobody else can have replaced or removed what a put of this process writes, which noted `generation`
+    /// before it began to write; nil: there was no control file.
+    ///
+    /// So long as no writer has ended that put's value is the latest, written or not. Where exactly one has
+    /// begun and ended, and no other was at it, that was this put, or it is still to write. Anything else is not
+    /// known until it has ended.
+    package func isLatest(_ generation: Generation?) -> Bool {
+        guard let generation, let words = control.words else { return false }
+        return words.hold(generation) || words.hold(generation.adding(GenerationWord.begin))
+            || !generation.hasWriters && words.hold(generation.adding(GenerationWord.raise))
     }
 
     /// Whether nobody has begun to write since this was the word at `index`, in the file that is mapped at `mapping`;

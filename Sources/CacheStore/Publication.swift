@@ -41,4 +41,6 @@ struct Publication {
     /// What the access time of a new entry must be; nil: any near the present will do.
     let accessed: Timestamp?
     let precondition: Precondition
+    /// Called when nothing is left but to write the entry, before the writer is added to the word of the key.
+    var willWrite: (() -> Void)?
 }

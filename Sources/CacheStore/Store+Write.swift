@@ -13,14 +13,19 @@ extension Store {
     /// linked and closed. Three more for a new entry. One less, and two with a new entry, in a row of puts that
     /// were all new (``Novelty``).
     ///
-    /// The generation by which the value may be held in memory; nil where it may not.
+    /// - Parameter willWrite: called when nothing is left but to write the entry: so far nobody else can have
+    ///   seen the value. Its stripe is held then.
+    /// - Returns: the generation by which the value may be held in memory; nil where it may not.
     @discardableResult
     package func put(
         _ bytes: Span<UInt8>,
         for key: Digest,
-        _ record: Record
+        _ record: Record,
+        willWrite: (() -> Void)? = nil
     ) throws(StoreError) -> Generation? {
-        let outcome = try publish(publication(of: record, for: key, if: .none), bytes)
+        var publication = try publication(of: record, for: key, if: .none)
+        publication.willWrite = willWrite
+        let outcome = try publish(publication, bytes)
         counters.add(.put)
         return outcome.generation
     }
@@ -224,6 +229,7 @@ extension Store {
 
     private func writeRecord(_ publication: Publication) throws(StoreError) -> PublishOutcome {
         let key = publication.key
+        publication.willWrite?()
         let (_, generation) = try writing(key) { () throws(StoreError) in
             let growth = try entries.write(publication.bytes, for: key, accessed: publication.accessed)
             control.addUsage(bytes: growth.bytes, entries: growth.entries)

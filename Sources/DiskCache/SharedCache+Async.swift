@@ -26,7 +26,7 @@ extension SharedCache {
             switch try memoryHit(key, allowingStale: allowingStale) {
             case .hit(let hit): return hit
             case .miss: return nil
-            case .unknown: break
+            case .unsettled, .unknown: break
             }
         }
         return try await offload(on: .reading) { () throws(CacheError) in

@@ -23,6 +23,8 @@ extension SharedCache {
         switch try memoryHit(key, allowingStale: allowingStale) {
         case .hit(let hit): hit
         case .miss: nil
+        case .unsettled(let write):
+            try afterEnd(of: write, key, allowingStale: allowingStale)
         case .unknown: try diskHit(key, allowingStale: allowingStale)
         }
     }
@@ -31,6 +33,8 @@ extension SharedCache {
     enum MemoryAnswer {
         case hit(CacheHit)
         case miss
+        /// This put of this process is being written, and what counts is known when that has ended.
+        case unsettled(PendingWrite)
         case unknown
     }
 
@@ -38,6 +42,11 @@ extension SharedCache {
     func pendingHit(_ key: String, allowingStale: Bool) throws(CacheError) -> MemoryAnswer {
         try core.checkOpen()
         guard let pending = writeBehind.latest({ Digest(ofKey: key) }) else { return .unknown }
+        switch pending.standing(in: core.store) {
+        case .latest: break
+        case .unsettled: return .unsettled(pending)
+        case .ended: return .unknown
+        }
         let now = now
         switch pending.freshness(at: now) {
         case .fresh:
@@ -60,6 +69,19 @@ extension SharedCache {
         let answer = writeBehind.isIdle ? .unknown : try pendingHit(key, allowingStale: allowingStale)
         guard case .unknown = answer, let found = core.held(key, .bytes, as: Data.self) else { return answer }
         return .hit(CacheHit(found.held, from: .memory, isStale: false, at: found.moment))
+    }
+
+    /// What a get finds once `write` has ended.
+    ///
+    /// Waits only for the last step of this process's own put, which has its locks, where another process writes
+    /// beside it.
+    private func afterEnd(
+        of write: PendingWrite,
+        _ key: String,
+        allowingStale: Bool
+    ) throws(CacheError) -> CacheHit? {
+        writeBehind.awaitEnd(of: write)
+        return try get(key, allowingStale: allowingStale)
     }
 
     private func diskHit(_ key: String, allowingStale: Bool) throws(CacheError) -> CacheHit? {

@@ -61,6 +61,57 @@ import Testing
         #expect(Generations.indices(ofStripe: 63).upperBound == ControlLayout.generationCount)
     }
 
+    // MARK: A put of this process that is being written
+
+    @Test func `what a put writes is the latest until a writer has ended that is not its own`() throws {
+        let store = fixture.store
+        let noted = try generations().current(of: key)
+        #expect(store.isLatest(noted), "nobody writes")
+        let own = try #require(try store.control.beginWriting(key))
+        #expect(store.isLatest(noted), "nobody has ended")
+        store.control.endWriting(own)
+        #expect(store.isLatest(noted), "it has ended, and nobody else has begun")
+        let others = try #require(try other.control.beginWriting(key))
+        #expect(!store.isLatest(noted), "another may have published")
+        other.control.endWriting(others)
+        #expect(!store.isLatest(noted))
+    }
+
+    @Test func `beside a writer who was there before, nobody knows whose end the first one is`() throws {
+        let store = fixture.store
+        let others = try #require(try other.control.beginWriting(key))
+        let noted = try generations().current(of: key)
+        let own = try #require(try store.control.beginWriting(key))
+        #expect(store.isLatest(noted), "nobody has ended")
+        other.control.endWriting(others)
+        #expect(!store.isLatest(noted))
+        store.control.endWriting(own)
+        #expect(!store.isLatest(noted))
+    }
+
+    @Test func `a put that waits while two others write and end is not known to be the latest`() throws {
+        let noted = try generations().current(of: key)
+        try putByOther("one")
+        #expect(fixture.store.isLatest(noted), "it comes after that one, if it is not that one")
+        try putByOther("two")
+        #expect(!fixture.store.isLatest(noted))
+        #expect(!fixture.store.isLatest(nil), "without a control file nothing is known")
+    }
+
+    @Test func `a put tells when nothing is left but to write the entry`() throws {
+        var seen: [Data?] = []
+        try fixture.store.put(Array("mine".utf8).span, for: key, fixture.record("mine")) {
+            do {
+                try putByOther("theirs")
+                seen.append(try fixture.store.get(key, now: .now, allowingStale: false)?.value)
+            } catch {
+                Issue.record(error)
+            }
+        }
+        #expect(seen == [Data("theirs".utf8)], "others may come first until then")
+        #expect(try hit().value == Data("mine".utf8))
+    }
+
     // MARK: Writers
 
     @Test func `a value may be held until another store puts, rewrites or removes it`() throws {

@@ -23,16 +23,27 @@ extension CacheCore {
     /// Publishes a put that nobody waits for; a failure goes to the events.
     func publish(_ write: PendingWrite) {
         let bytes = write.data.span
+        let digest = write.keyDigest
         do throws(CacheError) {
-            try publish(bytes, write.keyDigest, write.makeRecord(of: bytes), .bytes) {
-                HeldValue(
-                    write.data,
-                    key: write.key,
-                    keyDigest: $0,
-                    source: .record($1),
-                    cost: write.data.count
-                )
+            let record = write.makeRecord(of: bytes)
+            let generation: Generation?
+            do {
+                defer { write.noteEnd() }
+                generation = try describingFailures { (store) throws(StoreError) in
+                    try store.put(bytes, for: digest, record) {
+                        write.noteWriting(at: store.generations?.current(of: digest))
+                    }
+                }
             }
+            if memory == nil { return }
+            let held = HeldValue(
+                write.data,
+                key: write.key,
+                keyDigest: digest,
+                source: .record(record),
+                cost: write.data.count
+            )
+            hold(held, .bytes, generation, until: record.heldUntil)
         } catch {
             store.counters.add(.publishFailure)
             memory?.remove(write.key, cause: .invalidated)

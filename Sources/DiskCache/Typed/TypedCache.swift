@@ -79,6 +79,9 @@ extension TypedCache {
                 TypedHit(value: $0, tier: hit.tier, isStale: hit.isStale, origin: hit.origin)
             }
         case .miss: return nil
+        case .unsettled(let write):
+            cache.writeBehind.awaitEnd(of: write)
+            return try get(key, allowingStale: allowingStale)
         case .unknown: break
         }
         if let hit = heldHit(key) { return hit }

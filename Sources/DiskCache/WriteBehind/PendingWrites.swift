@@ -11,6 +11,27 @@ final class PendingWrite: HitSource {
     let data: Data
     /// The record but for the content's digest and checksum, which take longer than the caller should wait.
     private let draft: Record
+    private let stage = Locked(Stage.queued)
+
+    /// How far its publishing is.
+    private enum Stage {
+        /// Nobody else can have seen it.
+        case queued
+        /// It is being written; with the word of its key before that.
+        case writing(Generation?)
+        case ended
+    }
+
+    /// Whether a get of this process is to be given the value.
+    enum Standing {
+        /// It is the latest.
+        case latest
+        /// Another process may have replaced or removed it, or is about to be replaced by it: that is known when
+        /// its publishing has ended.
+        case unsettled
+        /// Its publishing has ended: what counts is in memory or on disk.
+        case ended
+    }
 
     init(_ data: Data, forKey key: String, _ keyDigest: Digest, draft: Record) {
         self.key = key
@@ -29,6 +50,32 @@ final class PendingWrite: HitSource {
         var record = draft
         record.content = Content(of: bytes)
         return record
+    }
+
+    /// Notes that all is done but to write the entry: from now on others may see it, and replace it.
+    func noteWriting(at generation: Generation?) {
+        stage.withLock { stage in
+            // The first word is the one that tells of all who came after it.
+            if case .queued = stage { stage = .writing(generation) }
+        }
+    }
+
+    /// Notes that it is published, or has failed.
+    func noteEnd() {
+        stage.withLock { $0 = .ended }
+    }
+
+    var isEnded: Bool {
+        stage.withLock { if case .ended = $0 { true } else { false } }
+    }
+
+    /// Whether the value counts, as far as the control file of `store` tells.
+    func standing(in store: Store) -> Standing {
+        switch stage.withLock({ $0 }) {
+        case .queued: .latest
+        case .writing(let generation): store.isLatest(generation) ? .latest : .unsettled
+        case .ended: .ended
+        }
     }
 
     /// Whether the value may still be given out.

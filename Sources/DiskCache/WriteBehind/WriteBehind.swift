@@ -117,6 +117,11 @@ final class WriteBehind: Sendable {
         return pending.withLock { $0.latest(of: digest) }
     }
 
+    /// Waits for the end of a put that is being written.
+    func awaitEnd(of write: PendingWrite) {
+        _ = pending.wait { _ in write.isEnded ? true : nil }
+    }
+
     /// Publishes what is pending of `key` now, so that what follows finds it on disk; what is being published
     /// is waited for.
     func settle(_ key: Digest) {

@@ -17,9 +17,13 @@ private final class Valve: Sendable {
     let taken = Locked(0)
 
     func publish(_ write: PendingWrite) {
+        pass()
+        published.withLock { $0.append("\(write.key)=\(String(decoding: write.data, as: UTF8.self))") }
+    }
+
+    func pass() {
         taken.withLock { $0 += 1 }
         semaphore.wait()
-        published.withLock { $0.append("\(write.key)=\(String(decoding: write.data, as: UTF8.self))") }
     }
 
     func open(_ count: Int = 1) {
@@ -99,6 +103,25 @@ private final class Valve: Sendable {
         queue.settle(Digest(ofKey: "b"))
         #expect(gate.published.withLock { $0 }.sorted() == ["a=1", "b=2"])
         #expect(queue.backlog == 0)
+    }
+
+    @Test func `who can't know what counts waits until the put that is being written has ended`() throws {
+        let store = try Store(at: try TemporaryDirectory().path + "/cache")
+        let gate = Valve()
+        let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { write in
+            write.noteWriting(at: nil)
+            gate.pass()
+            write.noteEnd()
+        }
+        let write = write("a", "1")
+        #expect(write.standing(in: store) == .latest, "it waits, and only its process can see it")
+        #expect(queue.put(write))
+        while gate.taken.withLock({ $0 }) == 0 { sleepThread(for: .milliseconds(1)) }
+        #expect(write.standing(in: store) == .unsettled)
+        let goesOn = expectBlocks { queue.awaitEnd(of: write) }
+        gate.open()
+        goesOn()
+        #expect(write.standing(in: store) == .ended)
     }
 
     @Test func `the values of a key become visible in the order of their puts, from many threads`() {
@@ -215,6 +238,42 @@ private final class Valve: Sendable {
             let digest = try fixture.cache.store(data)
             #expect(try fixture.cache.data(for: digest) == data)
         }
+    }
+
+    @Test func `what another process has removed or replaced is not given out, though its put goes on`()
+        async throws
+    {
+        let valve = Valve()
+        let fixture = try CacheFixture {
+            $0.memory = MemoryConfiguration()
+            // The value is on disk when it takes the place of the old one in memory: there the put stands still.
+            $0.onEvent = { event in
+                if case .removedFromMemory(key: "key", cause: .replaced, cost: _) = event { valve.pass() }
+            }
+        }
+        let cache = fixture.cache
+        let view = cache.typed(String.self)
+        try await cache.put(Data("\"old\"".utf8), forKey: "key")
+        try await cache.put(Data("\"mine\"".utf8), forKey: "key", writing: .behind)
+        while valve.taken.withLock({ $0 }) == 0 { sleepThread(for: .milliseconds(1)) }
+        defer { valve.open() }
+        let other = try SharedCache(at: cache.path)
+        #expect(try await other.typed(String.self).get("key")?.value == "mine")
+        func synchronously() throws -> [Data?] {
+            [try cache.get("key")?.data, try view.get("key").map { try view.codec.encode($0.value) }]
+        }
+        func expect(_ value: String?, _ when: Comment) async throws {
+            let data = value.map { Data("\"\($0)\"".utf8) }
+            #expect(try synchronously() == [data, data], when)
+            #expect(try await view.get("key")?.value == value, when)
+            #expect(try await cache.get("key")?.data == data, when)
+        }
+        try await expect("mine", "nobody has changed it")
+        #expect(try await other.remove("key"))
+        try await expect(nil, "removed")
+        try await other.typed(String.self).put("theirs", forKey: "key")
+        try await expect("theirs", "replaced")
+        #expect(await cache.value(forKey: "key") { Data() } == Data("\"theirs\"".utf8))
     }
 
     @Test func `another process sees it once it is flushed`() throws {
