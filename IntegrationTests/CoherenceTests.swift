@@ -67,6 +67,16 @@ struct CoherenceTests {
     }
 
     @Test
+    func `so are values that flights compute and share, and puts in the background`() throws {
+        let operations = Self.size(40_000, soak: 1_000_000)
+        let history = try run([.flights, .flights, .flights, .collector], operations: operations)
+        let violations = history.violations
+        #expect(violations.isEmpty, "\(violations.count), seed \(seed): \(violations.prefix(5))")
+        #expect(history.count + history.earlyReads >= operations)
+        #expect(history.flights > history.count / 100 && history.behind > history.count / 100)
+    }
+
+    @Test
     func `values that a process keeps for a millisecond without asking are found out`() throws {
         // Writers that are alone for most of a round leave nothing to find, which no seed can keep them from.
         for round in 0..<40 {

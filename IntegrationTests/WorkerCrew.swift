@@ -132,6 +132,7 @@ final class WorkerCrew {
                 )
             }
         }
+        history.dropEarlyReads()
         return history
     }
 }
@@ -145,14 +146,20 @@ struct CrewHistory {
     /// Values that two updates have each replaced, which is one too many.
     private(set) var replacedTwice: [UInt64] = []
     private var replaced: Set<UInt64> = []
-    /// Values that were computed or shared with whoever did it.
+    /// Values that calls found or shared which would have computed them.
     private(set) var flights = 0
+    /// Values that were put in the background, and until when their publishing may have taken.
+    private var publications: [UInt64: UInt64] = [:]
+    /// Reads of what only the reading process could see, as it was not published yet.
+    private(set) var earlyReads = 0
     private(set) var misses = 0
     private(set) var memoryHits = 0
     private(set) var diskHits = 0
     /// Writes that a kill cut off.
     private(set) var pending = 0
 
+    /// Puts in the background.
+    var behind: Int { publications.count }
     var count: Int { operations.reduce(0) { $0 + $1.count } }
 
     fileprivate mutating func add(_ entries: [OperationLog.Entry], by actor: UInt32, ended: UInt64) {
@@ -170,10 +177,13 @@ struct CrewHistory {
                 misses += 1
                 kind = .miss
             case .write: kind = .write(entry.value)
+            case .behind:
+                kind = .write(entry.value)
+                publications[entry.value] = entry.end == 0 ? .max : entry.end
             case .remove: kind = .remove
             case .flight:
                 flights += 1
-                continue
+                kind = .read(entry.value)
             case .damaged:
                 damaged += 1
                 continue
@@ -192,6 +202,30 @@ struct CrewHistory {
         }
     }
 
+    /// Leaves out what processes read of their own puts in the background before these are known to have been
+    /// published: by a flush, or because another process has read the value.
+    ///
+    /// So long as nobody else can see it, a value may be there for its own process and not for the others.
+    fileprivate mutating func dropEarlyReads() {
+        var published = publications
+        for operation in operations.joined() {
+            guard case .read(let value) = operation.kind, let end = published[value],
+                operation.actor != UniqueValues.worker(of: value)
+            else { continue }
+            published[value] = min(end, operation.end)
+        }
+        for key in operations.indices {
+            let count = operations[key].count
+            operations[key].removeAll { operation in
+                guard case .read(let value) = operation.kind, let end = published[value],
+                    operation.actor == UniqueValues.worker(of: value)
+                else { return false }
+                return operation.start < end
+            }
+            earlyReads += count - operations[key].count
+        }
+    }
+
     /// Everything in which the keys' histories are not linearizable.
     var violations: [LinearizabilityViolation] {
         operations.flatMap { Linearizability.violations(of: $0) }
@@ -202,7 +236,8 @@ extension CrewHistory: CustomStringConvertible {
     var description: String {
         """
         \(count) operations: \(memoryHits) hits in memory, \(diskHits) on disk, \(misses) misses, \
-        \(replaced.count) updates, \(flights) values of flights, \(pending) writes cut off
+        \(replaced.count) updates, \(flights) values of flights, \(behind) puts in the background with \
+        \(earlyReads) reads before they were published, \(pending) writes cut off
         """
     }
 }

@@ -15,12 +15,14 @@ package struct OperationLog: ~Copyable {
     /// What was done.
     package enum Kind: UInt64, Sendable {
         case read = 1, miss, write, remove
-        /// A value that was computed here or shared with whoever computed it; not a get.
+        /// A value that was found, or shared with whoever computed it, by a call that would have computed it.
         case flight
         /// A value was read and, in the same atomic step, replaced.
         case replaced
         /// A value that is none, or another key's: what must never be.
         case damaged
+        /// A put that is published in the background; it ends when a flush after it has.
+        case behind
     }
 
     /// Where a value came from.

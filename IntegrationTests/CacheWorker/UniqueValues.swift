@@ -24,6 +24,11 @@ package enum UniqueValues {
         UInt64(worker) << 40 | UInt64(thread) << 32 | UInt64(count)
     }
 
+    /// The worker that writes the value with this number.
+    package static func worker(of number: UInt64) -> UInt32 {
+        UInt32(truncatingIfNeeded: number >> 40)
+    }
+
     private static func length(_ number: UInt64) -> Int {
         32 + Int((number &* step) >> 58)
     }

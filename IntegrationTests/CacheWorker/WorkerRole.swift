@@ -6,7 +6,8 @@ package enum WorkerRole: String, CaseIterable, Sendable {
     case reader
     /// Overwrites, removes, and reads what it and others wrote.
     case writer
-    /// Everything that takes a lock: writes, and values that are computed once across all processes.
+    /// Everything that takes a lock: writes, also in the background, and values that are computed once across
+    /// all processes.
     case flights
     /// Collects garbage, evicting some entries each time.
     case collector
@@ -16,7 +17,11 @@ package enum WorkerRole: String, CaseIterable, Sendable {
 
     /// Threads that a worker of this role works with.
     package var threads: Int {
-        self == .collector ? 1 : 2
+        switch self {
+        case .collector: 1
+        case .flights: 4
+        case .reader, .writer, .forgetful: 2
+        }
     }
 
     /// How many in a hundred operations are no gets.

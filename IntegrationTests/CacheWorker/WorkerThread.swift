@@ -12,6 +12,8 @@ final class WorkerThread {
     private var generator: SplitMix64
     private var log: OperationLog
     private var written = 0
+    /// Numbers in the log of puts in the background that may not be published yet.
+    private var unflushed: [Int] = []
     private var kept: [Int: (number: UInt64, since: UInt64)] = [:]
 
     init(_ order: WorkerOrder, thread: Int, cache: SharedCache) throws {
@@ -30,13 +32,20 @@ final class WorkerThread {
                 try collect()
                 continue
             }
-            let key = Int.random(in: 0..<UniqueValues.keys.count, using: &generator)
+            let key = randomKey()
             if Int.random(in: 0..<100, using: &generator) < order.role.writeShare {
                 try change(key)
             } else {
                 try read(key)
             }
         }
+        flush()
+    }
+
+    /// One of the first few as often as one of all: where several meet there is something to see.
+    private func randomKey() -> Int {
+        let isHot = Bool.random(using: &generator)
+        return .random(in: 0..<(isHot ? 4 : UniqueValues.keys.count), using: &generator)
     }
 
     private func collect() throws {
@@ -88,24 +97,45 @@ final class WorkerThread {
     }
 
     private func change(_ key: Int) throws {
+        if order.role == .flights, Bool.random(using: &generator) { return try look(at: key) }
         let name = UniqueValues.keys[key]
         switch Int.random(in: 0..<100, using: &generator) {
         case 0..<45:
             try write(key) {
                 try cache.put($0, forKey: name); return true
             }
-        case 45..<55:
-            let number = log.append(OperationLog.Entry(kind: .remove, key: key, start: OperationLog.now))
-            try cache.remove(name)
-            log.end(number)
+        case 45..<55: try remove(key)
         case 55..<65: try write(key) { try cache.putIfAbsent($0, forKey: name) }
         case 65..<80: try update(key)
         case 80..<90:
             // Leaves the value what it is, so it is no operation on it.
             try cache.setExpiration(of: name, to: .seconds(3600))
-        default:
-            if order.role == .flights { compute(key) } else { try read(key) }
+        default: try read(key)
         }
+    }
+
+    /// What is computed, or published in the background, seen from both sides of a change: who has read a value,
+    /// and then removed or replaced it, must not be given it again.
+    private func look(at key: Int) throws {
+        switch Int.random(in: 0..<4, using: &generator) {
+        case 0: compute(key)
+        case 1:
+            try read(key)
+            try remove(key)
+            compute(key)
+        case 2:
+            try putBehind(key)
+            for _ in 0..<4 { try read(key) }
+        default:
+            try update(key)
+            try read(key)
+        }
+    }
+
+    private func remove(_ key: Int) throws {
+        let number = log.append(OperationLog.Entry(kind: .remove, key: key, start: OperationLog.now))
+        try cache.remove(UniqueValues.keys[key])
+        log.end(number)
     }
 
     /// Writes a new value; the body says whether it was stored.
@@ -133,14 +163,36 @@ final class WorkerThread {
         if let seen { log.append(seen) }
     }
 
-    /// Gets a value that is computed where there is none: at most one write.
+    /// Queues a new value, and sees to it now and then that all those are published.
+    private func putBehind(_ key: Int) throws {
+        let value = newNumber()
+        let entry = OperationLog.Entry(kind: .behind, key: key, value: value, start: OperationLog.now)
+        unflushed.append(log.append(entry))
+        try cache.put(UniqueValues.value(value, key: key), forKey: UniqueValues.keys[key], writing: .behind)
+        if unflushed.count >= Int.random(in: 1...8, using: &generator) { flush() }
+    }
+
+    private func flush() {
+        if unflushed.isEmpty { return }
+        cache.flush()
+        for number in unflushed { log.end(number) }
+        unflushed = []
+    }
+
+    /// Gets a value that is computed where there is none: one write, or one read.
     private func compute(_ key: Int) {
         let value = newNumber()
         let data = UniqueValues.value(value, key: key)
         let start = OperationLog.now
         let number = log.append(OperationLog.Entry(kind: .write, key: key, value: value, start: start))
-        let (found, isComputed) = Flights.value(of: UniqueValues.keys[key], in: cache, orCompute: data)
-        if !isComputed { log.cancel(number) }
+        let (found, isComputed) = Flights.value(
+            of: UniqueValues.keys[key],
+            in: cache,
+            orCompute: data,
+            within: .random(in: 0...200, using: &generator)
+        )
+        if isComputed { log.end(number) } else { log.cancel(number) }
+        if isComputed && found == data { return }
         var entry = OperationLog.Entry(kind: .flight, key: key, start: start, end: OperationLog.now)
         note(found, in: &entry, as: .flight)
         log.append(entry)
