@@ -3,8 +3,9 @@
 import CacheStore
 public import FoundationEssentials
 
-// The synchronous forms are disfavoured: in asynchronous code a closure that awaits nothing would suit them
-// better than the asynchronous ones, and they block.
+// The synchronous forms block, so asynchronous code must never get them: they are disfavoured, and of each there is an
+// asynchronous one that takes the same closure. Without that a closure with a capture list that awaits nothing suits
+// the synchronous one best, disfavoured or not.
 
 extension SharedCache {
     /// The value of `key`, computed and stored where it is not there, once across all threads and
@@ -130,6 +131,39 @@ extension SharedCache {
     ) async throws(WaitError<Failure>) -> Data {
         try await flight(key, expires, onAccess, attributes)
             .value(within: limit, options, orCompute: compute)
+    }
+
+    /// The value of `key`, computed where it is not there by a closure that awaits nothing.
+    ///
+    /// Else as the asynchronous form with one that awaits: no thread is blocked while this waits, and the closure
+    /// runs in this task. In asynchronous code the compiler takes this form, and never the one that blocks.
+    public func value<Failure: Error>(
+        forKey key: String,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes(),
+        options: ComputeOptions = ComputeOptions(),
+        orCompute compute: @escaping @Sendable () throws(Failure) -> Data
+    ) async throws(Failure) -> Data {
+        try await flight(key, expires, onAccess, attributes)
+            .value(options, orCompute: { () async throws(Failure) in try compute() })
+    }
+
+    /// The value of `key`, computed by a closure that awaits nothing, or an error where somebody else computes it
+    /// and is not done within `limit`, or the task is cancelled while it waits for that.
+    ///
+    /// Else as the asynchronous form with one that awaits.
+    public func value<Failure: Error>(
+        forKey key: String,
+        within limit: Duration,
+        expires: Expiration? = nil,
+        onAccess: AccessExtension? = nil,
+        attributes: EntryAttributes = EntryAttributes(),
+        options: ComputeOptions = ComputeOptions(),
+        orCompute compute: @escaping @Sendable () throws(Failure) -> Data
+    ) async throws(WaitError<Failure>) -> Data {
+        try await flight(key, expires, onAccess, attributes)
+            .value(within: limit, options, orCompute: { () async throws(Failure) in try compute() })
     }
 
     private func flight(
