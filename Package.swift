@@ -69,6 +69,12 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .executableTarget(
+            name: "LimitProbe",
+            dependencies: ["DiskCache"],
+            path: "IntegrationTests/LimitProbe",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
             name: "LoadProbe",
             dependencies: ["DiskCache", "TestSupport"],
             path: "IntegrationTests/LoadProbe",
@@ -120,12 +126,12 @@ let package = Package(
             name: "IntegrationTests",
             dependencies: [
                 "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
-                "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "HostProbe",
+                "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe",
             ],
             path: "IntegrationTests",
             exclude: [
-                "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "HostProbe",
-                "Scripts", "Expectations",
+                "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe",
+                "HostProbe", "Scripts", "Expectations",
             ],
             swiftSettings: testSettings
         ),

@@ -152,6 +152,7 @@ extension Store {
     ///
     /// One system call where there is none.
     package func followConfiguration() {
+        FileSizeLimit.follow()
         if followed.look() {
             eventLog = configuration.eventLogSize.map { EventLog(in: directory, limit: $0) }
         }

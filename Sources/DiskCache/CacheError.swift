@@ -111,6 +111,8 @@ extension CacheError {
         case .newerFormat:
             (.newerFormat, "a newer version made it", "update diskcache, or use another directory")
         case .notADirectory: (.notADirectory, "it is no directory", "choose another path")
+        case .noSpace where error.errno == .fileTooLarge:
+            (.noSpace, reason, "raise the limit of this process on the size of files (ulimit -f)")
         case .noSpace: (.noSpace, reason, "free some space, or trim the cache with `diskcache gc --max-size`")
         case .permissionDenied:
             (.permissionDenied, reason, "use a directory of your own, or ask its owner for access")
@@ -139,6 +141,7 @@ extension CacheError {
 
     private static func advice(on errno: Errno?) -> String {
         switch errno {
+        case .outOfMemory: "use the calls for files, which need little memory, or raise the limit (ulimit -v)"
         case .tooManyOpenFiles: "close some files, or raise the limit (ulimit -n)"
         case .tooManyLinks, .nameTooLong, .noEntry: "choose another path"
         default: "run `diskcache doctor` on the directory"

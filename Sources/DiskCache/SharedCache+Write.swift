@@ -36,7 +36,7 @@ extension SharedCache {
             // What is larger than the whole queue takes the other way.
             if writeBehind.put(write) { return }
         }
-        let held = data.withIndicesFromZero
+        let held = try withIndicesFromZero(data)
         try putThrough(data, forKey: key, terms) {
             HeldValue(held, key: key, keyDigest: $0, source: .record($1), cost: data.count)
         }
@@ -47,7 +47,20 @@ extension SharedCache {
         try core.checkOpen()
         let unknown = Content(digest: digest, length: data.count, checksum: 0)
         let draft = try record(of: unknown, key: key, terms, now: now)
-        return PendingWrite(data.withIndicesFromZero, forKey: key, digest, draft: draft)
+        return PendingWrite(try withIndicesFromZero(data), forKey: key, digest, draft: draft)
+    }
+
+    /// The same bytes, as a get from disk gives them: a slice counts on from where it was cut.
+    private func withIndicesFromZero(_ data: Data) throws(CacheError) -> Data {
+        data.startIndex == 0 ? data : try copy(of: data.span)
+    }
+
+    private func copy(of bytes: Span<UInt8>) throws(CacheError) -> Data {
+        do throws(Errno) {
+            return try Data(copying: bytes)
+        } catch {
+            throw CacheError(StoreError(errno: error, "copy \(bytes.count) bytes for", path: path))
+        }
     }
 
     /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the key's digest and
@@ -79,7 +92,7 @@ extension SharedCache {
         writing: WritePolicy? = nil
     ) throws(CacheError) {
         try put(
-            Data(bytes),
+            try copy(of: bytes.span),
             forKey: key,
             expires: expires,
             onAccess: onAccess,
@@ -98,7 +111,7 @@ extension SharedCache {
         writing: WritePolicy? = nil
     ) throws(CacheError) {
         try put(
-            Data(string.utf8),
+            try copy(of: string.utf8Span.span),
             forKey: key,
             expires: expires,
             onAccess: onAccess,
@@ -275,11 +288,6 @@ extension SharedCache {
             }
         }
     }
-}
-
-extension Data {
-    /// The same bytes, as a get from disk gives them: a slice counts on from where it was cut.
-    fileprivate var withIndicesFromZero: Data { startIndex == 0 ? self : Data(self) }
 }
 
 /// Pauses between attempts of writers that keep changing the same key under each other: the first is

@@ -78,12 +78,29 @@ extension FileDescriptor {
     /// The file from here to its end, however long; also of a pipe.
     ///
     /// C: `read`.
+    ///
+    /// - Throws: ``Errno/outOfMemory`` where there is none for it.
     package func readToEnd() throws(Errno) -> Data {
-        var data = Data()
-        try forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in
-            unsafe chunk.withUnsafeBufferPointer { unsafe data.append($0) }
+        var memory: UnsafeMutableRawPointer?
+        var (capacity, filled) = (0, 0)
+        do throws(Errno) {
+            while filled == capacity {
+                capacity = max(Self.chunkSize, capacity * 2)
+                // The old memory stays where there is no larger one.
+                guard let larger = unsafe realloc(memory, capacity) else { throw .outOfMemory }
+                unsafe memory = larger
+                let room = unsafe UnsafeMutableRawBufferPointer(
+                    start: larger + filled,
+                    count: capacity - filled
+                )
+                filled += try unsafe read(into: room)
+            }
+        } catch {
+            unsafe free(memory)
+            throw error
         }
-        return data
+        guard let memory = unsafe memory else { return Data() }
+        return unsafe Data(bytesNoCopy: memory, count: filled, deallocator: .free)
     }
 
     /// Hands the file's bytes from here to its end, or the first `most` of them, to `body`, a chunk at a time.
@@ -119,11 +136,12 @@ extension FileDescriptor {
 
     /// Writes all of `bytes`.
     ///
-    /// C: `write`.
+    /// C: `write`; never a signal where files may not grow so long (``FileSizeLimit``).
     package func writeAll(_ bytes: Span<UInt8>) throws(Errno) {
         try unsafe bytes.withUnsafeBytes { (buffer) throws(Errno) in
             var written = 0
             while written < buffer.count {
+                try FileSizeLimit.admit(self, wasCutShort: written > 0)
                 let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[written...])
                 written += try valueOrErrno { unsafe Glibc.write(rawValue, rest.baseAddress, rest.count) }
             }
@@ -153,6 +171,7 @@ extension FileDescriptor {
                 return false
             }
         }
+        try FileSizeLimit.admit(self)
         if try clone(source) { return try holds(atMost: most) }
         if try copyRanges(from: source) { return try holds(atMost: most) }
         var copied: Int64 = 0
@@ -200,6 +219,13 @@ extension FileDescriptor {
         var copied = false
         while true {
             do throws(Errno) {
+                do throws(Errno) {
+                    try FileSizeLimit.admit(self, wasCutShort: copied)
+                } catch {
+                    // As long as it may be, and all of it.
+                    if copied, try source.isAtEnd() { return true }
+                    throw error
+                }
                 let count = try valueOrErrno {
                     cplatform_copy_file_range(source.rawValue, rawValue, 1 << 30)
                 }
@@ -209,10 +235,18 @@ extension FileDescriptor {
             } catch {
                 // What has to be copied otherwise (a pipe, append mode, another file system) says so at
                 // the first call; a failure after that is one of the disk.
-                if copied || error == .noSpace || error == .inputOutput { throw error }
+                if copied || error == .noSpace || error == .inputOutput || error == .fileTooLarge {
+                    throw error
+                }
                 return false
             }
         }
+    }
+
+    /// Whether a regular file stands at its end.
+    private func isAtEnd() throws(Errno) -> Bool {
+        let status = try status()
+        return status.kind == .regular && Int64(lseek(rawValue, 0, SEEK_CUR)) >= status.size
     }
 
     /// Puts the file's bytes on the medium.

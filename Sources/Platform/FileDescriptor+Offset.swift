@@ -26,7 +26,8 @@ extension FileDescriptor {
     /// - Returns: how many were written, fewer only where space ends in between.
     @discardableResult
     package func write(_ bytes: Span<UInt8>, at offset: Int = 0) throws(Errno) -> Int {
-        try unsafe bytes.withUnsafeBytes { (buffer) throws(Errno) in
+        try FileSizeLimit.admit(self, at: offset)
+        return try unsafe bytes.withUnsafeBytes { (buffer) throws(Errno) in
             try valueOrErrno { unsafe pwrite(rawValue, buffer.baseAddress, buffer.count, offset) }
         }
     }

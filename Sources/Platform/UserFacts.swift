@@ -59,7 +59,8 @@ extension FileDescriptor {
     ///
     /// A pipe that poll(2) calls writable takes 4096 (PIPE_BUF) without making anybody wait.
     package func writeSome(_ bytes: Span<UInt8>) throws(Errno) -> Int {
-        try unsafe bytes.withUnsafeBytes { (buffer) throws(Errno) in
+        try FileSizeLimit.admit(self)
+        return try unsafe bytes.withUnsafeBytes { (buffer) throws(Errno) in
             try valueOrErrno { unsafe Glibc.write(rawValue, buffer.baseAddress, buffer.count) }
         }
     }

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+
+// What the calls of a cache do in a process whose limits are narrow: `LimitProbe CACHE DIRECTORY LIMIT BYTES WHEN`.
+//
+// LIMIT is fsize, nofile or as; BYTES of `as` are added to what the process has. WHEN is before or after the cache is
+// opened. Prints a line for each call: its name, and `ok`, `miss` or the error's code and number. Then the limit is
+// lifted, and `leaked` says how many descriptors are open that were not before, `healthy` whether all works again.
+
+import DiskCache
+import Foundation
+
+let words = CommandLine.arguments
+guard words.count == 6, let bytes = rlim_t(words[4]) else { exit(EX_USAGE) }
+let (path, scratch, limit, isBefore) = (words[1], words[2], words[3], words[5] == "before")
+let small = Data(repeating: 7, count: 4096)
+// Of address space more than the 64 MiB that malloc(3) may have reserved for a thread.
+let length = limit == "as" ? 80 << 20 : 4 << 20
+let large = [UInt8](repeating: 9, count: length)
+let other = [UInt8](repeating: 8, count: length)
+let file = scratch + "/large"
+try Data(large).write(to: URL(fileURLWithPath: file))
+
+func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
+
+let kind: __rlimit_resource_t =
+    switch limit {
+    case "fsize": __rlimit_resource_t(RLIMIT_FSIZE.rawValue)
+    case "nofile": __rlimit_resource_t(RLIMIT_NOFILE.rawValue)
+    default: __rlimit_resource_t(RLIMIT_AS.rawValue)
+    }
+
+func setLimit(_ wanted: rlim_t?) {
+    var present = rlimit()
+    getrlimit(kind, &present)
+    present.rlim_cur = wanted ?? present.rlim_max
+    precondition(setrlimit(kind, &present) == 0)
+}
+
+func narrow() {
+    guard limit == "as" else { return setLimit(bytes) }
+    let pages = try? String(contentsOfFile: "/proc/self/statm", encoding: .utf8).split(separator: " ").first
+    setLimit((rlim_t(pages ?? "0") ?? 0) * 4096 + bytes)
+}
+
+/// Lock files that were used stay open.
+func openDescriptors() -> Int {
+    let names = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+    let paths = names.compactMap {
+        try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + $0)
+    }
+    return paths.count { !$0.contains("/locks/") }
+}
+
+func attempt(_ name: String, _ body: () throws -> Bool) {
+    do {
+        say("\(name) \(try body() ? "ok" : "miss")")
+    } catch let error as CacheError {
+        say("\(name) \(error.code) \(error.errno ?? 0)")
+    } catch {
+        say("\(name) other \(error)")
+    }
+}
+
+func callAll(_ cache: SharedCache, _ round: String) {
+    attempt("put") {
+        try cache.put(small + Data(round.utf8), forKey: "small"); return true
+    }
+    attempt("put-large") {
+        try cache.put(round == "limited" ? other : large, forKey: "large-\(round)"); return true
+    }
+    attempt("put-file") {
+        try cache.put(contentsOfFile: file, forKey: "file"); return true
+    }
+    attempt("put-if-absent") {
+        _ = try cache.putIfAbsent(small + Data("absent \(round)".utf8), forKey: "absent-\(round)");
+        return true
+    }
+    attempt("update") { try cache.update("updated") { _ in Data(round.utf8) } != nil }
+    attempt("put-behind") {
+        try cache.put(Data(round.utf8), forKey: "behind", writing: .behind)
+        return cache.flush()
+    }
+    attempt("get") { try cache.get("old") != nil }
+    attempt("get-large") { try cache.get("large-old") != nil }
+    attempt("contains") { try cache.contains("old") }
+    attempt("touch") { try cache.touch("old") }
+    attempt("set-expiration") { try cache.setExpiration(of: "old", to: .days(1)) }
+    attempt("get-file") { try cache.copyValue(forKey: "large-old", toFile: scratch + "/copy") != nil }
+    attempt("value") {
+        cache.value(forKey: "computed-\(round)", orCompute: { Data("x".utf8) }) == Data("x".utf8)
+    }
+    attempt("limits") {
+        _ = try cache.limits(); return true
+    }
+    attempt("remove") { try cache.remove("small") }
+    attempt("list") { try cache.entries().allSatisfy { (try? $0.get()) != nil } }
+    attempt("statistics") { try cache.statistics().entries > 0 }
+    attempt("collect") {
+        try cache.collectGarbage(); return true
+    }
+    attempt("verify") { try cache.verify().isClean }
+}
+
+var configuration = CacheConfiguration()
+configuration.memory = .none
+configuration.janitor.isEnabled = false
+do {
+    let first = try SharedCache(at: path, configuration: configuration)
+    try first.put(small, forKey: "old")
+    try first.put(Data(large), forKey: "large-old")
+    callAll(first, "warm")
+}
+say("limited")
+if isBefore { narrow() }
+let cache: SharedCache
+do {
+    cache = try SharedCache(at: path, configuration: configuration)
+} catch {
+    say("open \(error.code) \(error.errno ?? 0)")
+    exit(EXIT_SUCCESS)
+}
+// With none left nobody can count them.
+let before = isBefore ? 0 : openDescriptors()
+if !isBefore {
+    callAll(cache, "second")
+    say("limited")
+    narrow()
+    // Limits are looked at when the directory's are.
+    _ = try? cache.limits()
+}
+callAll(cache, "limited")
+setLimit(nil)
+say("leaked \(max(0, openDescriptors() - before))")
+attempt("healthy") {
+    try cache.put(large, forKey: "large-again")
+    return try cache.get("large-again")?.data == Data(large) && cache.verify().isClean
+}
