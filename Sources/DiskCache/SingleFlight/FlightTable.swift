@@ -28,7 +28,7 @@ struct FlightTable<Seat: Sendable>: Sendable {
         case wait(UInt64)
     }
 
-    private struct Flight {
+    fileprivate struct Flight {
         var seats: [UInt64: Seat] = [:]
         /// The last seat that was taken before the leader closed the flight.
         var lastOnTime: UInt64 = 0
@@ -87,3 +87,7 @@ struct FlightTable<Seat: Sendable>: Sendable {
     /// Those who wait for any of them.
     var waiting: Int { flights.values.reduce(0) { $0 + $1.seats.count } }
 }
+
+// The model of flights tells the states apart that it has seen.
+extension FlightTable: Equatable, Hashable where Seat: Hashable {}
+extension FlightTable.Flight: Equatable, Hashable where Seat: Hashable {}
