@@ -112,3 +112,109 @@ struct FileSystemTests {
         #expect(try copy.get("key")?.data == Data("value".utf8))
     }
 }
+
+/// File systems where a store into a mapped file may need room that a full disk does not have.
+@Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"), .takesTurns)
+struct CopyOnWriteTests {
+    /// Those that can be made here; the others are left out.
+    static let types = ["btrfs", "xfs"].filter { Mount.canFormat($0) }
+
+    /// A file system with a cache of five values, the rest of it full.
+    private static func fullMount(_ type: String) throws -> Mount {
+        let mount = try Mount(imageOf: type, megabytes: type == "xfs" ? 320 : 160)
+        let cache = try SharedCache(at: mount.path + "/cache")
+        for index in 0..<5 {
+            try cache.put(Data(SeededGenerator.bytes(20_000, seed: UInt64(index))), forKey: "\(index)")
+        }
+        // From then on XFS, too, writes what is in the file to other blocks.
+        let clone = ["-a", "--reflink=always", mount.path + "/cache/control", mount.path + "/clone"]
+        #expect(try BuiltCommand.run("/bin/cp", clone).status == 0)
+        try mount.fill()
+        return mount
+    }
+
+    @Test(arguments: types)
+    func `on a full one every command ends by itself`(type: String) throws {
+        let mount = try Self.fullMount(type)
+        let path = mount.path + "/cache"
+        let value = mount.directory.path + "/value"
+        try Data(SeededGenerator.bytes(100_000, seed: 9)).write(to: URL(fileURLWithPath: value))
+        var ends: [String: Int32] = [:]
+        for line in [
+            "get 0", "get nothing", "put new \(value)", "stats", "ls", "verify", "info 1", "touch 2", "rm 1",
+            "gc", "doctor",
+            "get 0",
+        ] {
+            let words = line.split(separator: " ").map(String.init) + ["--dir", path]
+            let script = "\"$0\" \"$@\" >/dev/null 2>&1; echo $?"
+            let output = try BuiltCommand.run("/bin/sh", ["-c", script, BuiltCommand.path] + words).output
+            ends[line] = Int32(output.trimmingCharacters(in: .whitespacesAndNewlines))
+            // What a store has changed goes to the medium: the next one needs a new block.
+            try mount.synchronize()
+        }
+        #expect(ends.values.allSatisfy { $0 < 128 }, "\(ends)")
+        #expect(
+            ends["get 0"] == 0 && ends["put new \(value)"] == 73 && ends["rm 1"] == 0 && ends["gc"] == 0,
+            "\(ends)"
+        )
+    }
+
+    @Test(arguments: types)
+    func `on a full one a process that goes on reads, removes, and is told that nothing can be stored`(
+        type: String
+    )
+        throws
+    {
+        let mount = try Self.fullMount(type)
+        let cache = try SharedCache(at: mount.path + "/cache")
+        for round in 0..<3 {
+            for index in 0..<5 where index != round {
+                let expected = Data(SeededGenerator.bytes(20_000, seed: UInt64(index)))
+                if index > round { #expect(try cache.get("\(index)")?.data == expected) }
+                #expect(try cache.get("4")?.data == Data(SeededGenerator.bytes(20_000, seed: 4)))
+            }
+            let error = #expect(throws: CacheError.self) {
+                try cache.put(Data(SeededGenerator.bytes(400_000, seed: 99)), forKey: "new")
+            }
+            #expect(error?.code == .noSpace)
+            #expect(try cache.remove("\(round)"))
+            try mount.synchronize()
+        }
+        #expect(cache.activity.memoryHits > 0)
+        let line = try BuiltCommand.run(BuiltCommand.path, ["doctor", "--dir", mount.path + "/cache"]).output
+            .split(separator: "\n").first { $0.contains("control file") }
+        #expect(line?.contains("in /dev/shm") == true, "\(line ?? "")")
+    }
+
+    @Test(arguments: types)
+    func `without room in dev shm the cache works without shared memory, and takes it up later`(type: String)
+        throws
+    {
+        let mount = try Mount(imageOf: type, megabytes: type == "xfs" ? 320 : 160)
+        let script = """
+            set -e
+            mount --make-rprivate /
+            mount -t tmpfs -o size=64k tmpfs /dev/shm
+            echo one | "$0" put key - --dir "$1"
+            "$0" get key --dir "$1"
+            "$0" doctor --dir "$1" | grep 'control file'
+            """
+        let path = mount.path + "/cache"
+        let without = try BuiltCommand.run(
+            "/usr/bin/unshare",
+            ["-m", "sh", "-c", script, BuiltCommand.path, path]
+        )
+        #expect(without.status == 0 && without.output.hasPrefix("one\n"), "\(without)")
+        #expect(without.output.contains("fallback  control file  none"), "\(without)")
+        let cache = try SharedCache(at: path)
+        #expect(try cache.get("key")?.data == Data("one\n".utf8))
+        #expect(try cache.totals() != nil)
+        // And who has another /dev/shm now is kept from storing what the others would not notice.
+        let blind = try BuiltCommand.run(
+            "/usr/bin/unshare",
+            ["-m", "sh", "-c", script, BuiltCommand.path, path]
+        )
+        #expect(blind.status == 75, "\(blind)")
+        #expect(try cache.get("key")?.data == Data("one\n".utf8))
+    }
+}

@@ -23,7 +23,7 @@ extension Control {
     func prepare(_ stripes: Stripes) throws(StoreError) {
         if isImpossible { return }
         let isWritable = directory.isWritable
-        let isMapped = try mapPresent(isWritable: isWritable)
+        let isMapped = try look(isWritable: isWritable) == .mapped
         if !isWritable || isImpossible || (isMapped && file?.state == .ready) { return }
         let lockPath = "\(directory.path)/\(StoreLayout.locks)/\(StoreLayout.formatLock)"
         let lock = try describing("lock", lockPath) { () throws(Errno) in
@@ -35,21 +35,50 @@ extension Control {
             )
         }
         guard let lock else { return }
-        if try !mapPresent(isWritable: true), !isImpossible { try make() }
+        if try look(isWritable: true) != .mapped, !isImpossible { try make() }
         try complete(stripes)
         lock.release()
     }
 
     private func make() throws(StoreError) {
-        try describing("make the control file", path) { () throws(Errno) in
-            let draft = try TemporaryFile(in: directory, mode: FileMode.file)
-            try ControlFile.initialize(draft.file, state: .forming, isEmpty: false, now: .now)
+        do throws(Errno) {
             // Before the new one has its place: killed in between, nobody goes on with the old one.
-            try ControlFile.supersede(in: directory.root)
-            try draft.rename(to: directory.root, StoreLayout.control)
+            let old = try ControlFile.retire(in: directory.root, file)
+            try replace()
+            old?.close()
+        } catch {
+            if error == .wouldBlock { throw unreachable }
+            throw StoreError(errno: error, "make the control file", path: path)
         }
         _ = try mapPresent(isWritable: true)
     }
+
+    /// Where there is no room for another one, there is none afterwards.
+    private func replace() throws(Errno) {
+        do throws(Errno) {
+            let draft = try TemporaryFile(in: directory, mode: FileMode.file)
+            let mapping = directory.capabilities.sharedMapping
+            try ControlFile.make(
+                in: draft.file,
+                mapping,
+                of: directory.path,
+                state: .forming,
+                isEmpty: false,
+                now: .now
+            ) { () throws(Errno) in
+                try draft.rename(to: directory.root, StoreLayout.control)
+            }
+        } catch {
+            // One that names words that are gone would keep all writers out.
+            if directory.capabilities.sharedMapping == .memory {
+                bestEffort { () throws(Errno) in try directory.root.unlink(StoreLayout.control) }
+            }
+            throw error
+        }
+    }
+
+    /// Some process uses words that this one can't see.
+    var unreachable: StoreError { StoreError(.unreachableControl, "use", path: path) }
 
     private func complete(_ stripes: Stripes) throws(StoreError) {
         guard let file, file.isWritable, file.state == .forming else { return }
@@ -59,7 +88,7 @@ extension Control {
 
     /// Whether the file that is mapped is the one that the path names.
     ///
-    /// One system call. Also true where there is none and can be none.
+    /// One system call, two where the words are in memory. Also true where there is none and can be none.
     func isCurrent() throws(StoreError) -> Bool {
         if isImpossible { return true }
         let present = try describing("look at the control file", path) { () throws(Errno) in
@@ -68,6 +97,7 @@ extension Control {
             }
         }
         guard let file else { return false }
-        return present == file.identity && file.state != .superseded
+        if present != file.identity || file.state == .superseded { return false }
+        return try describing("look at the control file", path) { () throws(Errno) in try file.isReachable() }
     }
 }

@@ -73,7 +73,7 @@ package final class Control: Sendable {
     /// Whether the directory can have no control file: then writers do without, and readers look at the
     /// record each time.
     var isImpossible: Bool {
-        !directory.capabilities.sharedMapping || state.withLock { $0.isImpossible }
+        directory.capabilities.sharedMapping == .none || state.withLock { $0.isImpossible }
     }
 
     /// The file that is mapped.
@@ -82,25 +82,45 @@ package final class Control: Sendable {
     /// Whether there is nothing left to do for the file that is mapped.
     var isSettled: Bool { isImpossible || file?.state == .ready }
 
+    /// What was found at the path.
+    enum Look {
+        case mapped
+        /// None that can be used.
+        case nothing
+        /// One whose words this process can't see.
+        case unreachable
+    }
+
     /// Maps the file that the path names now, if it is another one than the one mapped; false where it names
     /// none that can be used.
     ///
     /// - Throws: why it can't be mapped although it is there.
     func mapPresent(isWritable: Bool) throws(StoreError) -> Bool {
-        guard directory.capabilities.sharedMapping else { return false }
+        let found = try look(isWritable: isWritable)
+        if found == .unreachable { throw unreachable }
+        return found == .mapped
+    }
+
+    /// The same, and leaves it to the caller what to do where the words are out of sight.
+    func look(isWritable: Bool) throws(StoreError) -> Look {
+        let mapping = directory.capabilities.sharedMapping
+        if mapping == .none { return .nothing }
         let finding = try describing("map the control file", path) { () throws(Errno) in
-            try ControlFile.find(in: directory.root, isWritable: isWritable)
+            try ControlFile.find(in: directory.root, mapping, isWritable: isWritable)
         }
         switch finding {
         case .found(let file):
-            guard file.state != .superseded else { return false }
+            guard file.state != .superseded else { return .nothing }
             adopt(file)
-            return true
+            return .mapped
         case .missing, .unusable:
-            return false
+            return .nothing
+        case .unreachable(let identity):
+            // Whoever uses them has the words that are mapped here.
+            return file?.identity == identity ? .nothing : .unreachable
         case .refused:
             state.withLock { $0.isImpossible = true }
-            return false
+            return .nothing
         }
     }
 

@@ -12,6 +12,7 @@
 ///     15  entries that were replaced or removed since the last mark, whose objects may be orphans
 ///     16  when something was evicted last, ns since 1970
 ///     17  what writers are about to take: two words that take turns   19  the turn
+///     20  where the words are in memory: the seal of the file that names them (ControlFile.pointerSeal)
 ///    128  for each object stripe, then each entry stripe: until when it is wanted exclusively
 ///    256  keys that were evicted lately (EvictedKeys)
 ///    512  16 shards of 64 counters (StoreCounters.Event)
@@ -42,6 +43,7 @@ enum ControlLayout {
     static let lastEviction = 16
     static let claims = 17
     static let claimTurn = 19
+    static let pointerSeal = 20
     static let wanted = 128
     static let evictedKeys = 256
     static let evictedKeyCount = 256
@@ -62,4 +64,9 @@ enum ControlLayout {
 
     static let wordCount = filter + filterWords
     static let byteCount = wordCount * 8
+
+    /// Where the words are in memory, the path of the directory follows them, for ``ControlPointer``.
+    static let memoryByteCount = byteCount + memoryPathSize
+    /// Bytes: PATH_MAX of linux/limits.h.
+    static let memoryPathSize = 4096
 }

@@ -6,10 +6,14 @@ package import Platform
 package enum ControlCondition: Sendable {
     /// It is mapped, as the other processes have it.
     case shared
+    /// The same; its words are in memory, as the file system is none whose files may be mapped for writing.
+    case sharedInMemory
     /// It is mapped for reading only.
     case readOnly
     /// There is none, or it could not be mapped.
     case missing
+    /// Other processes use one in memory that this process can't see.
+    case unreachable
     /// The file system can't have one.
     case impossible
 }
@@ -77,9 +81,17 @@ extension Store {
 
     /// What this process has of the control file.
     package var controlCondition: ControlCondition {
-        if control.writableWords != nil { return .shared }
+        if control.writableWords != nil {
+            return control.file?.isInMemory ?? false ? .sharedInMemory : .shared
+        }
         if control.words != nil { return .readOnly }
-        return control.isImpossible ? .impossible : .missing
+        if control.isImpossible { return .impossible }
+        do throws(StoreError) {
+            return try control.look(isWritable: directory.isWritable) == .unreachable
+                ? .unreachable : .missing
+        } catch {
+            return .missing
+        }
     }
 
     /// What the cache takes on disk, as added up since the last sweep; nil where there is no control file.

@@ -43,7 +43,7 @@ package final class StoreDirectory: Sendable {
     ///   ``StoreError/Code/newerFormat``, and what the file system says.
     package init(opening path: String, assuming assumed: Capabilities? = nil) throws(StoreError) {
         self.path = path
-        let setup = StoreSetup(path: path, makesControl: assumed?.sharedMapping ?? true)
+        let setup = StoreSetup(path: path, mapping: assumed?.sharedMapping)
         root = try setup.openRoot()
         try setup.prepare(root)
         objects = try setup.openPart(StoreLayout.objects, of: root)
@@ -52,7 +52,7 @@ package final class StoreDirectory: Sendable {
         let found = try setup.probe(locks)
         var capabilities = found.capabilities
         let fileSystem = try setup.fileSystem(of: root)
-        capabilities.sharedMapping = !fileSystem.kind.isRemote
+        capabilities.sharedMapping = SharedMapping(on: fileSystem.kind)
         blockSize = fileSystem.blockSize
         self.fileSystem = fileSystem.kind
         self.capabilities = assumed ?? capabilities
@@ -86,14 +86,16 @@ package struct Capabilities: Sendable, Equatable {
     package var attributes: Attributes
     /// Whether there are files without a name (O_TMPFILE) that can be given one later.
     package var unnamedFiles: Bool
-    /// Whether all processes that use the directory see what one writes to a mapped file: not where some may
-    /// be on other machines.
-    package var sharedMapping = true
+    /// How the processes that use the directory share memory.
+    package var sharedMapping = SharedMapping.file
 }
 
 extension StoreDirectory {
-    /// Bytes on disk of the control file, a block for each of 512 shards, and some for the small files.
-    var usualOverhead: Int64 { allocation(of: ControlLayout.byteCount) + 544 * blockSize }
+    /// Bytes on disk of the control file, where it is mapped, a block for each of 512 shards, and some for the small
+    /// files.
+    var usualOverhead: Int64 {
+        (capabilities.sharedMapping == .file ? allocation(of: ControlLayout.byteCount) : 0) + 544 * blockSize
+    }
 
     /// What a file of `count` bytes takes on disk: an estimate that needs no call.
     func allocation(of count: Int) -> Int64 {

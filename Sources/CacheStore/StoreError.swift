@@ -30,6 +30,8 @@ package struct StoreError: Error, Sendable, Equatable {
         case noRoom
         /// The directory's `config.json` is none.
         case badConfiguration
+        /// Other processes share memory that this one can't see.
+        case unreachableControl
         /// The kernel reported any other error.
         case inputOutput
     }

@@ -9,8 +9,8 @@ import Platform
 /// that all the rest is there.
 struct StoreSetup {
     let path: String
-    /// False where there is to be no control file.
-    var makesControl = true
+    /// How the processes share memory; nil: as the file system allows.
+    var mapping: SharedMapping?
 
     /// How long one process waits for another that is setting up the same directory.
     ///
@@ -149,7 +149,7 @@ struct StoreSetup {
         try makeLocks(in: root)
         try write(StoreLayout.readmeText, to: StoreLayout.readme, in: root)
         try write(StoreLayout.cacheDirectoryTagText, to: StoreLayout.cacheDirectoryTag, in: root)
-        if makesControl && isNew { try makeControl(in: root) }
+        if isNew { try makeControl(in: root) }
         try write("diskcache \(StoreLayout.formatVersion)\n", to: StoreLayout.format, in: root)
     }
 
@@ -158,7 +158,9 @@ struct StoreSetup {
     /// It is large, as these files go: where there is no room for it just now, the cache is opened without.
     private func makeControl(in root: borrowing Directory) throws(StoreError) {
         do throws(Errno) {
-            if try root.descriptor.fileSystemKind().isRemote { return }
+            let fileSystem = try root.descriptor.fileSystemKind()
+            let mapping = mapping ?? SharedMapping(on: fileSystem)
+            if mapping == .none { return }
             let temporaries = try root.openDirectory(StoreLayout.temporaries)
             let draft = RelativePath("setup-\(StoreLayout.control)")
             let file = try temporaries.open(
@@ -167,15 +169,18 @@ struct StoreSetup {
                 mode: FileMode.file
             )
             do throws(Errno) {
-                try ControlFile.initialize(file, state: .ready, isEmpty: true, now: .now)
+                try ControlFile.make(in: file, mapping, of: path, state: .ready, isEmpty: true, now: .now) {
+                    () throws(Errno) in
+                    try temporaries.rename(draft, to: root, StoreLayout.control)
+                }
             } catch {
                 try temporaries.unlink(draft)
                 throw error
             }
-            try temporaries.rename(draft, to: root, StoreLayout.control)
         } catch {
             switch error {
-            case .noSpace, .quotaExceeded, .fileTooLarge, .noDevice, .notSupported: return
+            // The last two: no `/dev/shm`, or none that this process may use.
+            case .noSpace, .quotaExceeded, .fileTooLarge, .noDevice, .notSupported, .noEntry, .accessDenied: return
             default: throw StoreError(errno: error, "make", path: "\(path)/\(StoreLayout.control)")
             }
         }

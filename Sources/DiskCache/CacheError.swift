@@ -135,6 +135,11 @@ extension CacheError {
                 .badConfiguration, error.detail ?? "it is no configuration",
                 "correct it, or delete it to be without limits"
             )
+        case .unreachableControl:
+            (
+                .busy, "processes that use the cache share memory in a /dev/shm that this one does not see",
+                "give them one /dev/shm (containers: --ipc), or put the cache on ext4"
+            )
         case .inputOutput: (.inputOutput, reason, advice(on: error.errno))
         }
     }

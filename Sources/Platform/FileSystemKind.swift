@@ -50,6 +50,17 @@ package struct FileSystemKind: Sendable, Equatable {
         Self.known[magic]?.isRemote ?? false
     }
 
+    /// Whether a store into a mapped page never needs room, once the page has its block.
+    ///
+    /// Not where blocks are never overwritten (Btrfs, bcachefs, ZFS, F2FS), nor where they may be shared with a copy of the
+    /// file (XFS). What is below overlayfs can't be told.
+    package var storesNeedNoRoom: Bool {
+        switch name {
+        case "ext4", "tmpfs", "ramfs", "FAT", "exFAT": true
+        default: false
+        }
+    }
+
     /// Whether what a file of a few blocks takes depends on nothing but how many they are, and on how the file system
     /// was made: not where data are compressed, or room is kept for more, or holes are copied from another file.
     package var givesSmallFilesTheirBlocks: Bool { name == "ext4" }

@@ -153,20 +153,28 @@ extension FileDescriptor {
     /// Makes the file at least `byteCount` long and gives it all its blocks, so that writing there needs no
     /// more room.
     ///
-    /// C: `posix_fallocate`, after a look at the limit of file size (`getrlimit`), past which the kernel
-    /// would end the process with a signal.
+    /// C: `posix_fallocate`, after what ``checkSizeLimit(_:)`` does.
     ///
     /// - Throws: ``Errno/noSpace``, ``Errno/fileTooLarge``.
     package func allocate(_ byteCount: Int) throws(Errno) {
-        var limit = rlimit()
-        try nothingOrErrno { unsafe getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) }
-        if limit.rlim_cur < UInt(byteCount) { throw .fileTooLarge }
+        try checkSizeLimit(byteCount)
         while true {
             // Returns the error and leaves errno alone, posix_fallocate(3).
             let error = Errno(rawValue: posix_fallocate(rawValue, 0, byteCount))
             if error.rawValue == 0 { return }
             if error != .interrupted { throw error }
         }
+    }
+
+    /// Looks whether the process may write up to `byteCount`: else the kernel would end it with a signal.
+    ///
+    /// C: `getrlimit`.
+    ///
+    /// - Throws: ``Errno/fileTooLarge``.
+    package func checkSizeLimit(_ byteCount: Int) throws(Errno) {
+        var limit = rlimit()
+        try nothingOrErrno { unsafe getrlimit(__rlimit_resource_t(RLIMIT_FSIZE.rawValue), &limit) }
+        if limit.rlim_cur < UInt(byteCount) { throw .fileTooLarge }
     }
 }
 

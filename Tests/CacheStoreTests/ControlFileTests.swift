@@ -276,7 +276,7 @@ import Testing
     }
 
     @Test func `where mappings are not shared there is none, for nobody`() throws {
-        let remote = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: false)
+        let remote = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
         let fixture = try StoreFixture(assuming: remote)
         #expect(!FileManager.default.fileExists(atPath: fixture.path + "/control"))
         #expect(fixture.store.generations == nil)

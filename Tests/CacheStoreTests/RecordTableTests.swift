@@ -151,7 +151,7 @@ import Testing
     }
 
     @Test func `without a control file nothing is known`() throws {
-        let remote = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: false)
+        let remote = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
         let fixture = try StoreFixture(assuming: remote)
         try fixture.put("one", "key")
         #expect(try fixture.get("key") == "one")

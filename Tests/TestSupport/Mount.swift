@@ -19,6 +19,17 @@ public final class Mount {
         try Self.run("mount", "-t", type, "-o", options, type, path)
     }
 
+    /// Formats an image of so many MiB with `mkfs.`*type* and mounts that, until this goes.
+    public init(imageOf type: String, megabytes: Int) throws {
+        directory = try TemporaryDirectory()
+        path = directory.path + "/mount"
+        let image = directory.path + "/image"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        try Self.run("truncate", "--size=\(megabytes)M", image)
+        try Self.run("mkfs." + type, "-q", image)
+        try Self.run("mount", "-t", type, "-o", "loop", image, path)
+    }
+
     deinit {
         try? Self.run("umount", "--lazy", path)
     }
@@ -28,10 +39,34 @@ public final class Mount {
         try Self.run("mount", "-o", "remount," + options, path)
     }
 
+    /// Writes until nothing more fits, in files beside the cache, and has all of it on the medium.
+    public func fill() throws {
+        let script = """
+            cd "$1" && n=0
+            for size in 64M 8M 1M 64k 4k; do
+                while fallocate -l $size "filler-$n" 2>/dev/null; do n=$((n + 1)); done; rm -f "filler-$n"
+            done
+            while [ $n -lt 5000 ] && head -c 3000 /dev/zero 2>/dev/null > "filler-$n"; do n=$((n + 1)); done 2>/dev/null
+            sync -f .
+            """
+        try Self.run("sh", "-c", script, "sh", path)
+    }
+
+    /// Has everything on the medium.
+    public func synchronize() throws {
+        try Self.run("sync", "-f", path)
+    }
+
+    /// Whether this process may mount images of this type, and has what makes them.
+    public static func canFormat(_ type: String) -> Bool {
+        (try? Mount(imageOf: type, megabytes: type == "xfs" ? 320 : 160)) != nil
+    }
+
     private static func run(_ words: String...) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
         process.arguments = words
+        process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         try process.run()
         process.waitUntilExit()

@@ -85,6 +85,19 @@ extension DirectoryFacts {
         let subject = "control file"
         switch control {
         case .shared: return Finding.fine(subject, "shared by all processes")
+        case .sharedInMemory:
+            return Finding.fine(
+                subject,
+                "shared by all processes, in /dev/shm: where a disk is full, \(fileSystem.name) ends processes that "
+                    + "write to mapped files"
+            )
+        case .unreachable:
+            return Finding.risk(
+                subject,
+                "other processes use one in a /dev/shm that this one does not see",
+                "give them one /dev/shm (containers: --ipc), or put the cache on ext4: until then this process stores "
+                    + "nothing"
+            )
         case .readOnly:
             return Finding.fallback(
                 subject,

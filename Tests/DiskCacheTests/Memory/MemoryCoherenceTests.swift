@@ -250,7 +250,7 @@ private func text(_ hit: CacheHit?) -> String? {
             $0.assumedCapabilities = Capabilities(
                 attributes: .writable,
                 unnamedFiles: true,
-                sharedMapping: false
+                sharedMapping: .none
             )
         }
         #expect(pair.cache.core.store.generations == nil)

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FoundationEssentials
+import Platform
+
+/// How the processes of a cache share memory, by what its file system allows.
+package enum SharedMapping: Sendable, Equatable {
+    /// `control` itself is mapped.
+    case file
+    /// `control` names a file in memory, and that is mapped: where a store into a mapped file may need a new block, a
+    /// full disk would end the process with SIGBUS.
+    case memory
+    /// Not at all: other machines may be using the directory.
+    case none
+
+    init(on fileSystem: FileSystemKind) {
+        self = fileSystem.isRemote ? .none : fileSystem.storesNeedNoRoom ? .file : .memory
+    }
+}
+
+/// What `control` contains where the words are in memory: the path of a file in `/dev/shm`.
+///
+/// The two belong together for as long as both exist: the name is random and the file is made once, and the words say
+/// which inode names them (``ControlLayout/pointerSeal``). So a copy of the directory never shares them.
+///
+/// Whoever has the words mapped holds a shared lock on both files. That on `control` tells a process that can't see the
+/// words (another mount namespace, a name that was removed) that they are in use; that on the words keeps ``removeOrphans()``
+/// off.
+struct ControlPointer: Equatable {
+    /// "diskcache-" and 32 hexadecimal digits.
+    let name: RelativePath
+
+    private static let prefix = "diskcache-"
+    private static let digitCount = 32
+    /// Bytes of a file with a pointer.
+    private static let size = SharedMemory.path.utf8.count + 1 + prefix.utf8.count + digitCount + 1
+
+    /// To a file that is not made yet.
+    init() {
+        var name = RelativePath(Self.prefix)
+        let random = InlineArray<4, UInt64> { _ in UInt64.random(in: 0 ... .max) }
+        name.append(hexadecimal: random, first: Self.digitCount / 2)
+        self.name = name
+    }
+
+    /// nil where `name` is none of ours.
+    init?(name: Substring) {
+        guard name.hasPrefix(Self.prefix), name.utf8.count == Self.prefix.utf8.count + Self.digitCount,
+            name.dropFirst(Self.prefix.count).allSatisfy({ "0123456789abcdef".contains($0) })
+        else { return nil }
+        self.name = RelativePath(String(name))
+    }
+
+    /// Reads a file that is open; nil where it has no pointer.
+    init?(in file: borrowing FileDescriptor) throws(Errno) {
+        let bytes = try file.read(Self.size + 1)
+        let text = String(decoding: bytes, as: UTF8.self)
+        guard bytes.count == Self.size, text.hasPrefix(SharedMemory.path + "/"), text.last == "\n" else {
+            return nil
+        }
+        self.init(name: text.dropFirst(SharedMemory.path.count + 1).dropLast())
+    }
+
+    static func == (left: ControlPointer, right: ControlPointer) -> Bool { left.path == right.path }
+
+    /// Of the words.
+    var path: String { "\(SharedMemory.path)/\(name)" }
+
+    func write(to file: borrowing FileDescriptor) throws(Errno) {
+        try file.writeAll((path + "\n").utf8Span.span)
+    }
+
+    // MARK: The words
+
+    /// So long a lock is waited for that others hold for a moment: to make the words, or to see whether they are in use.
+    static let patience: Duration = .seconds(1)
+
+    /// Opens the words, and has them in use until the last descriptor and the last mapping is gone.
+    ///
+    /// nil where there are none that this process can see and that belong to `owner`, the owner of `control`: anybody
+    /// may make files in `/dev/shm`.
+    func open(isWritable: Bool, owner: UInt32) throws(Errno) -> FileDescriptor? {
+        let file: FileDescriptor
+        do throws(Errno) {
+            let access: OpenFlags = isWritable ? .readWrite : .readOnly
+            file = try SharedMemory.open().open(name, [access, .nonBlocking])
+        } catch {
+            switch error {
+            case .noEntry, .accessDenied, .noDevice, .tooManyLinks, .notDirectory, .noDeviceOrAddress:
+                return nil
+            default: throw error
+            }
+        }
+        var status = try file.status()
+        guard status.kind == .regular, status.owner == owner, status.size == ControlLayout.memoryByteCount
+        else {
+            return nil
+        }
+        try file.lock(.shared, until: .now + Self.patience)
+        // Removed by whom had the lock?
+        status = try file.status()
+        if status.linkCount == 0 { return nil }
+        return file
+    }
+
+    /// Makes the file for the words of the cache at `directory`, with all its blocks; it is in use until it is closed.
+    func make(for directory: String) throws(Errno) -> FileDescriptor {
+        let memory = try SharedMemory.open()
+        Self.removeOrphans(in: memory)
+        let file = try memory.open(name, [.readWrite, .create, .exclusive], mode: FileMode.file)
+        do throws(Errno) {
+            // Taken for an orphan before it was locked; whoever needs one tries again within a second.
+            guard try file.tryLock(.shared), try file.status().linkCount > 0 else { throw .noEntry }
+            try file.allocate(ControlLayout.memoryByteCount)
+            let path = Array(try Self.absolute(directory).utf8.prefix(ControlLayout.memoryPathSize))
+            try file.write(path.span, at: ControlLayout.byteCount)
+            return file
+        } catch {
+            remove()
+            throw error
+        }
+    }
+
+    private static func absolute(_ path: String) throws(Errno) -> String {
+        if path.hasPrefix("/") { return path }
+        return String(decoding: try CurrentProcess.workingDirectory(), as: UTF8.self) + "/" + path
+    }
+
+    /// Removes the words; whoever has them mapped keeps them.
+    ///
+    /// What can't be removed is an orphan, and found by the next one that makes words.
+    func remove() {
+        bestEffort { () throws(Errno) in try SharedMemory.open().unlink(name) }
+    }
+
+    /// Whether the words can be found by others; one system call.
+    func leads(to identity: FileStatus.Identity) throws(Errno) -> Bool {
+        try ifExists { () throws(Errno) in try FileStatus.ofLink(path).identity } == identity
+    }
+
+    /// Removes this user's words that nobody uses and whose directory is gone or has others.
+    ///
+    /// Those of a directory that this process only can't see are made anew there: a loss of counts.
+    private static func removeOrphans(in memory: borrowing Directory) {
+        bestEffort { () throws(Errno) in
+            for name in try memory.names() {
+                guard let pointer = ControlPointer(name: name[...]) else { continue }
+                // Somebody else's, or gone by now: not this one's affair.
+                bestEffort { () throws(Errno) in
+                    let file = try memory.open(pointer.name, [.readWrite, .nonBlocking])
+                    guard try file.status().owner == CurrentProcess.effectiveUser,
+                        try file.tryLock(.exclusive),
+                        try !pointer.isNamed(by: file)
+                    else { return }
+                    try memory.unlink(pointer.name)
+                }
+            }
+        }
+    }
+
+    /// Whether the directory that the words were made for still names them; true where they don't tell.
+    private func isNamed(by words: borrowing FileDescriptor) throws(Errno) -> Bool {
+        let path = try words.read(ControlLayout.memoryPathSize, at: ControlLayout.byteCount).prefix {
+            $0 != 0
+        }
+        if path.isEmpty || path.count == ControlLayout.memoryPathSize { return true }
+        let control = String(decoding: path, as: UTF8.self) + "/\(StoreLayout.control)"
+        do throws(Errno) {
+            return try ControlPointer(in: FileDescriptor(opening: control, [.readOnly, .nonBlocking])) == self
+        } catch {
+            if error == .noEntry || error == .notDirectory { return false }
+            throw error
+        }
+    }
+}

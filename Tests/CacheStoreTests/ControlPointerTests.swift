@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// Where the control file only names the words, which are in `/dev/shm`.
+@Suite(.takesTurns) struct ControlPointerTests {
+    private static let inMemory = Capabilities(
+        attributes: .writable,
+        unnamedFiles: true,
+        sharedMapping: .memory
+    )
+    private let key = Digest(ofKey: "key")
+
+    private func open(_ path: String) throws -> Store {
+        try StoreFixture.open(path, .attribute, .zero, Self.inMemory)
+    }
+
+    private func put(_ store: Store, _ value: String) throws -> Generation? {
+        let bytes = Array(value.utf8)
+        return try store.put(bytes.span, for: key, Record(content: Content(of: bytes.span), created: .now))
+    }
+
+    private func generation(_ store: Store) throws -> Generation? {
+        try store.get(key, now: .now, allowingStale: false)?.generation
+    }
+
+    /// The path of the words.
+    private func words(_ path: String) throws -> String {
+        let text = try String(contentsOfFile: path + "/control", encoding: .utf8)
+        #expect(text.hasPrefix("/dev/shm/diskcache-") && text.hasSuffix("\n"))
+        return String(text.dropLast())
+    }
+
+    private func remove(_ path: String) throws { try FileManager.default.removeItem(atPath: path) }
+
+    @Test func `a small control file names the words, which all processes share`() throws {
+        let fixture = try StoreFixture(assuming: Self.inMemory)
+        let words = try words(fixture.path)
+        let status = try FileStatus.ofLink(words)
+        #expect(status.permissions == 0o600 && status.allocatedSize >= ControlLayout.byteCount)
+        #expect(fixture.store.controlCondition == .sharedInMemory)
+        #expect(fixture.store.usage == StoreUsage(bytes: 0, entries: 0, isCounted: true))
+        let other = try open(fixture.path)
+        let held = try #require(try put(fixture.store, "one"))
+        #expect(try generation(other) != nil)
+        _ = try put(other, "two")
+        #expect(fixture.store.generations?.isCurrent(held) == false)
+        #expect(try fixture.store.isControlCurrent() && other.isControlCurrent())
+        // Nothing that is counted there is in the directory.
+        #expect(try fixture.sweep().unrecognised.isEmpty)
+        #expect(fixture.store.overhead < ControlLayout.byteCount + 544 * 4096)
+        try remove(words)
+    }
+
+    @Test func `counts outlive the processes, and words that nobody uses any more can be locked`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/cache"
+        try {
+            let store = try open(path)
+            _ = try put(store, "one")
+            // The descriptor is closed: the mapping alone keeps the lock.
+            #expect(try !FileDescriptor(opening: words(path), .readWrite).tryLock(.exclusive))
+        }()
+        #expect(try FileDescriptor(opening: words(path), .readWrite).tryLock(.exclusive))
+        let store = try open(path)
+        #expect(store.cumulative?[.put] == 1 && store.usage?.entries == 1)
+        try remove(words(path))
+    }
+
+    @Test func `a copy of the directory gets words of its own, and the original keeps its`() throws {
+        let fixture = try StoreFixture(assuming: Self.inMemory)
+        let held = try #require(try put(fixture.store, "one"))
+        let copy = fixture.directory.path + "/copy"
+        try FileManager.default.copyItem(atPath: fixture.path, toPath: copy)
+        let original = try words(fixture.path)
+        let store = try open(copy)
+        #expect(try words(copy) != original)
+        #expect(store.counters[.controlFailure] == 0)
+        _ = try put(store, "two")
+        #expect(fixture.store.generations?.isCurrent(held) == true)
+        #expect(try fixture.store.isControlCurrent())
+        try remove(original)
+        try remove(words(copy))
+    }
+
+    @Test
+    func `words without a name keep writers out who can't see them, until those who have them make others`()
+        throws
+    {
+        let fixture = try StoreFixture(assuming: Self.inMemory)
+        let held = try #require(try put(fixture.store, "one"))
+        let second = try open(fixture.path)
+        try remove(words(fixture.path))
+        // As in a container with another /dev/shm.
+        let newcomer = try open(fixture.path)
+        #expect(newcomer.controlCondition == .unreachable)
+        #expect(newcomer.counters[.controlFailure] == 1)
+        #expect(try newcomer.get(key, now: .now, allowingStale: false)?.value == Data("one".utf8))
+        let refused = #expect(throws: StoreError.self) { try put(newcomer, "two") }
+        #expect(refused?.code == .unreachableControl)
+        #expect(throws: StoreError.self) { try newcomer.remove(key) }
+        #expect(fixture.store.generations?.isCurrent(held) == true)
+
+        #expect(try !fixture.store.isControlCurrent())
+        fixture.store.followControl()
+        #expect(fixture.store.generations?.isCurrent(held) == false)
+        let seen = try #require(try generation(fixture.store))
+        _ = try put(newcomer, "two")
+        #expect(fixture.store.generations?.isCurrent(seen) == false)
+        let again = try #require(try generation(fixture.store))
+        // Who had the old words and did not look is told by them.
+        _ = try put(second, "three")
+        #expect(fixture.store.generations?.isCurrent(again) == false)
+        #expect(fixture.store.counters[.controlFailure] == 0)
+        try remove(words(fixture.path))
+    }
+
+    @Test(arguments: ["gone", "cut", "another's", "another owner's", "not named", "long", "empty"])
+    func `words or a name that can't be used are made anew where nobody uses them`(damage: String) throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/cache"
+        try { _ = try put(open(path), "one") }()
+        let old = try words(path)
+        switch damage {
+        case "gone": try remove(old)
+        case "cut": #expect(truncate(old, 4096) == 0)
+        case "another's":
+            let handle = try #require(FileHandle(forWritingAtPath: old))
+            try handle.seek(toOffset: UInt64(ControlLayout.pointerSeal * 8))
+            try handle.write(contentsOf: Data([1]))
+            try handle.close()
+        case "another owner's":
+            guard geteuid() == 0 else { return }
+            #expect(chown(old, 12345, 12345) == 0)
+        case "not named":
+            try Data("/dev/shm/../../etc/passwd\n".utf8).write(to: URL(fileURLWithPath: path + "/control"))
+        case "long":
+            let handle = try #require(FileHandle(forWritingAtPath: path + "/control"))
+            try handle.seekToEnd()
+            try handle.write(contentsOf: Data("x".utf8))
+            try handle.close()
+        default: #expect(truncate(path + "/control", 0) == 0)
+        }
+        let store = try open(path)
+        #expect(store.counters[.controlFailure] == 0)
+        #expect(store.controlCondition == .sharedInMemory)
+        #expect(store.usage?.isCounted == false)
+        #expect(try words(path) != old)
+        #expect(try put(store, "two") != nil)
+        try remove(words(path))
+        bestEffort { () throws(Errno) in
+            try SharedMemory.open().unlink(RelativePath(String(old.dropFirst(9))))
+        }
+    }
+
+    @Test func `a mapped control file is retired without a store into it`() throws {
+        let directory = try TemporaryDirectory()
+        let path = directory.path + "/cache"
+        let early = try StoreFixture.open(path)
+        let held = try #require(try put(early, "one"))
+        let late = try open(path)
+        #expect(late.controlCondition == .sharedInMemory)
+        #expect(early.generations?.isCurrent(held) == false)
+        #expect(early.control.file?.state == .superseded)
+        try remove(words(path))
+    }
+
+    @Test func `whoever makes words removes those of directories that are gone, and no others`() throws {
+        let directory = try TemporaryDirectory()
+        let (gone, idle, used) = (
+            directory.path + "/gone", directory.path + "/idle", directory.path + "/used"
+        )
+        try { _ = (try open(gone), try open(idle)) }()
+        let user = try open(used)
+        let (goneWords, idleWords, usedWords) = (try words(gone), try words(idle), try words(used))
+        try remove(gone)
+        // Not found where it was, and still in use.
+        try FileManager.default.moveItem(atPath: used, toPath: used + "-moved")
+        let store = try open(directory.path + "/another")
+        #expect(!FileManager.default.fileExists(atPath: goneWords))
+        #expect(FileManager.default.fileExists(atPath: idleWords))
+        #expect(FileManager.default.fileExists(atPath: usedWords))
+        withExtendedLifetime((user, store)) {}
+        for path in [idleWords, usedWords, try words(directory.path + "/another")] { try remove(path) }
+    }
+}
