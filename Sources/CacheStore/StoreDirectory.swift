@@ -36,6 +36,7 @@ package final class StoreDirectory: Sendable {
     /// In such portions the file system gives out space.
     let blockSize: Int64
     let fileSystem: FileSystemKind
+    private let knownIdentities = Locked<[FileStatus.Identity]?>(nil)
 
     /// Opens the cache at `path`, creating it and the directories above it where they are missing.
     ///
@@ -59,15 +60,35 @@ package final class StoreDirectory: Sendable {
         isWritable = found.isWritable
     }
 
-    /// Whether the path still leads to this directory, and not to nothing or another one.
+    /// Whether the path still leads to this directory, and its names to the parts that are open here, and not to nothing
+    /// or to others.
     ///
-    /// Two system calls.
+    /// Four system calls, and once four more.
     package func isCurrent() throws(StoreError) -> Bool {
         try describing("look at the cache directory", path) { () throws(Errno) in
-            let identity = try root.descriptor.status().identity
+            let own = try ownIdentities()
             let present = try ifExists { () throws(Errno) in try FileStatus.of(path).identity }
-            return present == identity
+            if present != own[0] { return false }
+            for (name, identity) in zip(
+                [StoreLayout.objects, StoreLayout.entries, StoreLayout.locks],
+                own.dropFirst()
+            ) {
+                let present = try ifExists { () throws(Errno) in try root.status(of: name).identity }
+                if present != identity { return false }
+            }
+            return true
         }
+    }
+
+    /// Of the root and the parts that are open.
+    private func ownIdentities() throws(Errno) -> [FileStatus.Identity] {
+        if let known = knownIdentities.withLock({ $0 }) { return known }
+        let identities = [
+            try root.descriptor.status().identity, try objects.descriptor.status().identity,
+            try entries.descriptor.status().identity, try locks.descriptor.status().identity,
+        ]
+        knownIdentities.withLock { $0 = identities }
+        return identities
     }
 }
 

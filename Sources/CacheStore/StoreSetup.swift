@@ -57,27 +57,49 @@ struct StoreSetup {
         }
     }
 
-    /// Opens one of the directories inside, which must be a directory and no link.
+    /// Opens one of the directories inside, which must be a directory and no link, and makes it anew where somebody has
+    /// removed it.
     func openPart(_ name: RelativePath, of root: borrowing Directory) throws(StoreError) -> Directory {
-        try describing("open a part of the cache", "\(path)/\(name)") { () throws(Errno) in
+        let present = try describing("open a part of the cache", "\(path)/\(name)") { () throws(Errno) in
+            try ifExists { () throws(Errno) in try root.openDirectory(name) }
+        }
+        if let present { return present }
+        try makeMissingParts(in: root)
+        return try describing("open a part of the cache", "\(path)/\(name)") { () throws(Errno) in
             try root.openDirectory(name)
         }
+    }
+
+    /// Makes what is missing of a cache; whoever else has it open goes on with the same parts within a second.
+    private func makeMissingParts(in root: borrowing Directory) throws(StoreError) {
+        let lock = try lockFormat(in: root)
+        try makeParts(in: root)
+        lock.release()
     }
 
     /// Makes sure that this is a cache of a version that we know, setting up an empty directory.
     func prepare(_ root: borrowing Directory) throws(StoreError) {
         if try isFormatted(root) { return }
         try checkOwnership(of: root)
+        let lock = try lockFormat(in: root)
+        if try !isFormatted(root) { try setUp(root) }
+        lock.release()
+    }
+
+    /// Waits for whoever sets up the directory, too.
+    private func lockFormat(in root: borrowing Directory) throws(StoreError) -> LockFile {
         try makePart(StoreLayout.locks, in: root)
-        let locks = try openPart(StoreLayout.locks, of: root)
         let lock = try describing("lock", "\(path)/locks/format") { () throws(Errno) in
-            try LockFile.acquire(StoreLayout.formatLock, in: locks, patience: Self.patience)
+            try LockFile.acquire(
+                StoreLayout.formatLock,
+                in: root.openDirectory(StoreLayout.locks),
+                patience: Self.patience
+            )
         }
         guard let lock else {
             throw StoreError(.busy, "set up the cache directory", path: path, errno: .timedOut)
         }
-        if try !isFormatted(root) { try setUp(root) }
-        lock.release()
+        return lock
     }
 
     /// False: there is no format file yet.
@@ -143,14 +165,18 @@ struct StoreSetup {
         let isNew = try describing("look at", "\(path)/\(StoreLayout.entries)") { () throws(Errno) in
             try ifExists { () throws(Errno) in try root.status(of: StoreLayout.entries) } == nil
         }
-        try makePart(StoreLayout.objects, in: root)
-        try makePart(StoreLayout.entries, in: root)
-        try makePart(StoreLayout.temporaries, in: root)
-        try makeLocks(in: root)
+        try makeParts(in: root)
         try write(StoreLayout.readmeText, to: StoreLayout.readme, in: root)
         try write(StoreLayout.cacheDirectoryTagText, to: StoreLayout.cacheDirectoryTag, in: root)
         if isNew { try makeControl(in: root) }
         try write("diskcache \(StoreLayout.formatVersion)\n", to: StoreLayout.format, in: root)
+    }
+
+    private func makeParts(in root: borrowing Directory) throws(StoreError) {
+        try makePart(StoreLayout.objects, in: root)
+        try makePart(StoreLayout.entries, in: root)
+        try makePart(StoreLayout.temporaries, in: root)
+        try makeLocks(in: root)
     }
 
     /// Makes the control file while nobody can use the directory yet, so that it is good at once.
@@ -180,7 +206,8 @@ struct StoreSetup {
         } catch {
             switch error {
             // The last two: no `/dev/shm`, or none that this process may use.
-            case .noSpace, .quotaExceeded, .fileTooLarge, .noDevice, .notSupported, .noEntry, .accessDenied: return
+            case .noSpace, .quotaExceeded, .fileTooLarge, .noDevice, .notSupported, .noEntry, .accessDenied:
+                return
             default: throw StoreError(errno: error, "make", path: "\(path)/\(StoreLayout.control)")
             }
         }

@@ -144,6 +144,27 @@ import Testing
         }
     }
 
+    @Test(arguments: [
+        ["objects"], ["entries"], ["locks"], ["tmp"], ["objects", "locks"], ["objects", "entries", "locks"],
+    ])
+    func `parts that somebody has deleted are made anew by who opens the cache`(parts: [String]) throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        for part in parts { try FileManager.default.removeItem(atPath: fixture.path + "/" + part) }
+        let store = try Store(at: fixture.path)
+        let isWhole = !parts.contains("objects") && !parts.contains("entries")
+        let hit = try store.get(Digest(ofKey: "key"), now: .now, allowingStale: false)
+        #expect((hit != nil) == isWhole)
+        try store.put(Array("new".utf8).span, for: Digest(ofKey: "key"), fixture.record("new"))
+        #expect(
+            try store.get(Digest(ofKey: "key"), now: .now, allowingStale: false)?.value == Data("new".utf8)
+        )
+        #expect(try FileManager.default.contentsOfDirectory(atPath: fixture.path + "/locks").count == 131)
+        #expect(try Sweep.run(SweepRequest(), on: store, now: .now).unreadable.isEmpty)
+        if parts != ["tmp"] { #expect(try !fixture.store.directory.isCurrent()) }
+        #expect(try store.directory.isCurrent())
+    }
+
     @Test func `many at once set up one directory`() throws {
         let path = directory.path + "/cache"
         let failures = FailureCount()

@@ -5,7 +5,7 @@ import Platform
 
 /// Looks after a directory for one open cache, on a thread of its own.
 ///
-/// An idle round, once a second, takes seven system calls: two of the wait, four to see that the path still leads to
+/// An idle round, once a second, takes nine system calls: two of the wait, six to see that the path still leads to
 /// the directory and to its control file and that the limits are the same, one to see whether any process has
 /// written about a sweep; and what the cache's own duties take: where anything is in memory, one to five to see how short
 /// memory is. Of all processes one sweeps at a time, elected by the `janitor` lock, whose file also says when the

@@ -5,7 +5,7 @@ public struct JanitorConfiguration: Sendable, Equatable {
     /// Whether a thread of this cache looks after the directory.
     ///
     /// It wakes up once a second to note the last uses of values in memory and to see whether the directory and
-    /// its control file are still there and its limits the same (about seven system calls), and collects garbage where no other process does. Default: yes.
+    /// its control file are still there and its limits the same (about nine system calls), and collects garbage where no other process does. Default: yes.
     /// Without it values still expire to the instant, but their space is reclaimed by others only.
     public var isEnabled = true
     /// The time between two collections, counted over all processes.

@@ -103,6 +103,32 @@ struct JanitorTests {
         }
     }
 
+    @Test(arguments: ["everything", "objects", "entries", "locks"])
+    func `what is deleted inside the directory is noticed like a directory that is replaced`(part: String)
+        throws
+    {
+        var configuration = CacheConfiguration()
+        let replaced = Atomic<Bool>(false)
+        configuration.onEvent = {
+            if case .directoryReplaced = $0 { replaced.store(true, ordering: .relaxed) }
+        }
+        let cache = try SharedCache(at: path, configuration: configuration)
+        try cache.put("old", forKey: "key")
+        let all = try FileManager.default.contentsOfDirectory(atPath: path)
+        for name in part == "everything" ? all : [part] {
+            try FileManager.default.removeItem(atPath: path + "/" + name)
+        }
+        expectSoon { replaced.load(ordering: .relaxed) }
+        // Everything is another one now, also for those who come.
+        try cache.put("new", forKey: "key")
+        let other = try SharedCache(at: path)
+        #expect(try other.get("key")?.data == Data("new".utf8))
+        try other.put("newer", forKey: "key")
+        #expect(try cache.get("key")?.data == Data("newer".utf8))
+        #expect(try cache.verify().isClean)
+        #expect(try cache.collectGarbage().unreadable.isEmpty)
+    }
+
     private func withPresence(_ duties: JanitorDuties, _ body: () throws -> Void) rethrows {
         let presence = Presence(JanitorConfiguration(), duties: duties)
         try body()
