@@ -71,8 +71,7 @@ import Testing
             starting: BuiltCommand.path,
             ["--dir", place.path, "bench", "--seconds", "600", "--keys", "10"]
         )
-        while try remains.isEmpty { usleep(1000) }
-        usleep(300_000)
+        try waitUntil("its directory is there") { try !remains.isEmpty }
         process.send(signal)
         #expect(try process.wait() == .killed(signal))
         #expect(try remains.isEmpty)
@@ -96,8 +95,11 @@ import Testing
             starting: "/bin/sh",
             ["-c", script, BuiltCommand.path, place.path]
         )
-        // It waits for its input once the shell has become it.
-        usleep(500_000)
+        // The shell becomes the command, which then waits for its input.
+        let name = "/proc/\(process.identifier)/comm"
+        try waitUntil("the command runs") {
+            try String(contentsOfFile: name, encoding: .utf8) == "diskcache\n"
+        }
         process.send(.quit)
         #expect(try process.wait() == .killed(.quit))
         #expect(try String(contentsOfFile: errors, encoding: .utf8).isEmpty)

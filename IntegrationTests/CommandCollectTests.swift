@@ -101,9 +101,9 @@ import Testing
 
     // MARK: Watching
 
-    /// Waits for the daemon, and kills it where it has not ended within 30 seconds.
+    /// Waits for the daemon, and kills it where it has not ended within ten minutes.
     private static let end = """
-        for i in $(seq 3000); do kill -0 $WATCH 2>/dev/null || break; sleep 0.01; done
+        for i in $(seq 60000); do kill -0 $WATCH 2>/dev/null || break; sleep 0.01; done
         kill -KILL $WATCH 2>/dev/null; wait $WATCH
         """
 
@@ -116,7 +116,7 @@ import Testing
             """
             set -m
             "$TOOL" gc --watch 200ms > '\(output)' 2> '\(output).errors' & WATCH=$!
-            for i in $(seq 3000); do [ "$(wc -l < '\(output)')" -ge 4 ] && break; sleep 0.01; done
+            for i in $(seq 60000); do [ "$(wc -l < '\(output)')" -ge 4 ] && break; sleep 0.01; done
             kill -\(signal) $WATCH; \(Self.end)
             """
         )
@@ -136,9 +136,11 @@ import Testing
             # One that nothing else uses, and would make anew.
             export DISKCACHE_DIR="$DISKCACHE_DIR.other"
             "$TOOL" gc --watch 50ms --json > '\(output)' 2> '\(output).errors' & WATCH=$!
-            for i in $(seq 3000); do [ -s '\(output).errors' ] && break; sleep 0.01; done
+            for i in $(seq 60000); do [ -s '\(output).errors' ] && break; sleep 0.01; done
             printf value | "$TOOL" put key
-            for i in $(seq 3000); do [ -s '\(output)' ] && break; sleep 0.01; done
+            # A sweep that began before the value was there is told in the next line at the latest.
+            LINES=$(($(cat '\(output)' | wc -l) + 2))
+            for i in $(seq 60000); do [ $(wc -l < '\(output)') -ge $LINES ] && break; sleep 0.01; done
             kill -TERM $WATCH; \(Self.end)
             """
         )
@@ -169,7 +171,7 @@ import Testing
         let run = try tool.shell(
             """
             "$TOOL" gc --watch 1h & WATCH=$!
-            for i in $(seq 3000); do
+            for i in $(seq 60000); do
                 grep -qx "process $WATCH" "$DISKCACHE_DIR/locks/janitor" && break; sleep 0.01
             done
             kill -TERM $WATCH; \(Self.end)

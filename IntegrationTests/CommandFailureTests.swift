@@ -204,7 +204,7 @@ import Testing
         // Stopped at the opening of a pipe that nobody writes to; looked at until it is there.
         let run = try tool.shell(
             """
-            mkfifo "$HOME/pipe"; "$TOOL" put k "$HOME/pipe" >&- 2>&- & for ((try = 0; try < 1000; try++)); do
+            mkfifo "$HOME/pipe"; "$TOOL" put k "$HOME/pipe" >&- 2>&- & for ((try = 0; try < 100000; try++)); do
                 links="$(readlink /proc/$!/fd/1) $(readlink /proc/$!/fd/2)"
                 [ "$links" = "/dev/null /dev/null" ] && break; sleep 0.005
             done; : > "$HOME/pipe"; wait; echo "$links"

@@ -83,7 +83,7 @@ import Testing
         // Were the renewing process to hold our output open, cat would wait for it.
         let script = """
             echo new > '\(value)'; sleep 0.2; for i in 1 2 3 4 5 6; do $RUN --ttl 1h \(command) & done | cat
-            "$TOOL" get s | grep -c new; for i in $(seq 300); do
+            "$TOOL" get s | grep -c new; for i in $(seq 6000); do
                 "$TOOL" get --stale s | grep -q new && break; sleep 0.1
             done; $RUN --ttl 1h \(command); sleep 0.5
             """

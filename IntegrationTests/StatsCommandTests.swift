@@ -46,9 +46,15 @@ import Testing
     }
 
     @Test func `commands that were run and waited for are counted as computed`() throws {
+        // The command goes on until both others are at its lock.
         let script = """
-            for i in 1 2 3; do "$TOOL" run --ttl 60 -- sleep 1 & done; wait
-            "$TOOL" run --ttl 60 -- sleep 1
+            export GO="$DISKCACHE_DIR.go"
+            run() { "$TOOL" run --ttl 60 -- sh -c 'until [ -e "$GO" ]; do sleep 0.01; done'; }
+            for i in 1 2 3; do run & done
+            until [ $(ls -l /proc/*/fd 2> /dev/null | grep -c "$DISKCACHE_DIR/locks/flight-") -ge 3 ]; do
+                sleep 0.01
+            done
+            sleep 0.3; touch "$GO"; wait; run
             """
         #expect(try tool.shell(script).status == 0)
         let all = try totals(tool.run("stats", "--quick", "--json"))
@@ -129,9 +135,9 @@ import Testing
 
     // MARK: Watch
 
-    /// Exits as the watch has; with 137 where it has not ended by itself within ten seconds.
+    /// Exits as the watch has; with 137 where it has not ended by itself within ten minutes.
     private static let end = """
-        for i in $(seq 1000); do kill -0 $WATCH 2> /dev/null || break; sleep 0.01; done
+        for i in $(seq 60000); do kill -0 $WATCH 2> /dev/null || break; sleep 0.01; done
         kill -KILL $WATCH 2> /dev/null; wait $WATCH; exit $?
         """
 
@@ -146,7 +152,9 @@ import Testing
             "$TOOL" stats --watch=200ms > '\(output)' & WATCH=$!
             until grep -q BYTES '\(output)'; do sleep 0.01; done
             for i in 1 2 3 4 5; do "$TOOL" get k; done
-            until [ $(wc -l < '\(output)') -ge 4 ]; do sleep 0.01; done
+            # The interval with the last of them is told by now or in the next line.
+            LINES=$(($(wc -l < '\(output)') + 2))
+            until [ $(wc -l < '\(output)') -ge $LINES ]; do sleep 0.01; done
             kill -\(signal) $WATCH; \(Self.end)
             """
         )
@@ -165,7 +173,10 @@ import Testing
             """
             "$TOOL" stats --watch=100ms --json > '\(output)' & WATCH=$!
             until [ -s '\(output)' ]; do sleep 0.01; done
-            "$TOOL" stats --reset; "$TOOL" get k; sleep 0.5
+            "$TOOL" stats --reset; "$TOOL" get k
+            # The interval with it is told by now or in the next line.
+            LINES=$(($(wc -l < '\(output)') + 2))
+            until [ $(wc -l < '\(output)') -ge $LINES ]; do sleep 0.01; done
             kill -TERM $WATCH; \(Self.end)
             """
         )

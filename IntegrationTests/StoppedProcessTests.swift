@@ -63,8 +63,9 @@ struct StoppedProcessTests {
     @Test
     func `a stopped writer holds up no reader, no writer and no collection`() throws {
         let (writer, held) = try stoppedWriter()
-        let clock = ContinuousClock()
-        let readingTime = try clock.measure {
+        // What one second of waiting for a lock would show.
+        let patience = Duration.milliseconds(900)
+        let readingTime = try shortestTime(below: patience) {
             for index in 0..<values.count {
                 let hit = try #require(try cache.get(values.key(index)))
                 guard case .right = values.check(hit.data, index) else {
@@ -73,19 +74,16 @@ struct StoppedProcessTests {
                 }
             }
         }
-        #expect(readingTime < .seconds(2))
-        let writingTime = try clock.measure {
+        #expect(readingTime < patience)
+        let writingTime = try shortestTime(below: patience) {
             for index in 0..<values.count {
                 try cache.put(values.value(index, version: .recurring(1)), forKey: values.key(index))
             }
         }
-        #expect(writingTime < .seconds(5), "writers share their locks")
-        var report: GCReport?
-        // A second for each lock that is held, at most two, in the barrier and when deleting.
-        let sweepingTime = try clock.measure { report = try cache.collectGarbage() }
-        #expect(sweepingTime < .seconds(15))
+        #expect(writingTime < patience, "writers share their locks")
+        let report = try cache.collectGarbage()
         let objectLocks = held.filter { $0.hasPrefix("object-") }
-        #expect(report?.skippedStripes.count == objectLocks.count)
+        #expect(report.skippedStripes.count == objectLocks.count)
 
         writer.send(.kill)
         #expect(try writer.end() == .killed(.kill))
@@ -110,13 +108,13 @@ struct StoppedProcessTests {
         // Keys whose digests begin with the six bits of stripe 0.
         let keys = (0...).lazy.map { "expiring \($0)" }.filter { key in
             ContentDigest(of: Data(key.utf8)).description.utf8.prefix(2).elementsEqual("00".utf8)
-        }.prefix(10)
+        }.prefix(60)
         for key in keys { try cache.put("x", forKey: key, expires: .seconds(0.001)) }
         usleep(10_000)
         let holder = try holder(of: "entry-00")
         var report: GCReport?
         let time = try ContinuousClock().measure { report = try cache.collectGarbage() }
-        #expect(time < .seconds(5), "ten entries must not take ten seconds")
+        #expect(time < .seconds(30), "sixty entries must not take sixty seconds")
         #expect(report?.skippedStripes == ["entry-00"])
         #expect(report?.removed[.expired] == nil)
         holder.send(Signal.kill)

@@ -101,6 +101,15 @@ import Testing
     }
 
     @Test func `a reader that finds damage does not wait for a stopped writer`() throws {
+        // A second is what it would wait for the stripe.
+        let limit = Duration.milliseconds(900)
+        var shortest = limit
+        for _ in 0..<20 where shortest >= limit { shortest = min(shortest, try timeBesideStoppedWriter()) }
+        #expect(shortest < limit)
+    }
+
+    /// How long a reader takes that finds damage while a stripe is held, and a writer of its process waits for that.
+    private func timeBesideStoppedWriter() throws -> Duration {
         let fixture = try CacheFixture()
         try fixture.cache.put("v", forKey: "k")
         let path = objectPath(fixture, "v")
@@ -124,14 +133,14 @@ import Testing
         #expect(try fixture.text("k") == nil)
         let waited = ContinuousClock.now - start
         close(descriptor)
-        #expect(waited < .milliseconds(500), "waited \(waited)")
+        return waited
     }
 
     @Test func `a stopped writer delays a collection by a second, not by one an entry`() throws {
         let fixture = try CacheFixture()
         var keys: [String] = []
         var index = 0
-        while keys.count < 6 {
+        while keys.count < 60 {
             if Digest(ofKey: "k\(index)").stripe == 5 { keys.append("k\(index)") }
             index += 1
         }
@@ -142,7 +151,7 @@ import Testing
         let report = try fixture.cache.collectGarbage()
         let waited = ContinuousClock.now - start
         close(descriptor)
-        #expect(waited < .seconds(3), "waited \(waited)")
+        #expect(waited < .seconds(30), "sixty entries must not take sixty seconds")
         #expect(report.skippedStripes == ["entry-05"])
     }
 }

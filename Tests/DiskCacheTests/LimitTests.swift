@@ -21,20 +21,6 @@ struct LimitTests {
 
     private var entries: Int { place.files(below: "cache/entries").count }
 
-    private func expectSoon(
-        _ condition: () throws -> Bool,
-        sourceLocation: SourceLocation = #_sourceLocation
-    ) rethrows {
-        let end = Date(timeIntervalSinceNow: 60)
-        while try !condition() {
-            if Date.now > end {
-                Issue.record("not within 60 s", sourceLocation: sourceLocation)
-                return
-            }
-            usleep(10_000)
-        }
-    }
-
     private func fill(_ cache: SharedCache, _ count: Int) throws {
         for index in 0..<count { try cache.put("value \(index)", forKey: "key \(index)") }
     }
@@ -77,7 +63,7 @@ struct LimitTests {
         configuration.janitor.isEnabled = false
         let other = try SharedCache(at: path, configuration: configuration)
         try other.updateLimits { $0.maximumEntries = 100 }
-        expectSoon { entries <= 90 }
+        waitUntil("it is so soon") { entries <= 90 }
         #expect(entries >= 80)
         #expect(try cache.totals()?.activity.swept[.entries] ?? 0 >= 110)
     }
@@ -128,7 +114,7 @@ struct LimitTests {
         let cache = try SharedCache(at: path, configuration: configuration)
         try cache.updateLimits { $0.maximumEntries = 10 }
         try Data("{".utf8).write(to: URL(fileURLWithPath: path + "/config.json"))
-        expectSoon { failures.withLock { $0 } == 1 }
+        waitUntil("it is so soon") { failures.withLock { $0 } == 1 }
         try fill(cache, 30)
         #expect(entries <= 10)
         usleep(1_500_000)
@@ -144,7 +130,7 @@ struct LimitTests {
         let first = try #require(try store.entries.status(of: Digest(ofKey: "hot"))).accessed
         // The copy in memory was to be noted in four minutes.
         try cache.updateLimits { $0.maximumEntries = 1000 }
-        try expectSoon {
+        try waitUntil("it is so soon") {
             _ = try cache.get("hot")
             return try #require(try store.entries.status(of: Digest(ofKey: "hot"))).accessed > first
         }

@@ -71,12 +71,11 @@ import Testing
         request.isNewSession = true
         request.output = .null
         try request.startDetached()
-        let deadline = Date(timeIntervalSinceNow: 30)
         var session: Int32?
-        while session == nil, Date.now < deadline {
+        waitUntil("the process has told its session") {
             let text = try? String(contentsOfFile: place.path + "/sid", encoding: .utf8)
             session = text.flatMap { Int32($0.trimmingCharacters(in: .whitespacesAndNewlines)) }
-            usleep(10_000)
+            return session != nil
         }
         let leader = try #require(session)
         #expect(leader != getsid(0))

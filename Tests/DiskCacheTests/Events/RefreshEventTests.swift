@@ -30,8 +30,7 @@ import Testing
             throw Failed()
         }
         #expect(value == Data("old".utf8))
-        let deadline = ContinuousClock.now + .seconds(60)
-        while failures.withLock({ $0.isEmpty }), .now < deadline { usleep(1000) }
+        waitUntil("the event comes") { failures.withLock { !$0.isEmpty } }
         #expect(failures.withLock { $0 } == ["key: Failed()"])
     }
 }

@@ -269,10 +269,8 @@ private func text(_ hit: CacheHit?) -> String? {
         try FileManager.default.removeItem(atPath: pair.cache.path + "/control")
         let third = try SharedCache(at: pair.cache.path, configuration: pair.cache.configuration)
         try third.put("new", forKey: "key")
-        let deadline = ContinuousClock.now + .seconds(60)
-        while try [pair.cache, pair.other].contains(where: { text(try $0.get("key")) != "new" }) {
-            try #require(ContinuousClock.now < deadline, "the janitor looks once a second")
-            usleep(10_000)
+        try waitUntil("the janitor, which looks once a second, has seen it") {
+            try [pair.cache, pair.other].allSatisfy { text(try $0.get("key")) == "new" }
         }
         try pair.cache.put("newer", forKey: "key")
         for cache in [pair.cache, pair.other, third] { #expect(text(try cache.get("key")) == "newer") }

@@ -103,20 +103,20 @@ final class Gate: Sendable {
     var count: Int { state.withLock { $0.waiting.count } }
 }
 
-/// Waits until something is so; 20,000 looks without it, a millisecond or more apart, are a failure.
-///
-/// Looks and not seconds: the tests that compute much share two threads with this one, and keep it from looking for
-/// as long as they keep what it waits for from happening, minutes on a slow machine.
+/// Waits until something is so, as `waitUntil` does, without a thread.
 func eventually(
     _ what: Comment,
     sourceLocation: SourceLocation = #_sourceLocation,
     _ condition: () throws -> Bool
 ) async throws {
-    for _ in 0..<20_000 {
-        if try condition() { return }
+    let end = ContinuousClock.now + hangLimit
+    while try !condition() {
+        guard ContinuousClock.now < end else {
+            Issue.record(what, sourceLocation: sourceLocation)
+            return
+        }
         try await Task.sleep(for: .milliseconds(1))
     }
-    Issue.record(what, sourceLocation: sourceLocation)
 }
 
 /// An error of a test's computations.

@@ -59,7 +59,7 @@ private final class Valve: Sendable {
         while gate.taken.withLock({ $0 }) == 0 { sleepThread(for: .milliseconds(1)) }
         #expect(queue.put(write("a", "2")))
         gate.open(2)
-        #expect(queue.flush(until: .now + .seconds(20)))
+        #expect(queue.flush(until: .now + hangLimit))
         #expect(gate.published.withLock { $0 } == ["a=1", "a=2"])
     }
 
@@ -337,10 +337,8 @@ private final class Valve: Sendable {
             for index in 0..<100 { try cache.put("value", forKey: "key \(index)") }
         }
         let other = try SharedCache(at: directory.path + "/cache")
-        let deadline = ContinuousClock.now + .seconds(60)
-        while try !(0..<100).allSatisfy({ try other.get("key \($0)") != nil }) {
-            try #require(ContinuousClock.now < deadline)
-            usleep(1000)
+        try waitUntil("all are published") {
+            try (0..<100).allSatisfy { try other.get("key \($0)") != nil }
         }
     }
 
