@@ -51,7 +51,7 @@ struct DirectoryLimitTests {
     @Test func `eight writers at full speed stay within the size, lose no put, and leave readers alone`()
         throws
     {
-        let limit = (Self.isSoak ? 256 : 32) << 20
+        let limit = (Self.isSoak ? 256 : 64) << 20
         try self.limit { $0.maximumSize = .bytes(limit) }
         let writers = try (0..<8).map { try probe(.write, $0, "65536") }
         let readers = try (8..<10).map { try probe(.read, $0, "65536") }

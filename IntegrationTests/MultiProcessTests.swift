@@ -55,14 +55,14 @@ struct MultiProcessTests {
     ) throws {
         let place = try TemporaryDirectory()
         // Sidecars cost ten times as much.
-        let plan = plan([.mixed], operations: form == .sidecar ? 400 : 1000)
+        let plan = plan([.mixed], operations: form == .sidecar ? 300 : 600)
         try stress(plan, in: place.path + "/cache", form)
     }
 
     @Test(arguments: Form.allCases)
     func `the same with removals`(form: Form) throws {
         let place = try TemporaryDirectory()
-        let plan = plan([.churn], operations: form == .sidecar ? 400 : 1000)
+        let plan = plan([.churn], operations: form == .sidecar ? 300 : 600)
         try stress(plan, in: place.path + "/cache", form)
     }
 
@@ -71,6 +71,6 @@ struct MultiProcessTests {
     )
     func `the same on a file system without extended attributes`() throws {
         let mounted = try MountedFileSystem("ramfs")
-        try stress(plan([.mixed, .churn], operations: 1000), in: mounted.path + "/cache", .automatic)
+        try stress(plan([.mixed, .churn], operations: 600), in: mounted.path + "/cache", .automatic)
     }
 }

@@ -21,9 +21,9 @@ public struct TakesTurns: SuiteTrait, TestTrait, TestScoping {
     /// Whether the present task has a turn already.
     @TaskLocal private static var hasTurn = false
 
-    /// As many as there are processors; two at least, since most such tests wait; and four at most, since
-    /// what they measure and start needs processors too.
-    private static let turns = Turns(count: min(max(ProcessInfo.processInfo.activeProcessorCount, 2), 4))
+    /// One more than there are processors, since at any time some of them only wait; and four at most, since what they
+    /// start and measure needs processors too.
+    private static let turns = Turns(count: min(ProcessInfo.processInfo.activeProcessorCount + 1, 4))
 
     /// For a suite: the trait is for each of its tests, not for the suite as a whole.
     public var isRecursive: Bool { true }
@@ -47,7 +47,7 @@ public struct TakesTurns: SuiteTrait, TestTrait, TestScoping {
 }
 
 extension Trait where Self == TakesTurns {
-    /// For tests that start processes, block a thread or need much processor: they run a few at a time.
+    /// For every suite: tests begin when it is their turn, a few at a time, on threads that they may block.
     public static var takesTurns: Self { Self() }
 }
 

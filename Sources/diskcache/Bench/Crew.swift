@@ -175,10 +175,11 @@ struct Crew {
     private mutating func killSomebody() throws {
         guard let killInterval, let due = nextKill, .now >= due else { return }
         nextKill = max(due + killInterval, .now)
-        // Those that start are left to it: else a short interval would let nobody ever begin. A collector
-        // has swept once before: on a busy machine a sweep takes longer than a life, and none would end.
+        // Those that have done nothing yet are left to it: else on a busy machine, where starting or a sweep
+        // takes longer than a life, nothing would ever be done.
         let victims = processes.filter {
-            $0.state == .working && !$0.isKilled && ($0.plan.task != .collect || $0.report.sweeps > 0)
+            let done = $0.plan.task == .collect ? $0.report.sweeps : $0.report.operations
+            return $0.state == .working && !$0.isKilled && done > 0
         }
         guard let victim = victims.randomElement(using: &generator) else { return }
         victim.kill()

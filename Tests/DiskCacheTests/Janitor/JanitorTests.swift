@@ -100,7 +100,7 @@ struct JanitorTests {
         for name in part == "everything" ? all : [part] {
             try FileManager.default.removeItem(atPath: path + "/" + name)
         }
-        expectSoon { replaced.load(ordering: .relaxed) }
+        waitUntil("it is noticed") { replaced.load(ordering: .relaxed) }
         // Everything is another one now, also for those who come.
         try cache.put("new", forKey: "key")
         let other = try SharedCache(at: path)
