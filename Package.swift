@@ -82,7 +82,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "HostProbe",
-            dependencies: ["DiskCache"],
+            dependencies: ["DiskCache", "Platform"],
             path: "IntegrationTests/HostProbe",
             swiftSettings: testSettings
         ),

@@ -4,6 +4,7 @@
 //
 // blocked:     64 tasks put, all stripes are held by somebody else; others get meanwhile.
 // durable:     256 tasks put with fsync.
+// fork-…:      forks with a cache open, see ForkingHost. prefork: forks first.
 // descriptors: 64 tasks put from a pipe, others write behind, and the process has no descriptor left.
 
 import DiskCache
@@ -11,8 +12,13 @@ import Foundation
 
 let words = CommandLine.arguments
 guard words.count == 3 else { fatalError("usage: HostProbe TASK DIRECTORY") }
-let report: HostReport
+var report = HostReport()
 switch words[1] {
+case "fork-use": try ForkingHost(words[2]).useInChild()
+case "fork-compute": try ForkingHost(words[2]).computeInChild()
+case "fork-ask": try ForkingHost(words[2]).askInChild()
+case "fork-locks": try ForkingHost(words[2]).giveBackInChild()
+case "prefork": try ForkingHost(words[2]).prefork()
 case "blocked": report = try await BlockedHost(words[2]).run()
 case "descriptors": report = try await ExhaustedHost(words[2]).run()
 case "durable": report = try await DurableHost(words[2]).run()

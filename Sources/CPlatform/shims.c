@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -191,6 +192,38 @@ unsigned int cplatform_number_thread(void) {
     return cplatform_numbered_thread = number | 1u << 31;
 }
 
+static uint64_t no_generation;
+uint64_t *cplatform_generation_place = &no_generation;
+static pthread_once_t generation_once = PTHREAD_ONCE_INIT;
+
+static void forget_generation(void) { __atomic_store_n(cplatform_generation_place, 0, __ATOMIC_RELAXED); }
+
+// The kernel empties the page in every child that gets a copy of this process's memory, by whatever call it is made.
+static void make_generation_place(void) {
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (page != MAP_FAILED && madvise(page, size, MADV_WIPEONFORK) == 0) {
+        __atomic_store_n(&cplatform_generation_place, (uint64_t *)page, __ATOMIC_RELEASE);
+        return;
+    }
+    if (page != MAP_FAILED) munmap(page, size);
+    // Before Linux 4.14, or where memory is limited: children that are made by fork(3) empty it themselves. Where not
+    // even that can be had, there is no telling.
+    static uint64_t word;
+    (void)pthread_atfork(NULL, NULL, forget_generation);
+    __atomic_store_n(&cplatform_generation_place, &word, __ATOMIC_RELEASE);
+}
+
+uint64_t cplatform_begin_generation(void) {
+    // Inherited as it is, so that it goes on from a process to its children.
+    static uint64_t last;
+    pthread_once(&generation_once, make_generation_place);
+    uint64_t *place = __atomic_load_n(&cplatform_generation_place, __ATOMIC_ACQUIRE);
+    uint64_t present = 0, next = __atomic_add_fetch(&last, 1, __ATOMIC_RELAXED);
+    int is_first = __atomic_compare_exchange_n(place, &present, next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    return is_first ? next : present;
+}
+
 int64_t cplatform_coarse_now(void) {
     struct timespec time;
     // Fails on no Linux since 2.6.32.
@@ -246,7 +279,15 @@ static void write_signal(int signal_number) {
     errno = saved;
 }
 
+int cplatform_signal_is_inherited(int signal_number) {
+    struct sigaction action;
+    return sigaction(signal_number, NULL, &action) == 0 && action.sa_handler == write_signal
+        && atomic_load(&signal_owner) != (int)getpid();
+}
+
 int cplatform_signal_to_pipe(int signal_number, int descriptor) {
+    // What a parent has seen arrive was not for this process.
+    if (atomic_load(&signal_owner) != (int)getpid()) atomic_flag_clear(&signal_arrived);
     atomic_store(&signal_pipe, descriptor);
     atomic_store(&signal_owner, (int)getpid());
     struct sigaction action = {.sa_handler = write_signal, .sa_flags = SA_RESTART};

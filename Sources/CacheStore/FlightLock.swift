@@ -12,6 +12,7 @@ package struct FlightLock: ~Copyable, Sendable {
     private let file: FileDescriptor
     private let store: Store
     private let path: RelativePath
+    private let owner = processGeneration
 
     /// What is needed once the file is locked and known to be the one that the path names.
     fileprivate init(holding file: consuming FileDescriptor, _ path: RelativePath, in store: Store) {
@@ -22,8 +23,10 @@ package struct FlightLock: ~Copyable, Sendable {
 
     /// Gives the lock back: removes the file, then unlocks it.
     ///
-    /// In this order no other can hold a file that is about to lose its name. Three system calls.
+    /// In this order no other can hold a file that is about to lose its name. Three system calls. In a child that was
+    /// forked meanwhile the lock stays its parent's.
     package consuming func release() {
+        guard processGeneration == owner else { return }
         // A name that stays names a file that is free, which the next one takes over.
         bestEffort { () throws(Errno) in try store.directory.locks.unlink(path) }
         // Not by closing alone: a child that was forked meanwhile has the file, too, until it executes
@@ -38,7 +41,9 @@ package struct FlightLock: ~Copyable, Sendable {
     /// system calls.
     package consuming func releaseUnstored() {
         // A mode that can't be changed costs them just that.
-        bestEffort { () throws(Errno) in try file.setMode(Self.unstoredMode) }
+        if processGeneration == owner {
+            bestEffort { () throws(Errno) in try file.setMode(Self.unstoredMode) }
+        }
         release()
     }
 

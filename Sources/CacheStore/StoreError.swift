@@ -22,6 +22,8 @@ package struct StoreError: Error, Sendable, Equatable {
         case readOnly
         /// A lock was not to be had in time.
         case busy
+        /// It was opened by the process that this one was forked from, and is that one's.
+        case forked
         /// What was asked for can't be stored.
         case invalidArgument
         /// The value is longer than the directory's limits allow, now and later.

@@ -10,12 +10,18 @@ import Synchronization
 package final class StoreSession: Sendable {
     private let file: FileDescriptor
     private let hasEnded = Atomic<Bool>(false)
+    private let owner = processGeneration
 
     /// How long to wait for one who looks whether he is the last, which takes two system calls.
     private static let patience: Duration = .seconds(1)
 
     private init(_ file: consuming FileDescriptor) {
         self.file = file
+    }
+
+    deinit {
+        // Not by closing alone: a child that was forked meanwhile has the file, too.
+        if processGeneration == owner, !hasEnded.load(ordering: .relaxed) { file.unlock() }
     }
 
     /// Joins those who have the directory open; nil where this process may not write there, or where
@@ -43,7 +49,7 @@ package final class StoreSession: Sendable {
 
     /// Leaves; true for the last one out, who then has to clean up.
     ///
-    /// False at the second call.
+    /// False at the second call, and in a child that was forked meanwhile: there it is the parent's.
     ///
     /// First the own share goes, then everything is asked for. So of any number that leave at the same
     /// time at least one is told that it is the last: the one whose share went last asks when no share of
@@ -54,6 +60,7 @@ package final class StoreSession: Sendable {
     /// The lock is given back at once and not kept for the cleaning, so that a newcomer need not wait for it.
     /// Two system calls, three for the last one.
     package func end() throws(StoreError) -> Bool {
+        guard processGeneration == owner else { return false }
         if hasEnded.exchange(true, ordering: .acquiringAndReleasing) { return false }
         file.unlock()
         let isLast = try describing("lock", "\(StoreLayout.locks)/\(StoreLayout.sessionsLock)") {

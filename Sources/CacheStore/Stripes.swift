@@ -19,6 +19,7 @@ package final class Stripes: Sendable {
     static let writerPatience: Duration = .seconds(10)
 
     private let kind: Kind
+    private let owner = processGeneration
     private let directory: StoreDirectory
     private let control: Control
     /// One for each of ``StoreLayout/stripeCount``, opened when it is first wanted, and never another one from then on.
@@ -34,7 +35,8 @@ package final class Stripes: Sendable {
     ///
     /// Two `flock` calls, fewer beside other sharers.
     ///
-    /// - Throws: ``StoreError/Code/busy`` when it was not to be had within `patience`.
+    /// - Throws: ``StoreError/Code/busy`` when it was not to be had within `patience`; ``StoreError/Code/forked`` in a
+    ///   child of the process that has opened it.
     func withLock<Value: ~Copyable>(
         _ mode: LockMode,
         of digest: Digest,
@@ -51,6 +53,9 @@ package final class Stripes: Sendable {
         patience: Duration,
         _ body: () throws(StoreError) -> Value
     ) throws(StoreError) -> Value {
+        guard processGeneration == owner else {
+            throw StoreError(.forked, "lock", path: path(of: stripe))
+        }
         while try !take(mode, stripe, patience) { try open(stripe) }
         defer { locks[stripe].unlock(mode) }
         return try body()

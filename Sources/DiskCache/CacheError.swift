@@ -14,7 +14,7 @@ public struct CacheError: Error, Sendable, Equatable {
         private enum Value: String {
             case notACache, newerFormat, notADirectory, directoryVanished, noSpace, permissionDenied
             case readOnly, busy, invalidArgument, inputOutput, encoding, closed
-            case valueTooLarge, noRoom, badConfiguration
+            case valueTooLarge, noRoom, badConfiguration, forked
         }
 
         private let value: Value
@@ -49,6 +49,8 @@ public struct CacheError: Error, Sendable, Equatable {
         public static let encoding = Code(value: .encoding)
         /// The cache was closed.
         public static let closed = Code(value: .closed)
+        /// The cache was opened by the process that this one was forked from: open it anew.
+        public static let forked = Code(value: .forked)
 
         /// The name of the code, such as `noSpace`.
         public var description: String { value.rawValue }
@@ -119,6 +121,8 @@ extension CacheError {
         case .readOnly: (.readOnly, reason, "choose a directory on a file system that can be written")
         case .busy:
             (.busy, "a lock was not free in time", "try again; a process that holds it may be stopped")
+        case .forked:
+            (.forked, "it was opened before this process was forked", "open it anew in this process")
         case .invalidArgument: (.invalidArgument, "at most 65536 fit", "store less of it")
         case .valueTooLarge:
             (

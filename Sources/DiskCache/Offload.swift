@@ -16,20 +16,20 @@ enum Lane {
 
     fileprivate var pool: ThreadPool {
         switch self {
-        case .reading: Self.readers
-        case .writing: Self.writers
-        case .lengthy: Self.others
+        case .reading: Self.readers.value
+        case .writing: Self.writers.value
+        case .lengthy: Self.others.value
         }
     }
 
     /// 16: what keeps a fast disk busy.
-    private static let readers = ThreadPool("diskcache-read", limit: 16)
+    private static let readers = PerProcess { ThreadPool("diskcache-read", limit: 16) }
     /// 64, as many as there are stripes of a kind: all may wait for one that a stopped process holds, or for the medium
     /// with ``CacheConfiguration/Durability/fsync``.
-    private static let writers = ThreadPool("diskcache-write", limit: 64)
+    private static let writers = PerProcess { ThreadPool("diskcache-write", limit: 64) }
     /// 256: what was begun may wait for what stands in line, at the other end of a pipe for instance, so the line
     /// begins late.
-    private static let others = ThreadPool("diskcache-long", limit: 256)
+    private static let others = PerProcess { ThreadPool("diskcache-long", limit: 256) }
 }
 
 /// Does blocking work on a thread of ours, and suspends the task until it is done.
@@ -55,9 +55,9 @@ func offload<Value: Sendable, Failure: Error>(
 /// Computations in the background of the blocking form, for which nobody waits.
 ///
 /// Without a line to stand in: one that waited there would keep others waiting for its flight. 64 at once.
-private let refreshers = ThreadPool("diskcache-fresh", limit: 64)
+private let refreshers = PerProcess { ThreadPool("diskcache-fresh", limit: 64) }
 
 /// Does a computation in the background on a thread of ours; false where there is none for it.
 func refreshInBackground(_ work: @escaping @Sendable () -> Void) -> Bool {
-    refreshers.runIfFree(work)
+    refreshers.value.runIfFree(work)
 }

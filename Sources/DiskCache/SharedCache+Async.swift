@@ -40,7 +40,7 @@ extension SharedCache {
         allowingStale: Bool = false
     ) async throws(CacheError) -> CacheEntry? {
         let digest = try digest(ofKey: key)
-        await settle(digest)
+        try await settle(digest)
         return try await offload(on: .reading) { () throws(CacheError) in
             try self.publishedEntry(digest, key, allowingStale: allowingStale)
         }
@@ -49,20 +49,21 @@ extension SharedCache {
     /// Whether there is an entry for `key` that has not expired.
     public func contains(_ key: String) async throws(CacheError) -> Bool {
         let digest = try digest(ofKey: key)
-        await settle(digest)
+        try await settle(digest)
         return try await offload(on: .reading) { () throws(CacheError) in try self.isPublished(digest) }
     }
 
     /// The content with this digest, or nil.
     public func data(for digest: ContentDigest) async throws(CacheError) -> Data? {
-        await settle(Digest(ofKey: digest.description))
+        try await settle(Digest(ofKey: digest.description))
         return try await offload(on: .reading) { () throws(CacheError) in try self.publishedData(for: digest)
         }
     }
 
     /// Has what waits to be published of a key published: the only thing that a read may have to wait for, and mostly
     /// there is none.
-    private func settle(_ key: Digest) async {
+    private func settle(_ key: Digest) async throws(CacheError) {
+        try core.checkOpen()
         guard writeBehind.isPending(key) else { return }
         await offload { self.writeBehind.settle(key) }
     }

@@ -165,6 +165,7 @@ extension SharedCache {
     /// Whether a get of `key` may find something; waits for nobody, and counts no miss.
     func isWorthGetting(_ key: String) throws(CacheError) -> Bool {
         let digest = try digest(ofKey: key)
+        try core.checkOpen()
         if writeBehind.isPending(digest) { return true }
         return try isPublished(digest)
     }
@@ -173,6 +174,7 @@ extension SharedCache {
     ///
     /// Not an access of any key.
     public func data(for digest: ContentDigest) throws(CacheError) -> Data? {
+        try core.checkOpen()
         // What `store` was given may wait to be published.
         writeBehind.settle(Digest(ofKey: digest.description))
         return try publishedData(for: digest)

@@ -88,6 +88,7 @@ public final class SharedCache: Sendable {
     /// The name of a key's entry, on disk as this process has put it: what waits to be published is, first.
     func settledDigest(ofKey key: String) throws(CacheError) -> Digest {
         let digest = try digest(ofKey: key)
+        try core.checkOpen()
         writeBehind.settle(digest)
         return digest
     }

@@ -65,6 +65,7 @@ package final class FileLock: Sendable {
     }
 
     private let descriptor: FileDescriptor
+    private let owner = processGeneration
     private let state = Monitored(State())
     private let wanted: @Sendable () -> MappedWord?
 
@@ -100,8 +101,9 @@ package final class FileLock: Sendable {
         }
     }
 
-    /// Gives back what ``lock(_:patience:)`` got.
+    /// Gives back what ``lock(_:patience:)`` got; nothing in a child that was forked meanwhile, as it is the parent's.
     package func unlock(_ mode: LockMode) {
+        guard processGeneration == owner else { return }
         let isFree = state.withLock { state in
             switch mode {
             case .shared:

@@ -2,11 +2,23 @@
 
 /// A lock file that is held, exclusively, until this value goes or the process dies.
 ///
+/// In a child that is forked meanwhile the value is worth nothing: the lock stays its parent's.
+///
 /// Unlike ``FileLock`` it opens its file anew each time, so that it is alone among all, threads of this
 /// process included.
 package struct LockFile: ~Copyable, Sendable {
-    /// The open file; closing it gives the lock back, flock(2).
+    /// The open file.
     package let descriptor: FileDescriptor
+    private let owner = processGeneration
+
+    private init(holding descriptor: consuming FileDescriptor) {
+        self.descriptor = descriptor
+    }
+
+    deinit {
+        // Not by closing alone: a child that was forked meanwhile has the file, too.
+        if processGeneration == owner { descriptor.unlock() }
+    }
 
     /// Creates the file where it is missing and waits for its lock.
     ///
@@ -30,12 +42,10 @@ package struct LockFile: ~Copyable, Sendable {
             }
             let locked = try file.status().identity
             let named = try ifExists { () throws(Errno) in try directory.status(of: path).identity }
-            if named == locked { return LockFile(descriptor: file) }
+            if named == locked { return LockFile(holding: file) }
         }
     }
 
-    /// Gives the lock back by closing the file.
-    package consuming func release() {
-        descriptor.close()
-    }
+    /// Gives the lock back and closes the file.
+    package consuming func release() {}
 }

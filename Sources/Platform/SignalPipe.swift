@@ -39,8 +39,12 @@ package final class SignalPipe: Sendable {
 extension Signal {
     /// Whether nothing in this process handles or ignores it.
     ///
-    /// C: `sigaction`.
-    package var hasDefaultEffect: Bool { disposition == 0 }
+    /// What handles it for the process that this one was forked from has no effect here.
+    ///
+    /// C: `sigaction`, `getpid`.
+    package var hasDefaultEffect: Bool {
+        disposition == 0 || cplatform_signal_is_inherited(rawValue) != 0
+    }
 
     /// Ends this process by this signal, so that its parent sees what happened.
     ///

@@ -125,9 +125,9 @@ package final class ThreadPool: Sendable {
         }
     }
 
-    /// Threads, and work that waits for one; for tests.
-    var load: (threads: Int, queued: Int) {
-        state.withLock { ($0.threads, $0.queue.count) }
+    /// Threads, those of them that are idle, and work that waits for one; for tests.
+    var load: (threads: Int, idle: Int, queued: Int) {
+        state.withLock { ($0.threads, $0.idle, $0.queue.count) }
     }
 }
 

@@ -106,6 +106,18 @@ static inline void cplatform_prefetch_to_change(const void *address) {
 #endif
 }
 
+/// Where this process's generation is, 0 as long as it has none; and what gives it one.
+extern uint64_t *cplatform_generation_place;
+uint64_t cplatform_begin_generation(void);
+
+/// A number that tells this process from all that it was forked from, never 0. Not from what it starts by vfork(2) or
+/// posix_spawn(3), which has its memory until it executes something.
+static inline uint64_t cplatform_process_generation(void) {
+    uint64_t *place = __atomic_load_n(&cplatform_generation_place, __ATOMIC_ACQUIRE);
+    uint64_t generation = __atomic_load_n(place, __ATOMIC_RELAXED);
+    return generation != 0 ? generation : cplatform_begin_generation();
+}
+
 /// Nanoseconds of CLOCK_REALTIME_COARSE since 1970, clock_gettime(2): no system call. As far as 64 bits go.
 int64_t cplatform_coarse_now(void);
 
@@ -143,5 +155,7 @@ void cplatform_name_thread(const char *name);
 /// interrupts anew (SA_RESTART); sigaction(2). A second signal of those handled so, and any in a child that has
 /// not called exec, does what the signal does without a handler.
 int cplatform_signal_to_pipe(int signal, int descriptor);
+/// Whether `signal` has that handler from a process that this one was forked from; sigaction(2), getpid(2).
+int cplatform_signal_is_inherited(int signal);
 
 #endif

@@ -91,9 +91,9 @@ extension CacheCore {
 
 /// The gauge of this process, shared by its caches.
 private enum SystemMemory {
-    private static let gauge = Locked(MemoryGauge())
+    private static let gauge = PerProcess { Locked<MemoryGauge?>.Box(MemoryGauge()) }
 
     static func pressure() -> MemoryPressure {
-        gauge.withLock { $0?.pressure() ?? .none }
+        gauge.value.value.withLock { $0?.pressure() ?? .none }
     }
 }

@@ -25,6 +25,7 @@ final class CacheCore: Sendable {
     /// What evictions there were when last looked at, and until when nothing is said of them.
     let pressureWatch = Locked<(last: EvictionPressure?, silentUntil: ContinuousClock.Instant)>((nil, .now))
     private let isClosed = Atomic<Bool>(false)
+    private let owner = processGeneration
 
     init(path: String, configuration: CacheConfiguration) throws(StoreError) {
         self.path = path
@@ -66,15 +67,22 @@ final class CacheCore: Sendable {
         !isClosed.exchange(true, ordering: .sequentiallyConsistent)
     }
 
-    /// Refuses to go on after ``close()``.
+    /// Whether the process that has opened this is the present one, and not one that it was forked from.
+    @inline(__always)
+    var isOwn: Bool { processGeneration == owner }
+
+    /// Refuses to go on after ``close()``, and in a child that was forked from the process that has opened this: locks
+    /// there are shared with the parent, and mutexes may be held by threads that do not exist.
     @inline(__always)
     func checkOpen() throws(CacheError) {
-        if isClosed.load(ordering: .relaxed) { throw closedError }
+        if isClosed.load(ordering: .relaxed) || !isOwn { throw closedError }
     }
 
     @inline(never)
     private var closedError: CacheError {
-        CacheError(.closed, "use \(path): the cache was closed: open it anew", path: path)
+        isOwn
+            ? CacheError(.closed, "use \(path): the cache was closed: open it anew", path: path)
+            : CacheError(StoreError(.forked, "use", path: path))
     }
 
     /// Runs `body` on the store and says of its failures what the user can do.

@@ -9,6 +9,7 @@ import Platform
 final class Presence: Sendable {
     private let janitor: Janitor
     private let duties: JanitorDuties
+    private let owner = processGeneration
 
     /// Joins the session (two system calls) and starts the janitor's thread (about twenty), as configured.
     init(_ configuration: JanitorConfiguration, duties: JanitorDuties) {
@@ -19,6 +20,8 @@ final class Presence: Sendable {
     }
 
     deinit {
+        // In a child that was forked there is no thread to be told, and the mutexes may be held for ever.
+        guard processGeneration == owner else { return }
         OpenCaches.all.remove(ObjectIdentifier(self))
         janitor.stop()
     }
@@ -28,7 +31,10 @@ final class Presence: Sendable {
     /// The order: the cache refuses calls; the janitor stops, in the middle of a sweep where need be; what
     /// waits to be written is; uses and counters are noted; the session ends, and only then, if it was the
     /// last, expired entries are swept, for the others must be able to leave meanwhile.
+    ///
+    /// Nothing of that in a child that was forked from the process that has opened it.
     func close(deadline: Duration) -> CloseReport {
+        guard processGeneration == owner else { return CloseReport() }
         guard duties.shut() else { return CloseReport() }
         defer { duties.closed() }
         let end = ContinuousClock.now + .nanoseconds(max(0, deadline.saturatingNanoseconds))
@@ -66,7 +72,8 @@ final class Presence: Sendable {
 
 /// All caches that this process has open.
 final class OpenCaches: Sendable {
-    static let all = OpenCaches()
+    private static let own = PerProcess { OpenCaches() }
+    static var all: OpenCaches { own.value }
 
     private struct Member {
         weak var presence: Presence?

@@ -5,7 +5,8 @@ import Platform
 
 /// Closes the caches of this process when it is told to end.
 final class TerminationWatch: Sendable {
-    static let shared = TerminationWatch()
+    private static let own = PerProcess { TerminationWatch() }
+    static var shared: TerminationWatch { own.value }
 
     private struct State {
         var deadline: Duration = .zero

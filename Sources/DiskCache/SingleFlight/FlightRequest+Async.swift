@@ -8,6 +8,7 @@ extension FlightRequest {
 
     /// The value; what blocks is done on threads of ours.
     func value(_ compute: @escaping AsyncCompute) async -> End {
+        guard source.cache.core.isOwn else { return await Self.computedAlone(compute) }
         if let hit = await look() {
             // An expired value whose accesses prolong it makes this read from disk.
             switch hit.isStale ? await offload(on: .reading, { verdict(on: hit) }) : verdict(on: hit) {
@@ -24,6 +25,14 @@ extension FlightRequest {
             end = .value(value)
         }
         return end
+    }
+
+    private static func computedAlone(_ compute: AsyncCompute) async -> End {
+        do throws(Failure) {
+            return .value(try await compute())
+        } catch {
+            return .failed(error)
+        }
     }
 
     private func look() async -> FlightHit<Value>? {

@@ -8,6 +8,7 @@ extension FlightRequest {
 
     /// The value, on the calling thread.
     func value(_ compute: @escaping Compute) -> End {
+        guard source.cache.core.isOwn else { return Self.computedAlone(compute) }
         let hit = withoutFailing { () throws(CacheError) in try source.lookup(allowingStale: allowsStale) }
         if let hit {
             switch verdict(on: hit) {
@@ -21,6 +22,16 @@ extension FlightRequest {
         let end = rememberedFailure().map { .failed($0) } ?? fly(compute)
         if case .failed = end, let value = lastResort() { return .value(value) }
         return end
+    }
+
+    /// In a child that was forked from the process that has opened the cache: whoever was computing there does not
+    /// exist here.
+    private static func computedAlone(_ compute: Compute) -> End {
+        do throws(Failure) {
+            return .value(try compute())
+        } catch {
+            return .failed(error)
+        }
     }
 
     private func fly(_ compute: Compute) -> End {
@@ -112,6 +123,7 @@ extension FlightRequest {
         do throws(Failure) {
             return settle(try compute(), since: start, approach, leading: led)
         } catch {
+            guard source.cache.core.isOwn else { return .failed(error) }
             approach?.release(isStored: true)
             noteFailure(error, isCancelled: false)
             return .failed(error)

@@ -158,6 +158,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
 
     /// Ends the flight that this request has led.
     func conclude(_ place: FlightKey, _ end: End) {
+        guard source.cache.core.isOwn else { return }
         if case .value(let value) = end {
             flights.end(place, with: value)
         } else {
@@ -172,6 +173,8 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         _ approach: FlightApproach?,
         leading led: FlightKey?
     ) -> End {
+        // Forked by the computation: nothing of the cache is this process's.
+        guard source.cache.core.isOwn else { return .value(value) }
         // Once the value is stored others may remove it, and whoever asks after that must not be given it.
         if let led { flights.close(led) }
         let isStored = store(value, cost: .now - start)

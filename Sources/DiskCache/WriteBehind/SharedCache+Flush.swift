@@ -8,9 +8,11 @@ extension SharedCache {
     /// Only those with ``WritePolicy/behind`` can be late.
     ///
     /// - Parameter limit: how long to wait; nil: as long as it takes.
-    /// - Returns: false where the limit passed first.
+    /// - Returns: false where the limit passed first, and in a child that was forked from the process that has opened
+    ///   the cache: what waits is published by that one.
     @discardableResult
     public func flush(within limit: Duration? = nil) -> Bool {
-        writeBehind.flush(until: limit.map { .now + .nanoseconds($0.saturatingNanoseconds) })
+        guard core.isOwn else { return false }
+        return writeBehind.flush(until: limit.map { .now + .nanoseconds($0.saturatingNanoseconds) })
     }
 }

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+/// Processes that fork with a cache open; each says itself what is not as it should be.
+@Suite(.takesTurns) struct ForkTests {
+    let directory: TemporaryDirectory
+
+    init() throws {
+        directory = try TemporaryDirectory()
+    }
+
+    private func expectSuccess(of task: String) throws {
+        let program = Tool.path.replacingOccurrences(of: "/diskcache", with: "/HostProbe")
+        let process = Process()
+        let errors = directory.path + "/errors"
+        makeFile(errors)
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = [task, directory.path + "/cache"]
+        process.standardError = FileHandle(forWritingAtPath: errors)
+        try process.run()
+        process.waitUntilExit()
+        let text = try String(contentsOfFile: errors, encoding: .utf8)
+        #expect(process.terminationReason == .exit && process.terminationStatus == 0, "\(text)")
+    }
+
+    @Test func `a child gets an error from its parent's cache, and works with one that it opens itself`()
+        throws
+    {
+        try expectSuccess(of: "fork-use")
+    }
+
+    @Test func `a child that returns from its parent's computation leaves its parent's lock alone`() throws {
+        try expectSuccess(of: "fork-compute")
+    }
+
+    @Test func `a child that asks for what its parent is computing computes it`() throws {
+        try expectSuccess(of: "fork-ask")
+    }
+
+    @Test func `what a child lets go of stays its parent's, and what its parent lets go of is free`() throws {
+        try expectSuccess(of: "fork-locks")
+    }
+
+    @Test func `workers that are forked first and open the cache then share it`() throws {
+        try expectSuccess(of: "prefork")
+    }
+}

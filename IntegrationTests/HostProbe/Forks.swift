@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import Platform
+
+/// fork(2), which Swift's module of the C library hides.
+let forkProcess = unsafeBitCast(dlsym(nil, "fork"), to: (@convention(c) () -> Int32).self)
+
+/// A program that forks with a cache open; what is not as it should be ends it.
+struct ForkingHost {
+    let path: String
+
+    init(_ path: String) {
+        self.path = path
+    }
+
+    private func expect(_ condition: Bool, _ what: @autoclosure () -> String, line: Int = #line) {
+        if condition { return }
+        FileHandle.standardError.write(Data("line \(line): \(what())\n".utf8))
+        _exit(1)
+    }
+
+    /// Does something in a child, and waits for its end.
+    private func inChild(_ body: () throws -> Void) {
+        let child = forkProcess()
+        if child == 0 {
+            do {
+                try body()
+            } catch {
+                expect(false, "\(error)")
+            }
+            _exit(0)
+        }
+        expectSuccess(of: child)
+    }
+
+    private func expectSuccess(of child: Int32) {
+        var status: Int32 = -1
+        expect(waitpid(child, &status, 0) == child && status == 0, "the child has ended with \(status)")
+    }
+
+    private func expectForked(line: Int = #line, _ body: () throws(CacheError) -> Void) {
+        do throws(CacheError) {
+            try body()
+            expect(false, "no error", line: line)
+        } catch {
+            expect(error.code == .forked, "\(error)", line: line)
+        }
+    }
+
+    /// Whether another process could have a lock.
+    private func isFree(_ name: String) -> Bool {
+        let file = open("\(path)/locks/\(name)", O_RDWR | O_CLOEXEC)
+        defer { close(file) }
+        return file >= 0 && flock(file, LOCK_EX | LOCK_NB) == 0
+    }
+
+    /// Whether somebody has a lock.
+    private func isHeld(_ name: String) -> Bool {
+        access("\(path)/locks/\(name)", F_OK) == 0 && !isFree(name)
+    }
+
+    // MARK: What is tried
+
+    /// The child uses its parent's cache, and then one of its own.
+    func useInChild() throws {
+        let cache = try SharedCache(at: path)
+        try cache.put("value", forKey: "key")
+        var other = Optional(try SharedCache(at: path))
+        inChild {
+            other = nil
+            expectForked { () throws(CacheError) in _ = try cache.get("key") }
+            expectForked { () throws(CacheError) in _ = try cache.contains("key") }
+            expectForked { () throws(CacheError) in _ = try cache.entry(forKey: "key") }
+            expectForked { () throws(CacheError) in try cache.put("other", forKey: "key") }
+            expectForked { () throws(CacheError) in try cache.put("other", forKey: "key", writing: .behind) }
+            expectForked { () throws(CacheError) in _ = try cache.remove("key") }
+            expectForked { () throws(CacheError) in _ = try cache.collectGarbage() }
+            expectForked { () throws(CacheError) in _ = try cache.entries() }
+            expect(!cache.flush(), "nothing is flushed here")
+            let computed = cache.value(forKey: "key") { Data("computed".utf8) }
+            expect(computed == Data("computed".utf8), "it computes")
+            let report = cache.close()
+            expect(!report.wasLast && report.failure == nil, "\(report)")
+
+            try SharedCache.closeOnTermination()
+            let own = try SharedCache(at: path)
+            expect(try own.get("key")?.data == Data("value".utf8), "the value of the parent")
+            try own.put("child", forKey: "child")
+            expect(!own.close().wasLast, "the parent has it open")
+        }
+        expect(isHeld("sessions"), "it is still open")
+        expect(try other?.get("key") != nil, "so is the one that the child has let go of")
+        other?.close()
+        expect(try cache.get("child")?.data == Data("child".utf8), "the value of the child")
+        try cache.put("again", forKey: "key")
+        expect(cache.close().wasLast, "the child is gone")
+    }
+
+    /// The child goes on with a computation that its parent is in, and ends it.
+    func computeInChild() throws {
+        let cache = try SharedCache(at: path)
+        let parent = getpid()
+        let value = cache.value(forKey: "key") { () -> Data in
+            let flights =
+                (try? FileManager.default.contentsOfDirectory(atPath: path + "/locks"))?.filter {
+                    $0.hasPrefix("flight-")
+                } ?? []
+            expect(flights.count == 1 && isHeld(flights[0]), "it is computed")
+            let child = forkProcess()
+            if child == 0 { return Data("child".utf8) }
+            expectSuccess(of: child)
+            expect(isHeld(flights[0]), "it is still computed")
+            return Data("parent".utf8)
+        }
+        if getpid() != parent {
+            expect(value == Data("child".utf8), "its own value")
+            _exit(0)
+        }
+        expect(try cache.get("key")?.data == Data("parent".utf8), "the one value that is stored")
+        cache.close()
+    }
+
+    /// The child asks for a key that its parent is just computing on another thread.
+    func askInChild() throws {
+        let cache = try SharedCache(at: path)
+        let begun = DispatchSemaphore(value: 0)
+        let (mayEnd, ended) = (DispatchSemaphore(value: 0), DispatchSemaphore(value: 0))
+        Thread.detachNewThread {
+            _ = cache.value(forKey: "key") { () -> Data in
+                begun.signal()
+                mayEnd.wait()
+                return Data("parent".utf8)
+            }
+            ended.signal()
+        }
+        begun.wait()
+        inChild {
+            let value = cache.value(forKey: "key") { Data("child".utf8) }
+            expect(value == Data("child".utf8), "nobody computes it here")
+        }
+        mayEnd.signal()
+        ended.wait()
+        expect(try cache.get("key")?.data == Data("parent".utf8), "it was stored")
+        cache.close()
+    }
+
+    /// The child gives back, and lets go of, what its parent holds; and has it still open when its parent gives it back.
+    func giveBackInChild() throws {
+        try FileManager.default.createDirectory(atPath: path + "/locks", withIntermediateDirectories: true)
+        let directory = try Directory(opening: path + "/locks")
+        func makeLock() throws -> FileLock {
+            FileLock(owning: try FileDescriptor(opening: path + "/locks/stripe", [.readWrite, .create]))
+        }
+        let (lock, other) = (try makeLock(), try makeLock())
+        try lock.lock(.exclusive, patience: .zero)
+        var file = try LockFile.acquire("janitor", in: directory, patience: .zero)
+        inChild {
+            lock.unlock(.exclusive)
+            file.take()?.release()
+        }
+        expect(isHeld("stripe") && isHeld("janitor"), "both are held by this process")
+        var ends: [Int32] = [0, 0]
+        expect(pipe(&ends) == 0, "a pipe")
+        let child = forkProcess()
+        if child == 0 {
+            close(ends[1])
+            var byte: UInt8 = 0
+            _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1)
+        }
+        lock.unlock(.exclusive)
+        file.take()?.release()
+        expect(isFree("stripe") && isFree("janitor"), "whoever has the files open, too")
+        try other.lock(.exclusive, patience: .zero)
+        close(ends[1])
+        expectSuccess(of: child)
+    }
+
+    /// The example of OpeningAndClosing.md.
+    func prefork() throws {
+        // example begins
+        let fork = unsafeBitCast(dlsym(nil, "fork"), to: (@convention(c) () -> Int32).self)
+        var workers: [Int32] = []
+        for number in 0..<4 {
+            let worker = fork()
+            if worker == 0 {
+                try SharedCache.closeOnTermination()
+                let cache = try SharedCache(at: path)  // each its own
+                try serve(number, cache)
+                cache.close()
+                exit(0)
+            }
+            workers.append(worker)
+        }
+        for worker in workers { waitpid(worker, nil, 0) }
+        // example ends
+        let cache = try SharedCache(at: path)
+        for number in 0..<4 {
+            expect(try cache.get("worker \(number)")?.data == Data("served".utf8), "worker \(number)")
+        }
+        cache.close()
+    }
+
+    private func serve(_ number: Int, _ cache: SharedCache) throws {
+        try cache.put("served", forKey: "worker \(number)")
+    }
+}
