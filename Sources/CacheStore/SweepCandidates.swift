@@ -67,23 +67,30 @@ struct SweepCandidates {
     /// Numbers are sorted, of the last use in the upper half and the place in the lower, which is several times as fast as
     /// to look up the entries. In 32 bits the time is as exact as a 4 billionth of what lies between the first use and
     /// the last; where that does not tell two apart, they are looked up. 12 bytes each, and 4 while they are sorted.
-    func inOrder() -> [UInt32] {
+    func inOrder() -> [UInt32] { sorted().places }
+
+    /// The same, with how many were looked up.
+    func sorted() -> (places: [UInt32], lookedUp: Int) {
         let times = (0..<entries.count).lazy.map { entries[$0].lastUse.nanoseconds }
-        guard let first = times.min(), let last = times.max() else { return [] }
+        guard let first = times.min(), let last = times.max() else { return ([], 0) }
         let unit = UInt64(bitPattern: last &- first) >> 32 + 1
         var order: [UInt64] = []
         order.reserveCapacity(entries.count)
         for (place, time) in times.enumerated() {
-            order.append(UInt64(bitPattern: time &- first) / unit << 32 | UInt64(place))
+            order.append((UInt64(bitPattern: time &- first) / unit) << 32 | UInt64(place))
         }
         order.sort()
         var begin = 0
+        var lookedUp = 0
         while begin < order.count {
             let end = order[begin...].firstIndex { $0 >> 32 != order[begin] >> 32 } ?? order.count
-            if end - begin > 1 { order[begin..<end].sort { self[$0].order < self[$1].order } }
+            if end - begin > 1 {
+                order[begin..<end].sort { self[$0].order < self[$1].order }
+                lookedUp += end - begin
+            }
             begin = end
         }
-        return order.map { UInt32(truncatingIfNeeded: $0) }
+        return (order.map { UInt32(truncatingIfNeeded: $0) }, lookedUp)
     }
 
     private subscript(place: UInt64) -> SeenEntry { entries[Int(place & 0xffff_ffff)] }
