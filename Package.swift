@@ -75,6 +75,12 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .executableTarget(
+            name: "StopProbe",
+            dependencies: ["CacheStore", "Platform"],
+            path: "IntegrationTests/StopProbe",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
             name: "LoadProbe",
             dependencies: ["DiskCache", "TestSupport"],
             path: "IntegrationTests/LoadProbe",
@@ -127,11 +133,12 @@ let package = Package(
             dependencies: [
                 "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
                 "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe",
+                "StopProbe",
             ],
             path: "IntegrationTests",
             exclude: [
                 "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe",
-                "HostProbe", "Scripts", "Expectations",
+                "HostProbe", "StopProbe", "Scripts", "Expectations",
             ],
             swiftSettings: testSettings
         ),

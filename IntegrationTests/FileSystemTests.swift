@@ -2,6 +2,7 @@
 
 import DiskCache
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -54,6 +55,142 @@ struct FileSystemTests {
         try other.put("fits", forKey: "small")
         #expect(try other.get("small")?.data == Data("fits".utf8))
         #expect(try other.verify().isClean)
+    }
+
+    /// Ways to store a value, each of which finds a full disk somewhere else.
+    enum Way: CaseIterable {
+        case bytes, sidecar, file, pipe, behind, computed, updated
+    }
+
+    @Test(arguments: Way.allCases)
+    func `a disk full of what was replaced keeps nobody from storing more`(way: Way) throws {
+        let mount = try Mount("tmpfs", options: "size=8m")
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        configuration.memory = .none
+        if way == .sidecar { configuration.metadataForm = .sidecar }
+        let failures = Mutex(0)
+        configuration.onEvent = { if case .publishFailed = $0 { failures.withLock { $0 += 1 } } }
+        let cache = try SharedCache(at: mount.path + "/cache", configuration: configuration)
+        let source = try TemporaryDirectory()
+        for index in 0..<150 {
+            let value = Data(SeededGenerator.bytes(100_000, seed: UInt64(index)))
+            switch way {
+            case .bytes, .sidecar: try cache.put(value, forKey: "key")
+            case .file:
+                try value.write(to: URL(fileURLWithPath: source.path + "/value"))
+                try cache.put(contentsOfFile: source.path + "/value", forKey: "key")
+            case .pipe:
+                let pipe = Pipe()
+                let writer = pipe.fileHandleForWriting
+                Thread.detachNewThread {
+                    try? writer.write(contentsOf: value)
+                    try? writer.close()
+                }
+                let number = pipe.fileHandleForReading.fileDescriptor
+                try cache.put(contentsOfDescriptor: number, forKey: "key")
+            case .behind:
+                try cache.put(value, forKey: "key", writing: .behind)
+                _ = cache.flush()
+            case .computed:
+                try cache.remove("key")
+                let computed = cache.value(forKey: "key") { value }
+                #expect(computed == value)
+            case .updated: try cache.update("key") { _ in value }
+            }
+            #expect(try cache.get("key")?.data == value)
+        }
+        #expect(cache.activity.cacheFailures == 0 && failures.withLock { $0 } == 0)
+    }
+
+    @Test func `several processes' garbage on a full disk keeps none of them from storing more`() throws {
+        let mount = try Mount("tmpfs", options: "size=8m")
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        let caches = try (0..<3).map { _ in
+            try SharedCache(at: mount.path + "/cache", configuration: configuration)
+        }
+        let failures = Mutex<[String]>([])
+        onThreads(3) { thread in
+            for index in 0..<100 {
+                let value = Data(SeededGenerator.bytes(100_000, seed: UInt64(thread * 1000 + index)))
+                do {
+                    try caches[thread].put(value, forKey: "key \(thread)")
+                } catch {
+                    failures.withLock { $0.append("\(error)") }
+                }
+            }
+        }
+        #expect(failures.withLock { $0 } == [])
+    }
+
+    @Test func `a collection that sets nothing free is not made for each put that finds the disk full`()
+        throws
+    {
+        let mount = try Mount("tmpfs", options: "size=4m")
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        let cache = try SharedCache(at: mount.path + "/cache", configuration: configuration)
+        _ = fill(cache, size: 50_000)
+        let sweeps = cache.activity.sweeps
+        for index in 0..<100 {
+            let value = Data(SeededGenerator.bytes(50_000, seed: UInt64(5000 + index)))
+            #expect(code { try cache.put(value, forKey: "other") } == .noSpace)
+        }
+        // A second each, and a hundred of these take less than one.
+        #expect(cache.activity.sweeps - sweeps < 50)
+    }
+
+    /// A cache with a floor of a tenth, eight values of a megabyte, and a disk that others have filled.
+    private func crowdedCache(_ mount: Mount) throws -> SharedCache {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        var limits = CacheLimits()
+        limits.minimumFree = .percent(10)
+        configuration.limits = limits
+        let cache = try SharedCache(at: mount.path + "/cache", configuration: configuration)
+        for index in 0..<8 {
+            try cache.put(Data(SeededGenerator.bytes(1_000_000, seed: UInt64(index))), forKey: "key \(index)")
+        }
+        let fill =
+            FileHandle(forWritingAtPath: mount.path + "/fill")
+            ?? {
+                makeFile(mount.path + "/fill")
+                return FileHandle(forWritingAtPath: mount.path + "/fill") ?? .nullDevice
+            }()
+        while (try? fill.write(contentsOf: Data(repeating: 1, count: 64 * 1024))) != nil {}
+        return cache
+    }
+
+    @Test(arguments: [Way.bytes, .file, .pipe])
+    func `where others have filled the disk a put makes room first, and not more than it needs`(way: Way)
+        throws
+    {
+        let mount = try Mount("tmpfs", options: "size=40m")
+        let cache = try crowdedCache(mount)
+        let value = Data(SeededGenerator.bytes(1_000_000, seed: 100))
+        let source = mount.directory.path + "/value"
+        try value.write(to: URL(fileURLWithPath: source))
+        switch way {
+        case .pipe:
+            let pipe = Pipe()
+            let writer = pipe.fileHandleForWriting
+            Thread.detachNewThread {
+                try? writer.write(contentsOf: value)
+                try? writer.close()
+            }
+            try cache.put(contentsOfDescriptor: pipe.fileHandleForReading.fileDescriptor, forKey: "more")
+        case .file: try cache.put(contentsOfFile: source, forKey: "more")
+        default: try cache.put(value, forKey: "more")
+        }
+        #expect(try cache.get("more")?.data == value)
+        let space = try FileManager.default.attributesOfFileSystem(forPath: mount.path)
+        let free = try #require(space[.systemFreeSize] as? Int)
+        let size = try #require(space[.systemSize] as? Int)
+        #expect(free >= size / 10)
+        // Down to the low mark, a tenth more, and by whole values.
+        #expect(free < size * 11 / 100 + 2 * 1_000_000)
+        #expect(cache.activity.evictions >= 4)
     }
 
     @Test func `without a free inode a put says so, and overwriting still works`() throws {

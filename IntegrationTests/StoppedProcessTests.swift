@@ -92,6 +92,148 @@ struct StoppedProcessTests {
         try DirectoryAudit(of: cache.path).expectNoLeftovers(cache)
     }
 
+    // MARK: The table
+
+    /// A process that has stopped itself, at `place` (see StopProbe).
+    private func stopped(_ place: String, in directory: String) throws -> ChildProcess {
+        let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+        let program = tests.deletingLastPathComponent().appendingPathComponent("StopProbe").path
+        let process = try ChildProcess(starting: program, [directory, "key", "value", place])
+        #expect(try process.output.readAvailable() == Array("stopping\n".utf8))
+        while try state(of: process.identifier) != "T" {
+            try #require(try state(of: process.identifier) != "Z", "it was to stop and not to end")
+            usleep(100)
+        }
+        return process
+    }
+
+    private func state(of process: Int32) throws -> String {
+        let text = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+        return text.split(separator: ")").last?.split(separator: " ").first.map(String.init) ?? ""
+    }
+
+    /// What others do meanwhile, and what may come of it.
+    private struct Call {
+        let name: String
+        let body: (SharedCache) throws -> Void
+
+        init(_ name: String, _ body: @escaping (SharedCache) throws -> Void) {
+            self.name = name
+            self.body = body
+        }
+    }
+
+    private static var calls: [Call] {
+        [
+            Call("get, same key") { _ = try $0.get("key") },
+            Call("get, other key") { cache in
+                let hit = try cache.get("kept")
+                #expect(hit != nil)
+            },
+            Call("put, same key and value") { try $0.put("value", forKey: "key") },
+            Call("put, the same again") { try $0.put("value", forKey: "key") },
+            Call("put, other key at the limit") { try $0.put("new 1", forKey: "new 1") },
+            Call("put, another at the limit") { try $0.put("new 2", forKey: "new 2") },
+            Call("putIfAbsent, same key") { _ = try $0.putIfAbsent(Data("other".utf8), forKey: "key") },
+            Call("update, same key") { try $0.update("key") { _ in Data("updated".utf8) } },
+            Call("touch, same key") { _ = try $0.touch("key") },
+            Call("remove, same key") { _ = try $0.remove("key") },
+            Call("value(forKey:), waitLimit") { cache in
+                var options = ComputeOptions()
+                options.waitLimit = .milliseconds(500)
+                let value = cache.value(forKey: "key", options: options) { Data("value".utf8) }
+                #expect(value == Data("value".utf8))
+            },
+            Call("value(forKey:), other key") { cache in
+                let value = cache.value(forKey: "computed") { Data("value".utf8) }
+                #expect(value == Data("value".utf8))
+            },
+            Call("collectGarbage") { _ = try $0.collectGarbage() },
+            Call("collectGarbage again") { _ = try $0.collectGarbage() },
+            Call("statistics") { _ = try $0.statistics() },
+            Call("setLimits") { try $0.setLimits($0.limits()) },
+            Call("open and close") { cache in
+                _ = try SharedCache(at: cache.path).close(deadline: .zero)
+            },
+        ]
+    }
+
+    /// Where somebody is stopped.
+    private static let places = [
+        "claimed", "written", "objectLocked", "entryLocked", "flight", "sweep", "objectStripe", "entryStripe",
+    ]
+
+    @Test
+    func `whoever is stopped, wherever, each call of others ends, in far less than its patience`() throws {
+        let patience = Duration.seconds(3600)
+        var table: [(name: String, cells: [String])] = Self.calls.map { ($0.name, []) }
+        for place in Self.places {
+            var configuration = CacheConfiguration()
+            configuration.janitor.isEnabled = false
+            configuration.memory = .none
+            configuration.roomPatience = patience
+            var limits = CacheLimits()
+            limits.maximumEntries = 10
+            configuration.limits = limits
+            let cache = try SharedCache(at: self.place.path + "/" + place, configuration: configuration)
+            for index in 0..<9 { try cache.put("\(index)", forKey: "key \(index)") }
+            try cache.put("kept", forKey: "kept")
+            let process = try stopped(place, in: cache.path)
+            for (index, call) in Self.calls.enumerated() {
+                var outcome = ""
+                let time = ContinuousClock().measure {
+                    do {
+                        _ = try cache.get("kept")
+                        try call.body(cache)
+                    } catch {
+                        outcome = (error as? CacheError).map { " \($0.code)" } ?? " \(error)"
+                    }
+                }
+                // Nobody has let it go on: the call has not waited for that.
+                #expect(try state(of: process.identifier) == "T")
+                #expect(time < patience / 100, "\(call.name) while one is stopped: \(place)")
+                table[index].cells.append("\(milliseconds(time))\(outcome)")
+            }
+            process.send(Signal.continue)
+            process.send(Signal.kill)
+        }
+        print("Milliseconds that a call takes while another process is stopped, and what it ends with")
+        printTable(table)
+    }
+
+    private func milliseconds(_ time: Duration) -> Int { Int(time / .milliseconds(1)) }
+
+    private func printTable(_ table: [(name: String, cells: [String])]) {
+        func padded(_ text: String, _ width: Int) -> String {
+            text + String(repeating: " ", count: max(1, width - text.count))
+        }
+        for row in [("", Self.places)] + table.map({ ($0.name, $0.cells) }) {
+            print(padded(row.0, 30) + row.1.map { padded($0, 13) }.joined())
+        }
+    }
+
+    @Test func `a process that makes no room is named, and a computed value does not wait for it`() throws {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        var limits = CacheLimits()
+        limits.maximumEntries = 2
+        configuration.limits = limits
+        let cache = try SharedCache(at: place.path + "/full", configuration: configuration)
+        for index in 0..<2 { try cache.put("\(index)", forKey: "key \(index)") }
+        let process = try stopped("sweep", in: cache.path)
+        let value = cache.value(forKey: "computed") { Data("value".utf8) }
+        #expect(value == Data("value".utf8))
+        #expect(cache.activity.roomFailures == 1)
+        // The lock of the computation is not held any more.
+        let locks = try FileManager.default.contentsOfDirectory(atPath: cache.path + "/locks")
+        #expect(!locks.contains { $0.hasPrefix("flight-") })
+        for body in [{ try cache.put("x", forKey: "x") }, { _ = try cache.collectGarbage() }] {
+            let error = #expect(throws: CacheError.self) { try body() }
+            #expect(error?.message.contains("process \(process.identifier)") == true)
+        }
+        process.send(Signal.kill)
+    }
+
     /// Holds a lock file shared, as a stopped writer does, until it is killed.
     private func holder(of lock: String) throws -> ChildProcess {
         let path = cache.path + "/locks/" + lock

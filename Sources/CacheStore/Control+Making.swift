@@ -82,7 +82,9 @@ extension Control {
 
     private func complete(_ stripes: Stripes) throws(StoreError) {
         guard let file, file.isWritable, file.state == .forming else { return }
-        guard try stripes.barrier(patience: { Self.stripePatience })?.isEmpty ?? false else { return }
+        let end = ContinuousClock.now + Self.patience
+        let skipped = try stripes.barrier { max(.zero, min(Self.stripePatience, end - .now)) }
+        guard skipped?.isEmpty ?? false else { return }
         file.setState(.ready)
     }
 

@@ -23,8 +23,30 @@ package struct StoreUsage: Sendable, Equatable {
 /// What a writer is about to take on disk, as all processes see it.
 struct RoomClaim {
     let bytes: Int64
-    fileprivate let index: Int
+    fileprivate let turn: UInt16
     fileprivate let words: MappedWords
+
+    fileprivate var index: Int { ControlLayout.claims + Int(turn & 1) }
+}
+
+/// What was claimed in one turn: the turn's number, modulo 65,536, in the upper 16 bits, bytes below.
+private struct ClaimWord {
+    let rawValue: UInt64
+
+    init(rawValue: UInt64) { self.rawValue = rawValue }
+
+    /// 256 TiB at most: more is counted as that.
+    init(turn: UInt16, bytes: Int64) {
+        rawValue = UInt64(turn) << 48 | UInt64(min(max(0, bytes), Self.most))
+    }
+
+    private static let most: Int64 = 1 << 48 - 1
+
+    var turn: UInt16 { UInt16(truncatingIfNeeded: rawValue >> 48) }
+    var bytes: Int64 { Int64(rawValue & UInt64(Self.most)) }
+
+    /// Whether it counts in that turn: claims of a turn and of the one before it do.
+    func counts(in present: UInt16) -> Bool { present &- turn <= 1 }
 }
 
 extension Control {
@@ -64,51 +86,107 @@ extension Control {
 
     /// Adds to what writers are about to take; nil where no control file is mapped.
     ///
-    /// Claims are added up in two words that take turns, so that those of killed processes, which nobody gives back,
-    /// are forgotten: whenever a turn ends, what is left of the one before it counts no more.
+    /// Claims are added up in two words that take turns, each with the number of its turn. So those of killed or stopped
+    /// processes, which nobody gives back, are forgotten once the turn after theirs is over. Whoever takes longer claims
+    /// again before it publishes (``isStanding(_:)``), and what is given back late is given back to nobody.
     func claim(_ bytes: Int64) -> RoomClaim? {
         guard let words = writableWords else { return nil }
+        let bytes = max(0, bytes)
+        while true {
+            let turn = presentTurn(words)
+            let claim = RoomClaim(bytes: bytes, turn: turn, words: words)
+            let word = words.load(claim.index)
+            // Before the word was loaded: else it may be one of a later turn.
+            guard Self.turn(words) == turn else { continue }
+            let present = ClaimWord(rawValue: word)
+            let sum = (present.turn == turn ? present.bytes : 0).addingReportingOverflow(bytes)
+            let next = ClaimWord(turn: turn, bytes: sum.overflow ? .max : sum.partialValue)
+            if words.replace(word, by: next.rawValue, at: claim.index) { return claim }
+        }
+    }
+
+    /// The number of the present turn; begins the next where it is over.
+    private func presentTurn(_ words: MappedWords) -> UInt16 {
         let now = Timestamp.monotonicMilliseconds
-        let turn = words.load(ControlLayout.claimTurn)
+        let word = words.load(ControlLayout.claimTurn)
         // In the upper bits when it began; a boot may have passed since.
-        let age = now < turn >> 1 ? .max : now - (turn >> 1)
-        if age >= Self.claimTurn { beginTurn(at: now, after: turn, isOld: age / 2 >= Self.claimTurn, words) }
-        let index = ControlLayout.claims + Int(words.load(ControlLayout.claimTurn) & 1)
-        words.count(UInt64(bitPattern: bytes), at: index)
-        return RoomClaim(bytes: bytes, index: index, words: words)
+        let began = word >> 16
+        let age = now < began ? .max : now - began
+        if age >= Self.claimTurn {
+            // Where nobody has claimed anything for a turn both are forgotten. Odd, as the places take turns.
+            let step: UInt16 = age / 2 >= Self.claimTurn ? 3 : 1
+            let next = UInt16(truncatingIfNeeded: word) &+ step
+            _ = words.replace(word, by: now << 16 | UInt64(next), at: ControlLayout.claimTurn)
+        }
+        return Self.turn(words)
     }
 
-    /// What is left of the turn before the last is forgotten; and of the last one too if that `isOld`: then nobody has
-    /// claimed anything for a turn.
-    ///
-    /// Only what was there before is taken off: others may be claiming already.
-    private func beginTurn(at now: UInt64, after turn: UInt64, isOld: Bool, _ words: MappedWords) {
-        let next = now << 1 | (turn & 1 ^ 1)
-        let places = [ControlLayout.claims + Int(next & 1), ControlLayout.claims + Int(turn & 1)]
-        let left = places.map { words.load($0) }
-        guard words.replace(turn, by: next, at: ControlLayout.claimTurn) else { return }
-        words.count(0 &- left[0], at: places[0])
-        if isOld { words.count(0 &- left[1], at: places[1]) }
+    private static func turn(_ words: MappedWords) -> UInt16 {
+        UInt16(truncatingIfNeeded: words.load(ControlLayout.claimTurn))
     }
 
-    /// Milliseconds: 20 seconds, in which a gigabyte of bytes in memory is written on most disks.
+    /// Milliseconds: a quarter of a second, in which 100 MB are written on most disks.
     ///
-    /// What takes longer counts no more until it is stored.
-    ///
-    /// Two turns are less than a put waits (``StoreOptions/roomPatience``): those of killed processes fail none.
-    static let claimTurn: UInt64 = 20_000
+    /// What takes longer is claimed again when it is written. Two turns are less than anybody waits for one who does not
+    /// move (``RoomWait``): claims of stopped processes fail no put.
+    static let claimTurn: UInt64 = 250
 
+    /// Whether the claim counts still.
+    func isStanding(_ claim: RoomClaim) -> Bool {
+        let word = ClaimWord(rawValue: claim.words.load(claim.index))
+        return word.turn == claim.turn && word.counts(in: Self.turn(claim.words))
+    }
+
+    /// Takes off what was claimed, if it counts still; never more than there is.
     func giveBack(_ claim: RoomClaim) {
-        claim.words.count(UInt64(bitPattern: -claim.bytes), at: claim.index)
+        while true {
+            let word = claim.words.load(claim.index)
+            let present = ClaimWord(rawValue: word)
+            guard present.turn == claim.turn else { return }
+            let rest = ClaimWord(turn: claim.turn, bytes: present.bytes - claim.bytes)
+            if claim.words.replace(word, by: rest.rawValue, at: claim.index) { return }
+        }
     }
 
     /// What writers are about to take.
     var claimedBytes: Int64 {
         guard let words else { return 0 }
-        // Forgotten and then given back, one is negative until its turn comes.
-        return (0..<2).reduce(0) {
-            $0 + min(max(0, Int64(bitPattern: words.load(ControlLayout.claims + $1))), StoreUsage.most / 2)
+        let turn = Self.turn(words)
+        return (0..<2).reduce(0) { sum, place in
+            let word = ClaimWord(rawValue: words.load(ControlLayout.claims + place))
+            return sum + (word.counts(in: turn) ? word.bytes : 0)
         }
+    }
+
+    // MARK: Who makes room
+
+    /// Tells that who holds the `janitor` lock, this process, gets on.
+    func noteSweepStep() {
+        writableWords?.count(1, at: ControlLayout.sweepSteps)
+    }
+
+    /// Says who holds the `janitor` lock.
+    func noteSweepHolder() {
+        guard let words = writableWords else { return }
+        let place = CurrentProcess.namespace
+        words.store(
+            UInt64(place) << 32 | UInt64(UInt32(bitPattern: CurrentProcess.identifier)),
+            at: ControlLayout.sweepHolder
+        )
+        noteSweepStep()
+    }
+
+    /// Another number each time that who holds the `janitor` lock has got on; nil where no control file is mapped.
+    var sweepSteps: UInt64? { words?.load(ControlLayout.sweepSteps) }
+
+    /// Who has taken the `janitor` lock last; nil where that is not known, or no process of our namespace.
+    var sweepHolder: Int32? {
+        guard let word = words?.load(ControlLayout.sweepHolder) else { return nil }
+        let identifier = Int32(truncatingIfNeeded: word)
+        guard CurrentProcess.namespace != 0, UInt32(word >> 32) == CurrentProcess.namespace else {
+            return nil
+        }
+        return identifier > 0 ? identifier : nil
     }
 
     // MARK: Eviction

@@ -13,6 +13,7 @@
 ///     16  when something was evicted last, ns since 1970
 ///     17  what writers are about to take: two words that take turns   19  the turn
 ///     20  where the words are in memory: the seal of the file that names them (ControlFile.pointerSeal)
+///     21  steps of who holds the `janitor` lock   22  that process, and its namespace of processes in the upper half
 ///    128  for each object stripe, then each entry stripe: until when it is wanted exclusively
 ///    256  keys that were evicted lately (EvictedKeys)
 ///    512  16 shards of 64 counters (StoreCounters.Event)
@@ -44,6 +45,8 @@ enum ControlLayout {
     static let claims = 17
     static let claimTurn = 19
     static let pointerSeal = 20
+    static let sweepSteps = 21
+    static let sweepHolder = 22
     static let wanted = 128
     static let evictedKeys = 256
     static let evictedKeyCount = 256

@@ -167,7 +167,11 @@ extension Store {
     ) throws(StoreError) {
         // Who changes it at the same time must not undo this.
         let lock = try describing("lock", "\(directory.path)/locks/format") { () throws(Errno) in
-            try LockFile.acquire(StoreLayout.formatLock, in: directory.locks, patience: .seconds(10))
+            try LockFile.acquire(
+                StoreLayout.formatLock,
+                in: directory.locks,
+                patience: Stripes.writerPatience
+            )
         }
         guard let lock else {
             throw StoreError(.busy, "change the limits of", path: directory.path, errno: .timedOut)
@@ -175,7 +179,11 @@ extension Store {
         var configuration = try followed.read()
         let before = configuration
         try change(&configuration)
-        if configuration != before { try followed.write(configuration) }
+        if configuration != before {
+            let changed = configuration
+            // A limit may be what the full disk lacks.
+            try makingSpace(forLength: 0, now: .now) { () throws(StoreError) in try followed.write(changed) }
+        }
         lock.release()
         followConfiguration()
     }

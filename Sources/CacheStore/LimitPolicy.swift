@@ -26,6 +26,7 @@ extension FileSystemSpace {
         FileSystemSpace(
             totalBytes: totalBytes,
             availableBytes: availableBytes - bytes,
+            freeBytes: freeBytes,
             totalInodes: totalInodes,
             availableInodes: availableInodes,
             isReadOnly: isReadOnly
@@ -52,6 +53,10 @@ extension SweepLimits {
     /// To which it evicts then: a twentieth at a time, so that it need not come for every put, while not much is
     /// lost that would have been used again.
     package static let lowMark = 0.90
+
+    /// Down to which a put that finds no room evicts: a hundredth more than it needs, so that not every put has to make
+    /// its own room.
+    package static let roomMark = 0.99
 
     /// Whether they bound what the directory takes.
     package var areBounding: Bool { maximumSize != nil || maximumEntries != nil || minimumFree != nil }
@@ -113,9 +118,10 @@ extension SweepLimits {
         var limits = self
         if excess.bytes > 0 {
             let rest = present.overhead + max(0, present.bytes - excess.bytes)
-            limits.maximumSize = maximumSize.map { min($0, rest) }
-            if let minimumFree, let space = present.space {
-                let floor = minimumFree.bytes(of: space.totalBytes)
+            if excess.reason != .freeSpace { limits.maximumSize = maximumSize.map { min($0, rest) } }
+            // Where the disk is full there need be no floor.
+            if minimumFree != nil || excess.reason == .freeSpace, let space = present.space {
+                let floor = minimumFree?.bytes(of: space.totalBytes) ?? 0
                 limits.minimumFree = .bytes(max(floor, space.availableBytes + excess.bytes))
             }
         }

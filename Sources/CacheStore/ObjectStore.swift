@@ -181,16 +181,22 @@ package final class ObjectStore: Sendable {
     ///
     /// Memory: one chunk of 256 KiB.
     ///
+    /// `makeSpace` is asked where the disk is full, as by ``FileDescriptor/writeAll(_:makeSpace:)``: what was copied
+    /// stays meanwhile.
+    ///
     /// - Throws: ``StoreError/Code/valueTooLarge`` once more than `most` bytes were read.
     func stage(
         copying source: borrowing FileDescriptor,
-        atMost most: Int64?
+        atMost most: Int64?,
+        makeSpace: (Int) -> Bool
     ) throws(StoreError) -> StagedCopy {
         let staged = try stage(for: nil)
         let place = "\(directory.path)/\(StoreLayout.objects)"
         let isWhole = try describing("copy a file to", place) { () throws(Errno) in
             // Described is what was stored, also when the source changes meanwhile.
-            try staged.withFile { (file) throws(Errno) in try file.copyAll(from: source, atMost: most) }
+            try staged.withFile { (file) throws(Errno) in
+                try file.copyAll(from: source, atMost: most, makeSpace: makeSpace)
+            }
         }
         guard isWhole else {
             throw StoreError(
@@ -208,6 +214,24 @@ package final class ObjectStore: Sendable {
             }
         }
         return StagedCopy(object: staged, content: content)
+    }
+
+    /// Has a staged object, named or not, outlive any sweep until it is published.
+    func keep(_ staged: consuming StagedObject) throws(StoreError) -> StagedObject {
+        do throws(Errno) {
+            switch consume staged {
+            case .unnamed(let file): return .named(try TemporaryFile(naming: file, in: directory))
+            case .named(let file):
+                try file.keepName()
+                return .named(file)
+            }
+        } catch {
+            throw StoreError(
+                errno: error,
+                "keep an object",
+                path: "\(directory.path)/\(StoreLayout.temporaries)"
+            )
+        }
     }
 
     /// Gives a staged object its name.
@@ -304,6 +328,13 @@ enum StagedObject: ~Copyable {
 package struct StagedCopy: ~Copyable {
     let object: StagedObject
     package let content: Content
+    /// Where its length was known before it was copied; forgotten where it is not put.
+    var claim: RoomClaim?
+
+    init(object: consuming StagedObject, content: Content) {
+        self.object = object
+        self.content = content
+    }
 }
 
 extension Directory {

@@ -11,14 +11,16 @@ package enum Relief: Sendable, Equatable {
     case busy
     /// There is nothing left that could go.
     case impossible
+    /// To find out what could go takes longer than there is time.
+    case unfinished
 }
 
 /// How a directory is kept within its limits while it is written to.
 ///
 /// Every put of new bytes claims what it will take in the usage that all processes share, before it writes: so
 /// however many write at once, together they stay below the limit. Who finds no room makes some, or waits while
-/// somebody else does. A claim of a killed process is forgotten within a minute of further claims
-/// (``Control/claim(_:)``).
+/// somebody else does. A claim of a killed or stopped process is forgotten within a second of further claims
+/// (``Control/claim(_:)``); one that lives claims again where its own was forgotten, before it publishes.
 extension Store {
     /// What the directory takes, as all processes have added it up; nil where that is not known: without a control
     /// file, or before the first sweep of one that was made anew.
@@ -29,18 +31,23 @@ extension Store {
     }
 
     /// The same with so many entries more, whose bytes are claimed already: what is to stay free is claimed by taking
-    /// it off what is available.
-    private func occupancy(_ limits: SweepLimits, entering: Int) throws(StoreError) -> Occupancy? {
+    /// it off what is available, but for so many bytes that are `written` already.
+    private func occupancy(
+        _ limits: SweepLimits,
+        entering: Int,
+        written: Int64 = 0
+    ) throws(StoreError) -> Occupancy? {
         guard let usage, usage.isCounted else { return nil }
         return Occupancy(
             bytes: usage.plausibleBytes + control.claimedBytes,
             overhead: overhead,
             entries: usage.plausibleEntries + entering,
-            space: limits.minimumFree == nil ? nil : try space().taking(control.claimedBytes)
+            space: limits.minimumFree == nil ? nil : try space().taking(control.claimedBytes - written)
         )
     }
 
-    private func space() throws(StoreError) -> FileSystemSpace {
+    /// What the file system has; one system call.
+    func space() throws(StoreError) -> FileSystemSpace {
         try describing("look at the file system of", directory.path) { () throws(Errno) in
             try directory.root.descriptor.fileSystemSpace()
         }
@@ -83,19 +90,45 @@ extension Store {
     /// What was claimed is to be given back once the value is stored, and counted as it was found, or has failed;
     /// nil where nothing had to be claimed.
     ///
+    /// - Parameters:
+    ///   - length: of the value.
+    ///   - isWritten: whether its bytes are on disk already.
+    ///   - now: the caller's time.
+    ///   - room: what to do where there is none.
     /// - Throws: ``StoreError/Code/valueTooLarge`` for one that can never fit, ``StoreError/Code/noRoom`` where
-    ///   nothing could be evicted within ``StoreOptions/roomPatience``.
-    func claimRoom(forLength length: Int, now: Timestamp) throws(StoreError) -> RoomClaim? {
+    ///   nothing could be evicted in time.
+    func claimRoom(
+        forLength length: Int,
+        isWritten: Bool = false,
+        now: Timestamp,
+        _ room: RoomTerms = RoomTerms()
+    ) throws(StoreError) -> RoomClaim? {
         if followed.isDue() { followConfiguration() }
         let configuration = configuration
         try refuse(length, configuration)
         guard configuration.limits.areBounding else { return nil }
-        try countIfUnknown(now: now)
-        let bytes = directory.allocation(of: length) + entries.usualAllocation
-        switch try claim(bytes, configuration.limits) {
+        var wait = RoomWait(room, in: self)
+        try countIfUnknown(now: now, &wait)
+        let need = RoomNeed(
+            bytes: directory.allocation(of: length) + entries.usualAllocation,
+            written: isWritten ? directory.allocation(of: length) : 0
+        )
+        switch try claim(need, configuration.limits) {
         case .granted(let claim): return claim
-        case .refused: return try waitForRoom(bytes, now)
+        case .refused: return try waitForRoom(need, now, &wait)
         }
+    }
+
+    /// Puts a claim that counts still in the place of one that was forgotten, if there is room at this moment; false:
+    /// there is none.
+    ///
+    /// Waits for nobody, so that it can be called while a stripe is held.
+    func renew(_ claim: inout RoomClaim?, forLength length: Int) throws(StoreError) -> Bool {
+        guard let old = claim, !control.isStanding(old) else { return true }
+        let need = RoomNeed(bytes: old.bytes, written: directory.allocation(of: length))
+        guard case .granted(let fresh) = try self.claim(need, configuration.limits) else { return false }
+        claim = fresh
+        return true
     }
 
     /// Gives back what was claimed.
@@ -133,16 +166,19 @@ extension Store {
         case refused(LimitExcess)
     }
 
-    private func claim(_ bytes: Int64, _ limits: SweepLimits) throws(StoreError) -> ClaimOutcome {
+    private func claim(_ need: RoomNeed, _ limits: SweepLimits) throws(StoreError) -> ClaimOutcome {
         // The claim first, the look afterwards: of two at once at least one sees the other's.
-        let claim = control.claim(bytes)
+        let claim = control.claim(need.bytes)
         do throws(StoreError) {
-            guard let occupancy = try occupancy(limits, entering: 1) else { return .granted(claim) }
-            guard let excess = limits.excess(of: occupancy) else {
-                if limits.overflow(of: occupancy) != nil, let pressed = pressed.withLock({ $0 }) { pressed() }
+            guard let occupancy = try occupancy(limits, entering: 1, written: need.written) else {
                 return .granted(claim)
             }
+            if limits.overflow(of: occupancy) != nil, let pressed = pressed.withLock({ $0 }) { pressed() }
+            if limits.excess(of: occupancy) == nil { return .granted(claim) }
             giveBack(claim)
+            guard let excess = limits.excess(of: occupancy, over: SweepLimits.roomMark) else {
+                return .granted(nil)
+            }
             return .refused(excess)
         } catch {
             giveBack(claim)
@@ -150,39 +186,132 @@ extension Store {
         }
     }
 
-    private func waitForRoom(_ bytes: Int64, _ now: Timestamp) throws(StoreError) -> RoomClaim? {
+    private func waitForRoom(
+        _ need: RoomNeed,
+        _ now: Timestamp,
+        _ wait: inout RoomWait
+    ) throws(StoreError) -> RoomClaim? {
         counters.add(.roomWait)
-        let begin = ContinuousClock.now
-        var backoff = Backoff()
-        var generator = SystemRandomNumberGenerator()
+        wait.begin()
+        var relief: Relief?
         while true {
-            let limits = configuration.limits
             let excess: LimitExcess
-            switch try claim(bytes, limits) {
+            switch try claim(need, configuration.limits) {
             case .granted(let claim): return claim
             case .refused(let found): excess = found
             }
-            let elapsed = ContinuousClock.now - begin
-            let relief = try relieve(excess.widened(limits), now: now + elapsed)
-            guard relief != .impossible, elapsed < roomPatience else {
-                counters.add(.roomFailure)
-                throw noRoom(bytes, excess, relief)
+            if let relief {
+                let goesOn =
+                    switch relief {
+                    case .done: !wait.isOver
+                    case .busy: try wait.pause()
+                    case .impossible, .unfinished: false
+                    }
+                guard goesOn else {
+                    counters.add(.roomFailure)
+                    throw noRoom(need.bytes, excess, relief, wait)
+                }
             }
-            if relief == .busy { sleepThread(for: backoff.next(using: &generator)) }
+            relief = try relieve(excess, now: now + wait.elapsed, pace: wait.pace)
             if followed.isDue() { followConfiguration() }
         }
     }
 
-    private func noRoom(_ bytes: Int64, _ excess: LimitExcess, _ relief: Relief) -> StoreError {
+    private func noRoom(
+        _ bytes: Int64,
+        _ excess: LimitExcess,
+        _ relief: Relief,
+        _ wait: RoomWait
+    ) -> StoreError {
         let limit = "it is at its limit of \(excess.reason.limitName)"
+        let reason =
+            switch relief {
+            case .impossible: "nothing is left to evict"
+            case .unfinished: "to find what to evict takes longer than \(wait.effort)"
+            case .busy, .done: wait.hindrance ?? "no room was made in \(wait.patience)"
+            }
         return StoreError(
             .noRoom,
             "store \(bytes) bytes in",
             path: directory.path,
-            detail: relief == .impossible
-                ? "\(limit), and nothing is left to evict"
-                : "\(limit), and no room was made in \(roomPatience)"
+            detail: "\(limit), and \(reason)"
         )
+    }
+
+    // MARK: Full disks
+
+    /// Runs `attempt`, and again after each collection that has set something free, where the disk or somebody's quota
+    /// is full.
+    ///
+    /// In bounded time: no longer than ``RoomTerms/patience`` says. The caller holds no lock.
+    ///
+    /// - Parameter length: of the value.
+    func makingSpace<Value>(
+        forLength length: Int,
+        now: Timestamp,
+        _ room: RoomTerms = RoomTerms(),
+        _ attempt: () throws(StoreError) -> Value
+    ) throws(StoreError) -> Value {
+        var wait = RoomWait(room, in: self)
+        while true {
+            do throws(StoreError) {
+                return try attempt()
+            } catch {
+                guard error.errno?.tellsOfFullDisk ?? false, makeSpace(Int64(length), now: now, &wait) else {
+                    throw error
+                }
+            }
+        }
+    }
+
+    /// Collects what may go, where the disk or a quota is full: what is of no use to anybody, and, where limits are set,
+    /// so many bytes of the least recently used values; false where that has set nothing free in time.
+    func makeSpace(_ bytes: Int64, now: Timestamp, _ wait: inout RoomWait) -> Bool {
+        wait.begin()
+        if let known = currentImpasse(wait.pace), known != .busy { return false }
+        do throws(StoreError) {
+            while !wait.isOver {
+                switch try relieveFullDisk(bytes, now: now + wait.elapsed, wait.pace) {
+                case .done: return true
+                case .impossible, .unfinished:
+                    // Another process may have set something free just before.
+                    return wait.mayTryInVain()
+                case .busy:
+                    // What another process sets free is as good.
+                    if try wait.pauseUntilSwept() { return true }
+                }
+            }
+        } catch {
+            // That the disk is full is what the caller tells then, and is why.
+            counters.add(.roomFailure)
+        }
+        return false
+    }
+
+    /// The same for a file that is not the store's.
+    package func makeSpace(_ bytes: Int64, now: Timestamp) -> Bool {
+        var wait = RoomWait(RoomTerms(), in: self)
+        return makeSpace(bytes, now: now, &wait)
+    }
+
+    private func relieveFullDisk(_ bytes: Int64, now: Timestamp, _ pace: SweepPace) throws(StoreError)
+        -> Relief
+    {
+        let limits = configuration.limits
+        var excess = LimitExcess(bytes: 0, entries: 0, reason: .freeSpace)
+        guard limits.areBounding else {
+            if let relief = currentImpasse(pace) { return relief }
+            return try sweepForRoom(excess, now: now, pace: pace)
+        }
+        // With room for what an entry and new directories take.
+        excess.bytes = bytes + 4 * directory.blockSize
+        if let occupancy = try occupancy(limits, entering: 1),
+            let missing = limits.excess(of: occupancy, over: SweepLimits.roomMark),
+            missing.reason == .freeSpace
+        {
+            excess.bytes = max(excess.bytes, missing.bytes)
+        }
+        return try relieve(excess, now: now, pace: pace)
     }
 
     // MARK: Relief
@@ -197,9 +326,7 @@ extension Store {
         now: Timestamp,
         pace: SweepPace = SweepPace()
     ) throws(StoreError) -> Relief {
-        if let impasse = impasse.withLock({ $0 }), ContinuousClock.now < impasse.end, impasse.view == view {
-            return impasse.relief
-        }
+        if let relief = currentImpasse(pace) { return relief }
         if !orphansMayDo(for: excess) {
             let goal = EvictionGoal(bytes: excess.bytes, entries: excess.entries, reason: excess.reason)
             let report = try Sweep.evictListed(goal, on: self, now: now, pace: pace)
@@ -207,6 +334,19 @@ extension Store {
             if report.evicted.count > 0 || !report.isExhausted { return .done }
         }
         return try sweepForRoom(excess, now: now, pace: pace)
+    }
+
+    /// What the last sweep that has found nothing to evict would find again at that pace; nil: look.
+    private func currentImpasse(_ pace: SweepPace) -> Relief? {
+        guard let impasse = impasse.withLock({ $0 }), ContinuousClock.now < impasse.end, impasse.view == view
+        else {
+            return nil
+        }
+        // Who has more time may find something.
+        if impasse.relief == .unfinished {
+            guard let deadline = pace.deadline, deadline - .now <= impasse.effort * 2 else { return nil }
+        }
+        return impasse.relief
     }
 
     /// Whether the values of entries that were replaced or removed since the last mark may come to half of what has
@@ -229,32 +369,35 @@ extension Store {
         var request = SweepRequest()
         let limits = configuration.limits
         request.limits = limits.lowered(overhead: overhead)
-        if let usage, usage.isCounted {
-            let space = limits.minimumFree == nil ? nil : try space()
+        let usage = usage.flatMap { $0.isCounted ? $0 : nil }
+        if usage != nil || excess.reason == .freeSpace {
             let present = Occupancy(
-                bytes: usage.plausibleBytes,
+                bytes: usage?.plausibleBytes ?? 0,
                 overhead: overhead,
-                entries: usage.plausibleEntries,
-                space: space
+                entries: usage?.plausibleEntries ?? 0,
+                space: excess.reason == .freeSpace || limits.minimumFree != nil ? try space() : nil
             )
             request.limits = request.limits.lowered(by: excess, from: present)
         }
+        request.stripePatience = Self.stripePatience
         request.pace = pace
         let (begin, before) = (ContinuousClock.now, view)
         let report = try Sweep.runIfDue(request, on: self, now: now) { _ in true }
         guard let report else { return .busy }
         // Where it counted otherwise than was known, or others stored or gave up something meanwhile, it is another
         // question now.
-        guard report.isComplete, report.removed.isEmpty, before == view else { return .done }
+        guard report.removed.isEmpty, !limits.areBounding || before == view else { return .done }
         // In use at this moment, and not for ever.
-        if report.spared > 0, report.unreadable.isEmpty { return .busy }
-        // What stays although it should go is nobody's to evict; or it is not there yet.
+        if report.isComplete, report.spared > 0, report.unreadable.isEmpty { return .busy }
+        // What stays although it should go is nobody's to evict; or it is not there yet; or time ran out before it was
+        // found.
         let isClaimed = before.claimed > 0
         let rest = (ContinuousClock.now - begin) * Self.futileRest
         let impasse = Impasse(
             end: .now + (isClaimed ? rest : max(.seconds(1), rest)),
-            view: before,
-            relief: isClaimed ? .busy : .impossible
+            view: limits.areBounding ? before : view,
+            effort: .now - begin,
+            relief: isClaimed ? .busy : report.isComplete ? .impossible : .unfinished
         )
         self.impasse.withLock { $0 = impasse }
         return impasse.relief
@@ -262,8 +405,10 @@ extension Store {
 
     /// What is known of the directory without a look at it.
     struct View: Equatable {
-        let usage: StoreUsage?
-        let claimed: Int64
+        var usage: StoreUsage?
+        var claimed: Int64 = 0
+        /// Entries that were replaced; counted where nothing is evicted, and only what they have left can go.
+        var replaced = 0
     }
 
     /// That a sweep has found nothing to evict.
@@ -271,25 +416,32 @@ extension Store {
         /// When to look again, if nothing changes before.
         let end: ContinuousClock.Instant
         let view: View
-        /// ``Relief/busy`` where what writers have claimed may be evicted once it is stored, or is forgotten.
+        /// How long it took.
+        let effort: Duration
+        /// ``Relief/busy`` where what writers have claimed may be evicted once it is stored, or is forgotten;
+        /// ``Relief/unfinished`` where time ran out.
         let relief: Relief
     }
 
-    private var view: View { View(usage: usage, claimed: control.claimedBytes) }
+    private var view: View {
+        guard configuration.limits.areBounding else { return View(replaced: control.replacedEntries) }
+        return View(usage: usage, claimed: control.claimedBytes)
+    }
+
+    /// How long a put waits for one stripe while it makes room: others hold something that can go as well.
+    static var stripePatience: Duration { .milliseconds(100) }
 
     /// How many times longer than a sweep that found nothing to evict it takes until the next: so that such sweeps
     /// take a tenth of a processor at most.
     static var futileRest: Int { 10 }
 }
 
-extension LimitExcess {
-    /// With a hundredth of the limits on top, so that not every put has to make its own room.
-    fileprivate func widened(_ limits: SweepLimits) -> LimitExcess {
-        var excess = self
-        if excess.bytes > 0 { excess.bytes += (limits.maximumSize ?? excess.bytes * 100) / 100 }
-        if excess.entries > 0 { excess.entries += (limits.maximumEntries ?? 0) / 100 }
-        return excess
-    }
+/// What one put needs.
+private struct RoomNeed {
+    /// On disk, with its entry.
+    let bytes: Int64
+    /// So many of them are on disk already.
+    let written: Int64
 }
 
 extension SweepReason {

@@ -13,33 +13,60 @@ extension Store {
     /// linked and closed. Three more for a new entry. One less, and two with a new entry, in a row of puts that
     /// were all new (``Novelty``).
     ///
-    /// - Parameter willWrite: called when nothing is left but to write the entry: so far nobody else can have
-    ///   seen the value. Its stripe is held then.
+    /// - Parameters:
+    ///   - bytes: the value.
+    ///   - key: the key's digest.
+    ///   - record: of the value.
+    ///   - room: what to do where there is no room for it.
+    ///   - willWrite: called when nothing is left but to write the entry: so far nobody else can have seen the value.
+    ///     Its stripe is held then. Called again where the disk was full.
     /// - Returns: the generation by which the value may be held in memory; nil where it may not.
     @discardableResult
     package func put(
         _ bytes: Span<UInt8>,
         for key: Digest,
         _ record: Record,
+        _ room: RoomTerms = RoomTerms(),
         willWrite: (() -> Void)? = nil
     ) throws(StoreError) -> Generation? {
         var publication = try publication(of: record, for: key, if: .none)
         publication.willWrite = willWrite
-        let outcome = try publish(publication, bytes)
+        let outcome = try publish(publication, bytes, room)
         counters.add(.put)
         return outcome.generation
     }
 
     /// Copies a file's bytes, from its offset to its end, into an object that has no name yet.
     ///
-    /// `draft` is a record such as the value will have, refused now if it is too long.
+    /// `draft` is a record such as the value will have, refused now if it is too long. Room is claimed first where the
+    /// length shows; where the disk turns out to be full it is made while what was copied stays (``makeSpace(_:now:_:)``).
     package func stage(
         copying source: borrowing FileDescriptor,
         for key: Digest,
         _ draft: Record
     ) throws(StoreError) -> StagedCopy {
         _ = try encode(draft, for: key)
-        return try objects.stage(copying: source, atMost: longestValue)
+        let now = draft.created
+        let length = try describing("read the length of a value for", directory.path) { () throws(Errno) in
+            try source.lengthLeft()
+        }
+        let claim = try length.flatMap { (length) throws(StoreError) in
+            try claimRoom(forLength: Int(clamping: length), now: now)
+        }
+        var wait = RoomWait(RoomTerms(), in: self)
+        var copied: Int64 = 0
+        do throws(StoreError) {
+            var staged = try objects.stage(copying: source, atMost: longestValue) { left in
+                // Twice as much each time, so that a long pipe needs few of them.
+                copied = max(copied * 2, Int64(left))
+                return makeSpace(copied, now: now, &wait)
+            }
+            staged.claim = claim
+            return staged
+        } catch {
+            giveBack(claim)
+            throw error
+        }
     }
 
     /// Stores what was staged; the record must be of its content.
@@ -51,10 +78,30 @@ extension Store {
         for key: Digest,
         _ record: Record
     ) throws(StoreError) -> Generation? {
-        let claimed = try claimRoom(forLength: staged.content.length, now: record.created)
-        defer { giveBack(claimed) }
+        let length = staged.content.length
+        let publication = try publication(of: record, for: key, if: .none)
+        var claim = staged.claim
         var object = Optional(staged.object)
-        let outcome = try publish(publication(of: record, for: key, if: .none), &object)
+        defer { giveBack(claim) }
+        // A pipe, or a file that has grown or says that it is empty, as in /proc.
+        if claim.map({ $0.bytes < directory.allocation(of: length) }) ?? true {
+            giveBack(claim.take())
+            claim = try claimRoom(forLength: length, isWritten: true, now: record.created)
+        }
+        var isFirst = true
+        let outcome = try makingSpace(forLength: length, now: record.created) { () throws(StoreError) in
+            defer { isFirst = false }
+            if !isFirst {
+                // Where the object has got its name and the entry did not fit.
+                var nothing: StagedObject?
+                let outcome = try publish(publication, &nothing, &claim)
+                if outcome != .objectMissing { return outcome }
+            }
+            return try publish(publication, &object, &claim)
+        }
+        guard outcome.isPublished else {
+            throw StoreError(errno: .noSpace, "keep an object while room was made in", path: directory.path)
+        }
         counters.add(.put)
         return outcome.generation
     }
@@ -67,7 +114,7 @@ extension Store {
         ifStill observed: StoredEntry?
     ) throws(StoreError) -> PublishOutcome {
         let publication = try publication(of: record, for: key, if: .unchanged(observed?.bytes))
-        let outcome = try publish(publication, bytes)
+        let outcome = try publish(publication, bytes, RoomTerms())
         if outcome.isPublished { counters.add(.put) }
         return outcome
     }
@@ -90,8 +137,11 @@ extension Store {
         // Before the lock is taken: another process may have left any amount unwritten, and nobody should
         // have to wait for that. Under it the same finds next to nothing left to do.
         try objects.synchronizeIfDurable(record.content.digest)
-        var nothing: StagedObject?
-        let outcome = try publish(publication, &nothing)
+        let outcome = try makingSpace(forLength: 0, now: now) { () throws(StoreError) in
+            var nothing: StagedObject?
+            var nothingClaimed: RoomClaim?
+            return try publish(publication, &nothing, &nothingClaimed)
+        }
         // A record that is changed in place leaves the file's time as it was.
         if outcome.isPublished { _ = try entries.setAccessTime(of: key, to: now) }
         return outcome
@@ -150,64 +200,146 @@ extension Store {
     /// although it is there, unseen or made meanwhile, is let go again for the one that is.
     private func publish(
         _ publication: Publication,
-        _ bytes: Span<UInt8>
+        _ bytes: Span<UInt8>,
+        _ room: RoomTerms
+    ) throws(StoreError) -> PublishOutcome {
+        let (length, now) = (publication.content.length, publication.created)
+        return try makingSpace(forLength: length, now: now, room) { () throws(StoreError) in
+            try publishOnce(publication, bytes, room)
+        }
+    }
+
+    private func publishOnce(
+        _ publication: Publication,
+        _ bytes: Span<UInt8>,
+        _ room: RoomTerms
     ) throws(StoreError) -> PublishOutcome {
         let content = publication.content
         var staged: StagedObject?
         if try objects.isWorthTrying(content) {
             // Of the entry alone.
-            let claimed = try claimRoom(forLength: 0, now: publication.created)
-            defer { giveBack(claimed) }
+            var claim = try claimRoom(forLength: 0, now: publication.created, room)
+            defer { giveBack(claim) }
             try objects.synchronizeIfDurable(content.digest)
-            let outcome = try publish(publication, &staged)
+            let outcome = try publish(publication, &staged, &claim, room)
             if outcome != .objectMissing { return outcome }
         }
-        let claimed = try claimRoom(forLength: content.length, now: publication.created)
-        defer { giveBack(claimed) }
+        var claim = try claimRoom(forLength: content.length, now: publication.created, room)
+        defer { giveBack(claim) }
+        atStep?(.claimed)
         staged = try objects.stage(bytes, as: content.digest)
-        return try publish(publication, &staged)
+        atStep?(.written)
+        return try publish(publication, &staged, &claim, room)
     }
 
     /// Publishes a record, and its object if that is staged; else it must exist already.
     ///
     /// The bytes have been written before the stripe is taken, so it is held for microseconds however large
     /// the value is; in a durable store as long as the medium takes for the names and the entry.
+    ///
+    /// `claim` is what was claimed for it. Where that was forgotten meanwhile, as the writer was slow or stopped, others
+    /// may have taken the room: then it is claimed again before the object gets its name.
     private func publish(
         _ publication: Publication,
-        _ staged: inout StagedObject?
+        _ staged: inout StagedObject?,
+        _ claim: inout RoomClaim?,
+        _ room: RoomTerms = RoomTerms()
     ) throws(StoreError) -> PublishOutcome {
-        try objectStripes.withLock(.shared, of: publication.content.digest) { () throws(StoreError) in
-            guard try establish(publication.content, &staged) else { return .objectMissing }
-            return try writeEntry(publication)
+        let content = publication.content
+        while true {
+            let outcome = try objectStripes.withLock(.shared, of: content.digest) {
+                () throws(StoreError) -> PublishOutcome? in
+                atStep?(.objectLocked)
+                do throws(StoreError) {
+                    switch try establish(content, &staged, &claim) {
+                    case .present: return try writeEntry(publication)
+                    case .missing: return .objectMissing
+                    case .unclaimed: return nil
+                    }
+                } catch {
+                    // Whoever makes space now would take it for an orphan, if it has its name already.
+                    if error.errno?.tellsOfFullDisk ?? false, let object = staged.take() {
+                        staged = try objects.keep(object)
+                    }
+                    throw error
+                }
+            }
+            if let outcome { return outcome }
+            claim = try claimRoom(
+                forLength: content.length,
+                isWritten: true,
+                now: publication.created,
+                room
+            )
         }
     }
 
-    /// Sees to it that the object exists and that no sweep under way deletes it; false where there is none and
-    /// none was staged.
+    /// How an object was seen to.
+    private enum Establishment {
+        case present
+        /// There is none, and none was staged.
+        case missing
+        /// What was claimed for the one that was staged was forgotten, and there is no room at this moment.
+        case unclaimed
+    }
+
+    /// Sees to it that the object exists and that no sweep under way deletes it.
     ///
-    /// The stripe is held shared, so no sweep can delete it between a look and the next.
+    /// The stripe is held shared, so no sweep can delete it between a look and the next. What was staged stays so, in
+    /// case that the entry can't be written.
     private func establish(
         _ content: Content,
-        _ staged: inout StagedObject?
-    ) throws(StoreError) -> Bool {
+        _ staged: inout StagedObject?,
+        _ claim: inout RoomClaim?
+    ) throws(StoreError) -> Establishment {
         guard let object = staged.take() else {
-            guard try objects.touch(content.digest) == .present else { return false }
+            guard try objects.touch(content.digest) == .present else { return .missing }
             try objects.synchronizeIfDurable(content.digest)
-            return true
+            return .present
         }
-        if try objects.publish(object, as: content.digest) {
+        let bytes = directory.allocation(of: content.length)
+        var isNew = false
+        do throws(StoreError) {
+            guard try count(bytes, ofLength: content.length, &claim) else {
+                staged = consume object
+                return .unclaimed
+            }
+            defer { if !isNew { control.addUsage(bytes: -bytes, entries: 0) } }
+            isNew = try objects.publish(object, as: content.digest)
+        } catch {
+            staged = consume object
+            throw error
+        }
+        if isNew {
             counters.add(.bytesWritten, content.length)
-            control.addUsage(bytes: directory.allocation(of: content.length), entries: 0)
-            return true
+            staged = consume object
+            return .present
         }
         // Somebody else has stored it meanwhile, or what is there is damaged.
         if try objects.touch(content.digest) == .present, try objects.isPresent(content) {
             try objects.synchronizeIfDurable(content.digest)
-            return true
+            return .present
         }
         try objects.replace(content.digest, with: object)
         counters.add(.bytesWritten, content.length)
-        return true
+        return .present
+    }
+
+    /// Counts an object that is about to get its name; false where its claim was forgotten and there is no room now.
+    ///
+    /// It is counted first, and only then is the claim looked at: at each moment others see the one or the other,
+    /// however long this process is stopped in between.
+    private func count(
+        _ bytes: Int64,
+        ofLength length: Int,
+        _ claim: inout RoomClaim?
+    ) throws(StoreError) -> Bool {
+        while true {
+            control.addUsage(bytes: bytes, entries: 0)
+            guard let present = claim, !control.isStanding(present) else { return true }
+            control.addUsage(bytes: -bytes, entries: 0)
+            guard try renew(&claim, forLength: length) else { return false }
+        }
     }
 
     private func writeEntry(_ publication: Publication) throws(StoreError) -> PublishOutcome {
@@ -228,6 +360,7 @@ extension Store {
     }
 
     private func writeRecord(_ publication: Publication) throws(StoreError) -> PublishOutcome {
+        atStep?(.entryLocked)
         let key = publication.key
         publication.willWrite?()
         let (_, generation) = try writing(key) { () throws(StoreError) in

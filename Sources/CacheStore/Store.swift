@@ -16,13 +16,29 @@ package struct StoreOptions: Sendable {
     /// Whether a get compares a value's bytes with their checksum, and not their length alone.
     package var checksContent = true
 
-    /// How long a put waits for room where the directory is at one of its limits.
+    /// How long a put waits for room where the directory is at one of its limits, or the disk is full, while somebody
+    /// makes some.
     package var roomPatience: Duration = .seconds(60)
+
+    /// Called at each step of a put: for tests of one that is stopped there.
+    package var atStep: (@Sendable (PutStep) -> Void)?
 
     /// What to take for what the file system can do, instead of finding out: for tests of what falls back.
     package var assumedCapabilities: Capabilities?
 
     package init() {}
+}
+
+/// How far a put is.
+package enum PutStep: String, Sendable, CaseIterable {
+    /// It has claimed its room, if any had to be.
+    case claimed
+    /// The object is written and has no name yet.
+    case written
+    /// It holds the object's stripe, shared.
+    case objectLocked
+    /// It holds the entry's stripe too.
+    case entryLocked
 }
 
 /// A cache directory shared by processes: objects, entries, and the protocol that keeps them consistent.
@@ -54,10 +70,13 @@ package final class Store: Sendable {
     let checksContent: Bool
     let followed: FollowedConfiguration
     let roomPatience: Duration
+    let atStep: (@Sendable (PutStep) -> Void)?
     /// Told when a put passes the high mark.
     let pressed = Locked<(@Sendable () -> Void)?>(nil)
     /// Where a sweep has found nothing to evict.
     let impasse = Locked<Impasse?>(nil)
+    /// At which of its steps whoever holds the `janitor` lock was found not to move.
+    let standstill = Locked<UInt64?>(nil)
     /// Until then what is in the directory can't be counted.
     let uncountableUntil = Locked<ContinuousClock.Instant?>(nil)
     /// As the process wants it, and as the directory's turnover asks for it now.
@@ -88,6 +107,7 @@ package final class Store: Sendable {
         checksContent = options.checksContent
         followed = FollowedConfiguration(of: directory)
         roomPatience = options.roomPatience
+        atStep = options.atStep
         longestGranularity = options.accessGranularity.saturatingNanoseconds
         granularity = Atomic(options.accessGranularity.saturatingNanoseconds)
         renewControl()

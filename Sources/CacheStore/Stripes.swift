@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Platform
+import Synchronization
 
 /// The 64 locks of one kind, `object-00…3f` or `entry-00…3f`, each for the digests that share 6 leading bits.
 ///
@@ -14,9 +15,16 @@ package final class Stripes: Sendable {
 
     /// How long a writer waits for a stripe.
     ///
-    /// Holders keep them for microseconds; only one that is stopped (SIGSTOP, a debugger) makes anybody wait
-    /// so long, and then an error is better than a hang.
-    static let writerPatience: Duration = .seconds(10)
+    /// Holders keep them for microseconds, in a durable store as long as the medium takes; only one that is stopped
+    /// (SIGSTOP, a debugger, a frozen group) makes anybody wait so long, and then an error is better than a hang.
+    static let writerPatience: Duration = .milliseconds(700)
+
+    /// For so many milliseconds a stripe counts as held by one that is stopped, once somebody has waited for it in vain.
+    static let stuckMilliseconds: UInt64 = 5000
+    /// How long to wait for a stripe meanwhile: as long as many holders take one after the other.
+    static let stuckPatience: Duration = .milliseconds(10)
+    /// Who has waited less tells nothing of the holder.
+    private static let tellingWait: Duration = .milliseconds(100)
 
     private let kind: Kind
     private let owner = processGeneration
@@ -24,6 +32,9 @@ package final class Stripes: Sendable {
     private let control: Control
     /// One for each of ``StoreLayout/stripeCount``, opened when it is first wanted, and never another one from then on.
     private let locks = InlineArray<64, FileLockPlace> { _ in FileLockPlace() }
+
+    /// Until when each counts as not to be had, in milliseconds of CLOCK_MONOTONIC; of 64 for each mode, shared first.
+    private let stuckUntil = InlineArray<128, Atomic<UInt64>> { _ in Atomic(0) }
 
     init(_ kind: Kind, in control: Control) {
         self.kind = kind
@@ -82,8 +93,24 @@ package final class Stripes: Sendable {
 
     /// False where the stripe's file was not opened yet.
     private func take(_ mode: LockMode, _ stripe: Int, _ patience: Duration) throws(StoreError) -> Bool {
-        try describing("lock", self.path(of: stripe)) { () throws(Errno) in
-            try locks[stripe].lock(mode, patience: patience)
+        let place = stripe + (mode == .shared ? 0 : StoreLayout.stripeCount)
+        let until = stuckUntil[place].load(ordering: .relaxed)
+        let isStuck = until != 0 && Timestamp.monotonicMilliseconds < until
+        return try describing("lock", self.path(of: stripe)) { () throws(Errno) in
+            do throws(Errno) {
+                let isOpen = try locks[stripe].lock(
+                    mode,
+                    patience: isStuck ? min(patience, Self.stuckPatience) : patience
+                )
+                if until != 0, isOpen { stuckUntil[place].store(0, ordering: .relaxed) }
+                return isOpen
+            } catch {
+                if error == .timedOut, !isStuck, patience >= Self.tellingWait {
+                    let end = Timestamp.monotonicMilliseconds + Self.stuckMilliseconds
+                    stuckUntil[place].store(end, ordering: .relaxed)
+                }
+                throw error
+            }
         }
     }
 

@@ -13,7 +13,7 @@ extension Sweep {
         let store = store
         for stripe in 0..<StoreLayout.stripeCount where store.control.hasWriters(inStripe: stripe) {
             do throws(StoreError) {
-                let patience = SweepWorker.stripePatience
+                let patience = request.stripePatience
                 try store.entryStripes.withLock(.exclusive, stripe: stripe, patience: patience) {
                     store.control.clearWriters(ofStripe: stripe)
                 }

@@ -4,16 +4,13 @@ import Platform
 
 /// What a sweep has to evict for its limits to hold.
 extension Sweep {
-    /// Bytes that have to become available on the file system, negative where there is more; nil: none have to.
+    /// What has to become available on the file system; nil: nothing has to.
     ///
     /// Asked once, when the sweep begins: what it removes is added up from then on, so that a dry run and the run after
     /// it decide the same.
-    func shortfall() throws(StoreError) -> Int64? {
+    func freeSpaceGoal() throws(StoreError) -> FreeSpaceGoal? {
         guard let floor = request.limits.minimumFree else { return nil }
-        let space = try describing("ask for the free space of", store.directory.path) { () throws(Errno) in
-            try store.directory.root.descriptor.fileSystemSpace()
-        }
-        return floor.bytes(of: space.totalBytes) - space.availableBytes
+        return FreeSpaceGoal(floor, at: try store.space())
     }
 
     /// What of these candidates to evict now; nil: nothing.
@@ -81,6 +78,37 @@ extension Sweep {
         let list = worker.state.value.withLock { $0.list(of: places) }
         guard let list else { return }
         CandidateList(stamp: stamp, clock: worker.clock, count: list.count).write(list, in: store.directory)
+    }
+}
+
+/// What has to become available on a file system.
+struct FreeSpaceGoal: Equatable {
+    private let floor: Int64
+    private let start: FileSystemSpace
+    /// Bytes that were missing at the start, as far as is known; negative where there was more.
+    private(set) var shortfall: Int64
+
+    init(_ floor: FreeSpaceFloor, at space: FileSystemSpace) {
+        self.floor = floor.bytes(of: space.totalBytes)
+        start = space
+        shortfall = self.floor - space.availableBytes
+    }
+
+    /// Takes account of what is reserved for root, where less than that was free at the start.
+    ///
+    /// Then nothing is available until all that is missing in it has become free, and how much is reserved does not show
+    /// before. It is told by what is free and what is available later; as long as nothing is available it is at least
+    /// as much as is free. Where the file system sets blocks free only later the one changes no more than the other.
+    mutating func learn(_ space: FileSystemSpace) {
+        guard start.availableBytes <= 0 else { return }
+        let reserved = space.freeBytes - max(0, space.availableBytes)
+        shortfall = max(shortfall, floor + reserved - start.freeBytes)
+    }
+
+    /// The same by a look at the file system.
+    mutating func learn(from store: Store) throws(StoreError) {
+        guard start.availableBytes <= 0 else { return }
+        learn(try store.space())
     }
 }
 

@@ -29,7 +29,8 @@ package struct Sweep {
     ///
     /// `progress` is called now and then.
     ///
-    /// - Throws: ``StoreError/Code/busy`` where another sweep did not end within the request's patience.
+    /// - Throws: ``StoreError/Code/busy`` where another sweep did not end within the request's patience, or does not get
+    ///   on at all.
     /// - Complexity: O(*n*) in entries and objects: two system calls for each of the former and one for each of the
     ///   latter, of which small ones need none on ext4 (``SweepAllocation``); and two more for each that is deleted, three
     ///   where somebody has been at an entry meanwhile.
@@ -45,12 +46,21 @@ package struct Sweep {
         now: Timestamp,
         progress: @escaping (SweepProgress) -> Void = { _ in }
     ) throws(StoreError) -> SweepReport {
-        let lock = try janitorLock(of: store, patience: request.patience)
-        guard let lock else {
-            let path = "\(store.directory.path)/\(StoreLayout.locks)/\(StoreLayout.janitorLock)"
-            throw StoreError(.busy, "sweep", path: path, errno: .timedOut)
+        var wait = RoomWait(RoomTerms(patience: request.patience), in: store)
+        while true {
+            if let lock = try janitorLock(of: store) {
+                return try run(request, on: store, now: now, under: lock, progress: progress)
+            }
+            guard try wait.pause() else {
+                throw StoreError(
+                    .busy,
+                    "sweep",
+                    path: janitorLockPath(store),
+                    errno: .timedOut,
+                    detail: wait.hindrance
+                )
+            }
         }
-        return try run(request, on: store, now: now, under: lock, progress: progress)
     }
 
     /// Sweeps where no other process does, and only if `isDue` says so of the last sweep, asked when no other
@@ -63,19 +73,33 @@ package struct Sweep {
         now: Timestamp,
         isDue: (SweepRecord?) -> Bool
     ) throws(StoreError) -> SweepReport? {
-        guard let lock = try janitorLock(of: store, patience: .zero) else { return nil }
+        guard let lock = try janitorLock(of: store) else { return nil }
         guard isDue(SweepRecord.read(from: lock.descriptor)) else { return nil }
         return try run(request, on: store, now: now, under: lock, progress: { _ in })
     }
 
-    static func janitorLock(
-        of store: Store,
-        patience: Duration
-    ) throws(StoreError) -> LockFile? {
-        let path = "\(store.directory.path)/\(StoreLayout.locks)/\(StoreLayout.janitorLock)"
-        return try describing("lock", path) { () throws(Errno) in
-            try LockFile.acquire(StoreLayout.janitorLock, in: store.directory.locks, patience: patience)
+    /// nil where somebody holds it.
+    static func janitorLock(of store: Store) throws(StoreError) -> LockFile? {
+        guard let lock = try tryJanitorLock(of: store) else { return nil }
+        store.control.noteSweepHolder()
+        return lock
+    }
+
+    /// Whether nobody sweeps or evicts at this moment.
+    static func isFree(in store: Store) throws(StoreError) -> Bool {
+        guard let lock = try tryJanitorLock(of: store) else { return false }
+        lock.release()
+        return true
+    }
+
+    private static func tryJanitorLock(of store: Store) throws(StoreError) -> LockFile? {
+        try describing("lock", janitorLockPath(store)) { () throws(Errno) in
+            try LockFile.acquire(StoreLayout.janitorLock, in: store.directory.locks, patience: .zero)
         }
+    }
+
+    private static func janitorLockPath(_ store: Store) -> String {
+        "\(store.directory.path)/\(StoreLayout.locks)/\(StoreLayout.janitorLock)"
     }
 
     private static func run(
@@ -120,15 +144,16 @@ package struct Sweep {
 
     /// How long to wait for a stripe now; nil once the sweep's time is over.
     private mutating func stripePatience() -> Duration? {
-        worker.mayGoOn() ? min(SweepWorker.stripePatience, worker.pacer.rest) : nil
+        store.control.noteSweepStep()
+        return worker.mayGoOn() ? min(request.stripePatience, worker.pacer.rest) : nil
     }
 
     /// Passes over everything until the limits hold or nothing can be evicted: once, but where more has to go than
     /// there can be candidates.
     private mutating func run(under lock: borrowing LockFile) throws(StoreError) {
-        let space = try shortfall()
+        var space = try freeSpaceGoal()
         guard try deleteLeftovers() else { return }
-        var wanted = wantedByUsage(space)
+        var wanted = wantedByUsage(space?.shortfall)
         while true {
             let stamp = try fileSystemTime(by: lock)
             worker.objectStamp = stamp
@@ -138,17 +163,18 @@ package struct Sweep {
                 ($0.candidates.inOrder(), $0.candidates.isCut)
             }
             var position = 0
-            while let plan = plan(order[position...], space) {
+            while let plan = plan(order[position...], space?.shortfall) {
                 try evict(order[position..<position + plan.count], plan, changedBefore: stamp)
                 guard worker.mayGoOn() else { return }
                 position += plan.count
+                try space?.learn(from: store)
             }
             // The next pass finds those that were not taken in. Where all were spared it would find the same again.
             let evictions = worker.state.value.withLock { $0.deletions.evictions }
             if position < order.count || evictions == 0 || !isCut {
                 return keepCandidates(order[position...], stamp)
             }
-            wanted = wantedStill(space)
+            wanted = wantedStill(space?.shortfall)
         }
     }
 

@@ -51,7 +51,7 @@ extension Sweep {
         now: Timestamp,
         pace: SweepPace = SweepPace()
     ) throws(StoreError) -> EvictionReport? {
-        guard let lock = try janitorLock(of: store, patience: .zero) else { return nil }
+        guard let lock = try janitorLock(of: store) else { return nil }
         return try evictListed(goal, on: store, now: now, pace: pace, under: lock)
     }
 
@@ -71,6 +71,7 @@ extension Sweep {
         guard let found = list, found.witness.isSteady else { return report }
         var request = SweepRequest()
         request.pace = pace
+        request.stripePatience = Store.stripePatience
         var worker = SweepWorker(request, on: store, now: now, clock: found.witness)
         worker.objectStamp = found.stamp
         if store.directory.fileSystem.datesAttributes { worker.stamp = found.stamp }

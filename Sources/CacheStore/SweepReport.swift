@@ -10,6 +10,8 @@ package struct SweepRequest: Sendable {
     package var isDryRun = false
     /// How long to wait while another process sweeps; zero: not at all.
     package var patience: Duration = .seconds(60)
+    /// How long to wait for one stripe: what it guards is left alone then.
+    package var stripePatience = SweepWorker.stripePatience
     /// How fast to work, and how long at most.
     package var pace = SweepPace()
     /// How many candidates there may be at a time: for tests of what takes several passes.

@@ -7,9 +7,9 @@ import Platform
 extension SweepWorker {
     /// How long to wait for one stripe.
     ///
-    /// Writers hold them for microseconds: whoever is not gone after a second is stopped, and everything else
-    /// must not wait for him.
-    static let stripePatience: Duration = .seconds(1)
+    /// Writers hold them for microseconds: whoever is not gone after 0.4 s is stopped, and everything else must not wait
+    /// for him. Half of what others wait for a sweep that does not move (``RoomWait/longestStandstill``).
+    static let stripePatience: Duration = .milliseconds(400)
 
     /// How long one stripe is held, at full pace, to delete one thing after the other.
     ///
@@ -147,7 +147,7 @@ extension SweepWorker {
             // One copy for all: within the closure each use of what may change copies it.
             let worker = self
             do throws(StoreError) {
-                let patience = min(Self.stripePatience, pacer.rest)
+                let patience = min(request.stripePatience, pacer.rest)
                 try stripes.withLock(.exclusive, stripe: stripe, patience: patience) {
                     () throws(StoreError) in
                     let end = worker.instant() + (worker.pacer.isSparing ? .zero : Self.longestHold)

@@ -23,6 +23,11 @@ struct SweepWorker: Sendable {
     let scan: StoreScan
     let state: Locked<SweepState>.Box
     var pacer: SweepPacer
+    /// How often it was asked whether to go on.
+    private var steps = 0
+    /// So few that those who wait see it get on within ``RoomWait/longestStandstill`` also where each file takes the
+    /// medium 20 ms, and so many that to say so costs nothing.
+    private static let stepsPerNote = 16
     /// The present as the file system dates changes, taken before any entry was read; nil before that, and where change
     /// times do not tell of all changes of an entry.
     var stamp: Timestamp?
@@ -62,6 +67,8 @@ struct SweepWorker: Sendable {
     ///
     /// Called between single things, while no stripe is held.
     mutating func mayGoOn() -> Bool {
+        steps &+= 1
+        if steps.isMultiple(of: Self.stepsPerNote) { store.control.noteSweepStep() }
         if pacer.mayGoOn() { return true }
         state.value.withLock { $0.report.isComplete = false }
         return false

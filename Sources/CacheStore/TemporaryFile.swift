@@ -53,6 +53,15 @@ struct TemporaryFile: ~Copyable {
         try directory.directory.rename(name, to: target, path)
     }
 
+    /// Has it keep a name in `tmp/`, also after it was renamed away, so that no sweep sets its blocks free.
+    func keepName() throws(Errno) {
+        do throws(Errno) {
+            try directory.directory.link(file, as: name)
+        } catch {
+            if error != .exists { throw error }
+        }
+    }
+
     private static func freshName() -> RelativePath {
         var generator = SystemRandomNumberGenerator()
         return RelativePath("put-" + String(generator.next(), radix: 36))

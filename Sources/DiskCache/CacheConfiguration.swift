@@ -74,6 +74,14 @@ public struct CacheConfiguration: Sendable {
     ///
     /// Where it has some, those count, and this does not: see ``SharedCache/setLimits(_:)``. Default: nil, none.
     public var limits: CacheLimits?
+    /// How long a put waits for room, where the directory is at one of its limits or the disk is full, while this or
+    /// another process makes some.
+    ///
+    /// Then it fails, with the code `noRoom` or `noSpace`. It does not wait longer than a second for a process that does
+    /// not get on, as it is stopped or hangs, and not at all while that is known. `value(forKey:orCompute:)` waits for room
+    /// a second at most, and gives the value out without storing it. Zero: make room where that can be done at once.
+    /// Default: a minute.
+    public var roomPatience: Duration = .seconds(60)
     /// What this process keeps in its own memory.
     ///
     /// Default: up to 64 MiB.
@@ -122,6 +130,7 @@ public struct CacheConfiguration: Sendable {
         options.isDurable = durability == .fsync
         options.recordForm = metadataForm == .automatic ? .attribute : .sidecar
         options.accessGranularity = accessGranularity
+        options.roomPatience = roomPatience
         options.checksContent = verification == .checksum
         options.assumedCapabilities = assumedCapabilities
         return options

@@ -120,7 +120,10 @@ extension CacheError {
             (.permissionDenied, reason, "use a directory of your own, or ask its owner for access")
         case .readOnly: (.readOnly, reason, "choose a directory on a file system that can be written")
         case .busy:
-            (.busy, "a lock was not free in time", "try again; a process that holds it may be stopped")
+            (
+                .busy, error.detail ?? "a lock was not free in time",
+                "try again; a process that holds it may be stopped"
+            )
         case .forked:
             (.forked, "it was opened before this process was forked", "open it anew in this process")
         case .invalidArgument: (.invalidArgument, "at most 65536 fit", "store less of it")

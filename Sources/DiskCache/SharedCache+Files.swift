@@ -78,6 +78,11 @@ extension SharedCache {
         return CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: stored)
     }
 
+    /// Collects what may go, where the disk is full of it; false: that has set nothing free.
+    package func makeSpace(_ bytes: Int) -> Bool {
+        core.store.makeSpace(Int64(bytes), now: now)
+    }
+
     /// Copies the value of `key` to a file, which is replaced in one step once all is there and checked.
     ///
     /// Something other than a regular file (a device, a pipe) is written to instead. Memory: 256 KiB.

@@ -36,8 +36,18 @@ extension SharedCache {
             // What is larger than the whole queue takes the other way.
             if writeBehind.put(write) { return }
         }
+        try putThrough(data, forKey: key, terms)
+    }
+
+    /// Stores `data` on disk, and in memory, if there is any.
+    func putThrough(
+        _ data: Data,
+        forKey key: String,
+        _ terms: Terms,
+        _ room: RoomTerms = RoomTerms()
+    ) throws(CacheError) {
         let held = try withIndicesFromZero(data)
-        try putThrough(data, forKey: key, terms) {
+        try putThrough(data, forKey: key, terms, room) {
             HeldValue(held, key: key, keyDigest: $0, source: .record($1), cost: data.count)
         }
     }
@@ -69,6 +79,7 @@ extension SharedCache {
         _ data: Data,
         forKey key: String,
         _ terms: Terms,
+        _ room: RoomTerms = RoomTerms(),
         form: MemoryForm = .bytes,
         _ hold: (Digest, Record) -> HeldValue<Value>
     ) throws(CacheError) {
@@ -79,7 +90,7 @@ extension SharedCache {
         let record = try record(of: Content(of: bytes), key: key, terms, now: now)
         // Not dropped: until this one is on disk, and if it fails, the earlier one is what gets must see.
         writeBehind.settle(digest)
-        try core.publish(bytes, digest, record, form, hold)
+        try core.publish(bytes, digest, record, form, room, hold)
     }
 
     /// Stores bytes; all else is as when storing `Data`.

@@ -137,15 +137,34 @@ extension FileDescriptor {
     /// Writes all of `bytes`.
     ///
     /// C: `write`; never a signal where files may not grow so long (``FileSizeLimit``).
-    package func writeAll(_ bytes: Span<UInt8>) throws(Errno) {
+    ///
+    /// - Parameter makeSpace: called with how many bytes are left where the disk or a quota is full; true: it may have
+    ///   room now, and writing goes on where it stopped.
+    package func writeAll(
+        _ bytes: Span<UInt8>,
+        makeSpace: (Int) -> Bool = { _ in false }
+    ) throws(Errno) {
         try unsafe bytes.withUnsafeBytes { (buffer) throws(Errno) in
             var written = 0
             while written < buffer.count {
                 try FileSizeLimit.admit(self, wasCutShort: written > 0)
                 let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[written...])
-                written += try valueOrErrno { unsafe Glibc.write(rawValue, rest.baseAddress, rest.count) }
+                do throws(Errno) {
+                    written += try valueOrErrno { unsafe Glibc.write(rawValue, rest.baseAddress, rest.count) }
+                } catch {
+                    guard error.tellsOfFullDisk, makeSpace(rest.count) else { throw error }
+                }
             }
         }
+    }
+
+    /// Bytes from the offset to the end of a regular file; nil for anything else.
+    ///
+    /// C: `fstat`, `lseek`.
+    package func lengthLeft() throws(Errno) -> Int64? {
+        let status = try status()
+        guard status.kind == .regular else { return nil }
+        return max(0, status.size - Int64(lseek(rawValue, 0, SEEK_CUR)))
     }
 
     /// Moves the offset back to the start.
@@ -158,29 +177,29 @@ extension FileDescriptor {
     /// Copies `source` from its offset to its end to this file's offset, inside the kernel where that can
     /// be: by sharing extents (`ioctl(FICLONE)`), else by `copy_file_range`, else by `read` and `write`.
     ///
+    /// - Parameters:
+    ///   - source: what to copy.
+    ///   - most: how many bytes at most.
+    ///   - makeSpace: as for ``writeAll(_:makeSpace:)``: nothing has to be read again, so the source may be a pipe.
     /// - Returns: false where it is longer than `most` bytes; then less than all was copied, or all.
     @discardableResult
     package func copyAll(
         from source: borrowing FileDescriptor,
-        atMost most: Int64? = nil
+        atMost most: Int64? = nil,
+        makeSpace: (Int) -> Bool = { _ in false }
     ) throws(Errno) -> Bool {
-        if let most {
-            let status = try source.status()
-            // Known before anything is copied; what grows meanwhile, and a pipe, is found out below.
-            if status.kind == .regular, status.size - Int64(lseek(source.rawValue, 0, SEEK_CUR)) > most {
-                return false
-            }
-        }
+        // Known before anything is copied; what grows meanwhile, and a pipe, is found out below.
+        if let most, let length = try source.lengthLeft(), length > most { return false }
         try FileSizeLimit.admit(self)
         if try clone(source) { return try holds(atMost: most) }
-        if try copyRanges(from: source) { return try holds(atMost: most) }
+        if try copyRanges(from: source, makeSpace) { return try holds(atMost: most) }
         var copied: Int64 = 0
         do throws(CopyEnd) {
             try source.forEachChunk(orThrow: { .failed($0) }) { (chunk) throws(CopyEnd) in
                 copied += Int64(chunk.count)
                 if let most, copied > most { throw .tooLong }
                 do throws(Errno) {
-                    try writeAll(chunk)
+                    try writeAll(chunk, makeSpace: makeSpace)
                 } catch {
                     throw .failed(error)
                 }
@@ -215,7 +234,10 @@ extension FileDescriptor {
     }
 
     /// False: it can't be done this way, and nothing was written.
-    private func copyRanges(from source: borrowing FileDescriptor) throws(Errno) -> Bool {
+    private func copyRanges(
+        from source: borrowing FileDescriptor,
+        _ makeSpace: (Int) -> Bool
+    ) throws(Errno) -> Bool {
         var copied = false
         while true {
             do throws(Errno) {
@@ -235,9 +257,13 @@ extension FileDescriptor {
             } catch {
                 // What has to be copied otherwise (a pipe, append mode, another file system) says so at
                 // the first call; a failure after that is one of the disk.
-                if copied || error == .noSpace || error == .inputOutput || error == .fileTooLarge {
-                    throw error
+                if error.tellsOfFullDisk {
+                    // How much is left a file's length would tell, if it is one that stays as it is.
+                    guard makeSpace(Self.chunkSize) else { throw error }
+                    copied = true
+                    continue
                 }
+                if copied || error == .inputOutput || error == .fileTooLarge { throw error }
                 return false
             }
         }
@@ -269,4 +295,9 @@ extension FileDescriptor {
     package func setMode(_ mode: UInt32) throws(Errno) {
         try nothingOrErrno { fchmod(rawValue, mode) }
     }
+}
+
+extension Errno {
+    /// Whether the file system has no space left, or the user's quota of it has none.
+    package var tellsOfFullDisk: Bool { self == .noSpace || self == .quotaExceeded }
 }

@@ -119,6 +119,9 @@ package struct FileSystemSpace: Sendable, Equatable {
     /// Bytes in all, and bytes that an unprivileged user can still have.
     package let totalBytes: Int64
     package let availableBytes: Int64
+    /// Bytes that are in use by nobody, those included that are reserved for root: where ``availableBytes`` is 0 there
+    /// may be less of them than are reserved, and what becomes free is available to nobody else at first.
+    package let freeBytes: Int64
     /// Inodes in all, and free ones; both 0 where the file system does not count them.
     package let totalInodes: UInt64
     package let availableInodes: UInt64
@@ -128,6 +131,7 @@ package struct FileSystemSpace: Sendable, Equatable {
     package init(
         totalBytes: Int64,
         availableBytes: Int64,
+        freeBytes: Int64? = nil,
         totalInodes: UInt64,
         availableInodes: UInt64,
         isReadOnly: Bool,
@@ -135,6 +139,7 @@ package struct FileSystemSpace: Sendable, Equatable {
     ) {
         self.totalBytes = totalBytes
         self.availableBytes = availableBytes
+        self.freeBytes = freeBytes ?? availableBytes
         self.totalInodes = totalInodes
         self.availableInodes = availableInodes
         self.isReadOnly = isReadOnly
@@ -152,6 +157,7 @@ extension FileDescriptor {
             availableBytes: Int64(
                 clamping: UInt64(space.f_bavail).multipliedSaturating(UInt64(space.f_frsize))
             ),
+            freeBytes: Int64(clamping: UInt64(space.f_bfree).multipliedSaturating(UInt64(space.f_frsize))),
             totalInodes: UInt64(space.f_files),
             availableInodes: UInt64(space.f_favail),
             isReadOnly: space.f_flag & UInt(ST_RDONLY) != 0,

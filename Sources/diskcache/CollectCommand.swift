@@ -118,11 +118,16 @@ enum CollectCommand: Command {
     ) throws(CacheError) -> Value {
         let start = ContinuousClock.now
         while true {
-            let rest = patience - (ContinuousClock.now - start)
+            let begin = ContinuousClock.now
+            let rest = patience - (begin - start)
             do throws(CacheError) {
                 return try attempt(max(.zero, min(rest, .seconds(1))))
             } catch {
-                guard error.code == .busy, rest > .seconds(1) else { throw error }
+                // One that gives up before the second is over has found a process that does not get on.
+                guard error.code == .busy, rest > .seconds(1), ContinuousClock.now - begin >= .seconds(1)
+                else {
+                    throw error
+                }
                 meanwhile(error)
             }
         }

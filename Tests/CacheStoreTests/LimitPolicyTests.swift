@@ -63,6 +63,50 @@ import Testing
         #expect(limits.excess(of: full)?.bytes == 10)
     }
 
+    @Test func `what a put makes room for is a hundredth more than it needs, not twice as much`() {
+        let limits = limits(free: .share(0.1))
+        let full = Occupancy(bytes: 500, entries: 5, space: space(total: 10_000, available: 0).taking(100))
+        #expect(limits.excess(of: full)?.bytes == 1100)
+        #expect(limits.excess(of: full, over: SweepLimits.roomMark)?.bytes == 1110)
+    }
+
+    @Test func `on a full disk so much goes as is wanted, whatever the limits are`() {
+        let excess = LimitExcess(bytes: 300, entries: 0, reason: .freeSpace)
+        let present = Occupancy(bytes: 500, entries: 5, space: space(total: 10_000, available: 20))
+        let lowered = limits(size: 1000).lowered(by: excess, from: present)
+        #expect(lowered.maximumSize == 1000 && lowered.minimumFree == .bytes(320))
+        #expect(limits(free: .bytes(900)).lowered(by: excess, from: present).minimumFree == .bytes(900))
+    }
+
+    @Test func `what is reserved for root is made up for once it shows`() {
+        func space(_ available: Int64, free: Int64) -> FileSystemSpace {
+            FileSystemSpace(
+                totalBytes: 10_000,
+                availableBytes: available,
+                freeBytes: free,
+                totalInodes: 0,
+                availableInodes: 0,
+                isReadOnly: false
+            )
+        }
+        // 500 are reserved, of which 100 are left.
+        var goal = FreeSpaceGoal(.share(0.1), at: space(0, free: 100))
+        #expect(goal.shortfall == 1000)
+        // Evicted, and set free only later: nothing new is known.
+        goal.learn(space(0, free: 100))
+        #expect(goal.shortfall == 1000)
+        goal.learn(space(0, free: 400))
+        #expect(goal.shortfall == 1300)
+        goal.learn(space(600, free: 1100))
+        #expect(goal.shortfall == 1400)
+        goal.learn(space(1000, free: 1500))
+        #expect(goal.shortfall == 1400)
+        // Where something was available to begin with nothing is to be learned.
+        var usual = FreeSpaceGoal(.bytes(1000), at: space(300, free: 800))
+        usual.learn(space(0, free: 0))
+        #expect(usual.shortfall == 700)
+    }
+
     @Test func `a limit of one entry leaves one`() {
         let limits = limits(entries: 1)
         #expect(limits.overflow(of: Occupancy(bytes: 0, entries: 1)) == nil)

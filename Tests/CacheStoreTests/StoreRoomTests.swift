@@ -169,11 +169,141 @@ import Testing
         store.giveBack(last)
     }
 
+    @Test func `what is given back late takes nothing off that others have claimed`() throws {
+        try limit { $0.limits.maximumEntries = 100 }
+        let late = try #require(store.control.claim(1000))
+        try pass(1)
+        let next = try #require(store.control.claim(10))
+        #expect(store.control.isStanding(late))
+        try pass(1)
+        let last = try #require(store.control.claim(5))
+        #expect(!store.control.isStanding(late) && store.control.isStanding(next))
+        #expect(store.control.claimedBytes == 15)
+        store.giveBack(late)
+        #expect(store.control.claimedBytes == 15)
+        store.giveBack(last)
+        store.giveBack(last)
+        #expect(store.control.claimedBytes == 10)
+    }
+
+    @Test(arguments: [PutStep.claimed, .written, .objectLocked])
+    func `a writer that others overtook by a minute keeps within the limit all the same`(step: PutStep) throws
+    {
+        try limitToBlocks(10)
+        let slow = Locked<Store?>(nil)
+        var options = StoreOptions()
+        options.atStep = { reached in
+            // Once.
+            guard reached == step, let store = slow.withLock({ $0.take() }) else { return }
+            #expect(throws: Never.self) {
+                #expect(store.control.claimedBytes == 6 * 4096)
+                try pass(200)
+                // Others are granted what it had claimed.
+                try put("other", 6 * 4096, in: self.store)
+            }
+        }
+        let store = try Store(at: fixture.path, options: options)
+        slow.withLock { $0 = store }
+        try put("slow", 6 * 4096, in: store)
+        #expect(slow.withLock { $0 } == nil)
+        let usage = try #require(store.usage)
+        #expect(usage.bytes <= 10 * 4096 && store.control.claimedBytes == 0)
+        #expect(try store.entries.read(Digest(ofKey: "slow")) != nil)
+        #expect(try store.entries.read(Digest(ofKey: "other")) == nil)
+    }
+
+    @Test func `the room for a file is claimed before it is copied, and again where that took too long`()
+        throws
+    {
+        try limitToBlocks(10)
+        let path = fixture.directory.path + "/source"
+        try Data(repeating: 1, count: 6 * 4096).write(to: URL(fileURLWithPath: path))
+        let key = Digest(ofKey: "file")
+        let draft = Record(content: Content(digest: key, length: 0, checksum: 0), created: .now)
+        let staged = try store.stage(copying: FileDescriptor(opening: path, .readOnly), for: key, draft)
+        #expect(store.control.claimedBytes == 6 * 4096)
+        try pass(200)
+        try put("other", 6 * 4096, in: store)
+        let record = Record(content: staged.content, created: .now)
+        try store.put(staged, for: key, record)
+        #expect(try #require(store.usage).bytes <= 10 * 4096 && store.control.claimedBytes == 0)
+        #expect(try store.entries.read(Digest(ofKey: "other")) == nil)
+    }
+
+    // MARK: Others that do not get on
+
+    /// Held as by another process that sweeps.
+    private func janitorLock() throws -> LockFile {
+        guard let lock = try Sweep.janitorLock(of: store) else { throw Errno.wouldBlock }
+        return lock
+    }
+
+    @Test func `nobody waits for a sweep that does not get on, and once that is known not at all`() throws {
+        try limit { $0.limits.maximumEntries = 1 }
+        let store = try self.store(patience: .seconds(3600))
+        try put("first", in: store)
+        let lock = try janitorLock()
+        let failure = try #require(error { try put("second", in: store) })
+        #expect(failure.code == .noRoom)
+        #expect(failure.detail?.contains("process \(CurrentProcess.identifier),") == true)
+        var wait = RoomWait(RoomTerms(), in: store)
+        #expect(try !wait.pause())
+        #expect(error { _ = try Sweep.run(SweepRequest(), on: store, now: .now) }?.code == .busy)
+        // It gets on.
+        store.control.noteSweepStep()
+        var other = RoomWait(RoomTerms(), in: store)
+        #expect(try other.pause())
+        lock.release()
+        try put("second", in: store)
+    }
+
+    @Test func `a sweep that gets on is waited for`() throws {
+        let store = try self.store(patience: .seconds(3600))
+        let lock = try janitorLock()
+        var wait = RoomWait(RoomTerms(), in: store)
+        let begin = ContinuousClock.now
+        while ContinuousClock.now - begin < RoomWait.longestStandstill * 2 {
+            store.control.noteSweepStep()
+            #expect(try wait.pause())
+        }
+        lock.release()
+    }
+
+    @Test func `where it takes more than a moment, who waits for the caller is let go`() throws {
+        try limit { $0.limits.maximumEntries = 1 }
+        let store = try self.store(patience: .seconds(3600))
+        try put("first", in: store)
+        let lock = try janitorLock()
+        let calls = Locked(0)
+        let bytes = Array("second".utf8)
+        let record = Record(content: Content(of: bytes.span), created: .now)
+        let room = RoomTerms { calls.withLock { $0 += 1 } }
+        #expect(
+            error { try store.put(bytes.span, for: Digest(ofKey: "second"), record, room) }?.code == .noRoom
+        )
+        #expect(calls.withLock { $0 } == 1)
+        lock.release()
+        try store.put(bytes.span, for: Digest(ofKey: "second"), record, room)
+        #expect(calls.withLock { $0 } == 1)
+    }
+
+    @Test func `a stripe that was waited for in vain is not waited for again and again`() throws {
+        let name = StoreLayout.lockName(.entry, Digest(ofKey: "a").stripe)
+        let lock = try LockFile.acquire(name, in: store.directory.locks, patience: .zero)
+        #expect(error { _ = try store.remove(Digest(ofKey: "a"), now: .now) }?.code == .busy)
+        // In the time of one wait.
+        let begin = ContinuousClock.now
+        for _ in 0..<10 { #expect(error { _ = try store.remove(Digest(ofKey: "a"), now: .now) }?.code == .busy) }
+        #expect(ContinuousClock.now - begin < Stripes.writerPatience * 10)
+        lock?.release()
+        #expect(try !store.remove(Digest(ofKey: "a"), now: .now))
+    }
+
     /// Has so many turns of claims be over.
     private func pass(_ turns: UInt64) throws {
         let words = try #require(store.control.writableWords)
         let turn = words.load(ControlLayout.claimTurn)
-        words.store(turn - turns * Control.claimTurn << 1, at: ControlLayout.claimTurn)
+        words.store(turn - (turns * Control.claimTurn) << 16, at: ControlLayout.claimTurn)
     }
 
     @Test func `values that several keys share make room too`() throws {
@@ -228,7 +358,7 @@ import Testing
             $0.limits.minimumFree = .bytes(1)
         }
         let words = try #require(store.control.writableWords)
-        for index in ControlLayout.usedBytes...ControlLayout.claimTurn
+        for index in ControlLayout.usedBytes...ControlLayout.sweepHolder
         where index != ControlLayout.isUsageCounted && index != ControlLayout.filterSeal {
             words.store(word, at: index)
         }

@@ -11,10 +11,11 @@ extension CacheCore {
         _ key: Digest,
         _ record: Record,
         _ form: MemoryForm,
+        _ room: RoomTerms = RoomTerms(),
         _ held: (Digest, Record) -> HeldValue<Value>
     ) throws(CacheError) {
         let generation = try describingFailures { (store) throws(StoreError) in
-            try store.put(bytes, for: key, record)
+            try store.put(bytes, for: key, record, room)
         }
         // Made only where it can be kept: it costs two allocations.
         if memory != nil { hold(held(key, record), form, generation, until: record.heldUntil) }

@@ -67,9 +67,14 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     }
 
     /// Keeps a computed value; false where that can't be done, and others will hardly be able to.
-    private func store(_ value: Value, cost: Duration) -> Bool {
+    ///
+    /// For room it waits a second at most: the caller wants the value, and it is there. Where it takes longer than a
+    /// moment the lock is given back first, so that nobody in another process waits for that.
+    private func store(_ value: Value, cost: Duration, _ approach: FlightApproach?) -> Bool {
+        let patience = min(source.cache.configuration.roomPatience, Self.roomPatience)
+        let room = RoomTerms(patience: patience) { approach?.release(isStored: false) }
         do throws(CacheError) {
-            try source.store(value, cost: cost, for: options)
+            try source.store(value, cost: cost, for: options, room)
             return true
         } catch {
             flights.count(.cacheFailure)
@@ -77,6 +82,9 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
             return error.code == .closed
         }
     }
+
+    /// How long to wait for room: with what else storing takes less than a second.
+    private static var roomPatience: Duration { .milliseconds(900) }
 
     /// The value that has expired, for want of a better one.
     func lastResort() -> Value? {
@@ -177,7 +185,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         guard source.cache.core.isOwn else { return .value(value) }
         // Once the value is stored others may remove it, and whoever asks after that must not be given it.
         if let led { flights.close(led) }
-        let isStored = store(value, cost: .now - start)
+        let isStored = store(value, cost: .now - start, approach)
         approach?.release(isStored: isStored)
         if options.failureMemory > .zero { flights.forgetError(of: place) }
         return .value(value)

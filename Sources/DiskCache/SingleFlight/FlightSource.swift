@@ -20,7 +20,12 @@ protocol FlightSource: Sendable {
     /// The same, without blocking the thread.
     func lookupOffThread(allowingStale: Bool) async throws(CacheError) -> FlightHit<Value>?
     /// Keeps a value that took `cost` to compute, as a put does; for as long as `options` may need it.
-    func store(_ value: Value, cost: Duration, for options: ComputeOptions) throws(CacheError)
+    func store(
+        _ value: Value,
+        cost: Duration,
+        for options: ComputeOptions,
+        _ room: RoomTerms
+    ) throws(CacheError)
 }
 
 /// A value that was found.
@@ -54,15 +59,15 @@ struct DataFlight: FlightSource {
         FlightHit(value: hit.data, isStale: hit.isStale, origin: hit.origin)
     }
 
-    func store(_ value: Data, cost: Duration, for options: ComputeOptions) throws(CacheError) {
+    func store(
+        _ value: Data,
+        cost: Duration,
+        for options: ComputeOptions,
+        _ room: RoomTerms
+    ) throws(CacheError) {
+        let attributes = options.attributes(attributes, cost: cost)
+        let terms = SharedCache.Terms(expires: expires, onAccess: onAccess, attributes: attributes)
         // Through in any case: others compute once the flight has ended and nothing is on disk.
-        try cache.put(
-            value,
-            forKey: key,
-            expires: expires,
-            onAccess: onAccess,
-            attributes: options.attributes(attributes, cost: cost),
-            writing: .through
-        )
+        try cache.putThrough(value, forKey: key, terms, room)
     }
 }

@@ -127,8 +127,19 @@ extension TypedCache {
             )
         }
         let terms = SharedCache.Terms(expires: expires, onAccess: onAccess, attributes: attributes)
+        try putThrough(value, data, forKey: key, terms)
+    }
+
+    /// Stores a value and what it was encoded to on disk, and in memory, if there is any.
+    func putThrough(
+        _ value: Value,
+        _ data: Data,
+        forKey key: String,
+        _ terms: SharedCache.Terms,
+        _ room: RoomTerms = RoomTerms()
+    ) throws(CacheError) {
         let cost = codec.cost(of: value, encodedSize: data.count)
-        try cache.putThrough(data, forKey: key, terms, form: form) {
+        try cache.putThrough(data, forKey: key, terms, room, form: form) {
             HeldValue(value, key: key, keyDigest: $0, source: .record($1), cost: cost)
         }
     }

@@ -25,15 +25,15 @@ struct TypedFlight<Codec: CacheCodec>: FlightSource {
         FlightHit(value: hit.value, isStale: hit.isStale, origin: hit.origin)
     }
 
-    func store(_ value: Codec.Value, cost: Duration, for options: ComputeOptions) throws(CacheError) {
+    func store(
+        _ value: Codec.Value,
+        cost: Duration,
+        for options: ComputeOptions,
+        _ room: RoomTerms
+    ) throws(CacheError) {
+        let attributes = options.attributes(attributes, cost: cost)
+        let terms = SharedCache.Terms(expires: expires, onAccess: onAccess, attributes: attributes)
         // Through in any case: others compute once the flight has ended and nothing is on disk.
-        try view.put(
-            value,
-            forKey: key,
-            expires: expires,
-            onAccess: onAccess,
-            attributes: options.attributes(attributes, cost: cost),
-            writing: .through
-        )
+        try view.putThrough(value, try view.encode(value, forKey: key), forKey: key, terms, room)
     }
 }

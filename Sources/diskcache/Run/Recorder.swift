@@ -15,11 +15,11 @@ struct Recorder: ~Copyable {
     private var buffer = RecordingFormat.header
     private var file: FileDescriptor?
     private(set) var failure: Errno?
-    private let directory: String
+    private let cache: SharedCache
 
-    /// One that puts its file into `directory`, from where the cache can take it without copying.
-    init(in directory: String) {
-        self.directory = directory
+    /// One that puts its file into the directory of `cache`, from where it can take it without copying.
+    init(in cache: SharedCache) {
+        self.cache = cache
     }
 
     /// Adds what the command has written.
@@ -32,8 +32,8 @@ struct Recorder: ~Copyable {
 
     private mutating func flush() {
         do throws(Errno) {
-            if file == nil { file = try FileDescriptor(unnamedIn: directory) }
-            try file?.writeAll(buffer.span)
+            if file == nil { file = try FileDescriptor(unnamedIn: cache.path) }
+            try file?.writeAll(buffer.span) { [cache] in cache.makeSpace($0) }
         } catch {
             failure = error
         }

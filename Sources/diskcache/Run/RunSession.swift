@@ -114,7 +114,7 @@ struct RunSession {
         let signals = try HeldSignals(RunningCommand.heard)
         let began = ContinuousClock.now
         // Without a lock nothing is stored: the cache is out of order, or can't keep it.
-        var recorder = lock == nil ? nil : cache.map { Recorder(in: $0.path) }
+        var recorder = lock == nil ? nil : cache.map { Recorder(in: $0) }
         let command: RunningCommand
         do throws(Errno) {
             command = try RunningCommand(order.words, sink)

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Foundation
+import Platform
+
+// A process that stops itself (SIGSTOP) while it does something: `StopProbe CACHE KEY VALUE PLACE`.
+//
+// PLACE is a step of a put of VALUE under KEY, or `flight` (it computes the value of KEY), `sweep` (it sweeps),
+// `objectStripe` or `entryStripe` (it deletes, as a sweep does, where VALUE or KEY belong). It says "stopping" first, and
+// "done" where it was let go on.
+
+/// Says so and stops.
+@Sendable func stop() {
+    FileHandle.standardOutput.write(Data("stopping\n".utf8))
+    raise(SIGSTOP)
+}
+
+/// Stops with a lock file held exclusively.
+func stop(holding name: String, _ digest: Digest, in store: Store) throws {
+    let stripe = (Int(digest.description.prefix(2), radix: 16) ?? 0) >> 2
+    let number = String(stripe + 0x100, radix: 16).dropFirst()
+    let locks = try store.directory.root.openDirectory("locks")
+    let lock = try LockFile.acquire(RelativePath("\(name)-\(number)"), in: locks, patience: .seconds(60))
+    stop()
+    lock?.release()
+}
+
+let arguments = CommandLine.arguments
+guard arguments.count == 5 else { exit(EX_USAGE) }
+do {
+    let (key, value, place) = (Digest(ofKey: arguments[2]), Array(arguments[3].utf8), arguments[4])
+    var options = StoreOptions()
+    options.atStep = { if $0.rawValue == place { stop() } }
+    let store = try Store(at: arguments[1], options: options)
+    switch place {
+    case "flight":
+        var wait = FlightWait(for: key, in: store)
+        if case .acquired(let lock) = try wait.attempt() {
+            stop()
+            lock.release()
+        }
+    case "sweep":
+        _ = try Sweep.run(SweepRequest(), on: store, now: .now) { if $0.phase == .scanning { stop() } }
+    case "objectStripe": try stop(holding: "object", Digest(of: value.span), in: store)
+    case "entryStripe": try stop(holding: "entry", key, in: store)
+    default:
+        var record = Record(content: Content(of: value.span), created: .now)
+        record.key = arguments[2]
+        try store.put(value.span, for: key, record)
+    }
+    print("done")
+} catch {
+    print("\(error)")
+    exit(EXIT_FAILURE)
+}
