@@ -14,6 +14,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -28,6 +29,7 @@
 #include <unistd.h>
 
 const int cplatform_O_TMPFILE = O_TMPFILE;
+const int cplatform_O_PATH = O_PATH;
 const int cplatform_O_NOATIME = O_NOATIME;
 const unsigned long cplatform_ST_NOATIME = ST_NOATIME;
 const unsigned long cplatform_ST_RELATIME = ST_RELATIME;
@@ -131,6 +133,19 @@ int64_t cplatform_filesystem_magic(int descriptor, int64_t *block_size) {
 
 const char *cplatform_errno_name(int number) { return strerrorname_np(number); }
 
+static int argument_count;
+static char **arguments;
+
+// glibc hands to constructors what main gets.
+__attribute__((constructor)) static void note_arguments(int count, char **vector) {
+    argument_count = count;
+    arguments = vector;
+}
+
+const char *cplatform_argument(int index) { return index < argument_count ? arguments[index] : NULL; }
+
+const char *cplatform_program(void) { return (const char *)getauxval(AT_EXECFN); }
+
 void cplatform_getopt_reset(void) {
     // 0 rather than 1 makes glibc forget its position inside a cluster of short options, getopt(3).
     optind = 0;
@@ -233,6 +248,14 @@ int64_t cplatform_coarse_now(void) {
         || __builtin_add_overflow(nanoseconds, (int64_t)time.tv_nsec, &nanoseconds))
         return time.tv_sec < 0 ? INT64_MIN : INT64_MAX;
     return nanoseconds;
+}
+
+int cplatform_terminal_size(int descriptor, int *rows, int *columns) {
+    struct winsize size;
+    if (ioctl(descriptor, TIOCGWINSZ, &size) != 0) return -1;
+    *rows = size.ws_row;
+    *columns = size.ws_col;
+    return 0;
 }
 
 int cplatform_pipe(int descriptors[2]) { return pipe2(descriptors, O_CLOEXEC); }

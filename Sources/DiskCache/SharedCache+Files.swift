@@ -169,9 +169,11 @@ extension SharedCache {
             return try body()
         } catch {
             let code = StoreError(errno: error, operation, path: path).code
+            let isWriting = operation == "write" && error == .accessDenied
+            let advice = isWriting ? "; links and pipes that other users have put there are not used" : ""
             throw CacheError(
                 CacheError.code(code),
-                "\(operation) \(path): \(error): check the path and its permissions",
+                "\(operation) \(path): \(error): check the path and its permissions\(advice)",
                 errno: error.rawValue,
                 path: path
             )

@@ -6,115 +6,105 @@ import Glibc
 package enum OutputFile {
     /// Writes `path` by way of a new file beside it, which takes its place when `body` has returned.
     ///
-    /// Symbolic links are followed, and the file that they lead to is replaced; its permission bits stay.
-    /// What is no regular file (a device, a pipe) and what is another name of an open file (`/dev/stdout`)
-    /// is written to directly. Where there are unnamed files an interruption leaves nothing behind, but in the
-    /// instant between giving the new file a name and moving it to its place.
+    /// Symbolic links are followed, and the file that they lead to is replaced. The new file's permissions and
+    /// group are those of a file that it replaces, if that belongs to this user, but never set-user-id,
+    /// set-group-id or sticky; else they are those of any new file. What is no regular file (a device, a pipe)
+    /// and what is another name of an open file (`/dev/stdout`) is written to directly. Where there are unnamed
+    /// files an interruption leaves nothing behind, but in the instant between giving the new file a name and
+    /// moving it to its place.
+    ///
+    /// - Throws: ``Errno/accessDenied`` also for a link, a device or a pipe that somebody else may have planted:
+    ///   it belongs neither to this user nor to root, and others may write the directory that it is in.
     package static func write(
         _ path: String,
         _ body: (borrowing FileDescriptor) throws(Errno) -> Void
     ) throws(Errno) {
-        switch try destination(of: path) {
-        case .direct:
-            // Opened anew, an open file starts at its beginning: what is there already must not be lost.
-            try body(FileDescriptor(opening: path, [.writeOnly, .append]))
-        case .replacing(let target, let mode):
-            try replace(target, mode: mode, body)
+        if let number = ownDescriptor(path) { return try body(FileDescriptor.duplicate(number)) }
+        let place = try OutputPlace(path)
+        switch place.content {
+        case .nothing: try replace(place, body)
+        case .file(let old): try replace(place, like: isExample(old, at: place) ? old : nil, body)
+        case .special(let identity):
+            let file = try open(place, O_NOFOLLOW)
+            // Put there since it was looked at.
+            guard try file.status().identity == identity else { throw .accessDenied }
+            try body(file)
+        case .open: try body(open(place, 0))
         }
     }
 
-    private enum Destination {
-        case direct
-        /// The file at the end of all links, and its permission bits if it is there.
-        case replacing(String, mode: UInt32?)
-    }
-
-    /// Links that are followed before they count as a circle, path_resolution(7).
-    private static let longestChain = 40
-
-    private static func destination(of path: String) throws(Errno) -> Destination {
-        var current = path
-        for _ in 0..<longestChain {
-            // Names that stand for what this process has open: a file put in their place would not be it.
-            if current.hasPrefix("/proc/") || current.hasPrefix("/dev/fd/") { return .direct }
-            var status = stat()
-            do throws(Errno) {
-                try nothingOrErrno { unsafe lstat(current, &status) }
-            } catch {
-                if error == .noEntry { return .replacing(current, mode: nil) }
-                throw error
-            }
-            switch status.st_mode & S_IFMT {
-            case S_IFREG: return .replacing(current, mode: status.st_mode & 0o7777)
-            case S_IFLNK: current = try target(of: current)
-            default: return .direct
-            }
+    /// Names that any system has for what a process has open; they work where there is no /proc, too.
+    private static func ownDescriptor(_ path: String) -> CInt? {
+        switch path {
+        case "/dev/stdout": STDOUT_FILENO
+        case "/dev/stderr": STDERR_FILENO
+        default: path.hasPrefix("/dev/fd/") ? CInt(path.dropFirst(8)) : nil
         }
-        throw .tooManyLinks
     }
 
-    private static func target(of link: String) throws(Errno) -> String {
-        var failure: Errno?
-        let text = unsafe String(unsafeUninitializedCapacity: Int(PATH_MAX)) { buffer in
-            let start = unsafe UnsafeMutableRawPointer(buffer.baseAddress)?.assumingMemoryBound(
-                to: CChar.self
-            )
-            guard let start = unsafe start else { return 0 }
-            let count = unsafe readlink(link, start, buffer.count)
-            if count < 0 { failure = .current }
-            return max(0, count)
-        }
-        if let failure { throw failure }
-        return text.hasPrefix("/") ? text : directory(of: link) + "/" + text
+    /// Opened anew, an open file starts at its beginning: what is there already must not be lost.
+    private static func open(_ place: borrowing OutputPlace, _ flag: CInt) throws(Errno) -> FileDescriptor {
+        let (number, name) = (place.directory.descriptor.rawValue, place.name)
+        let flags = O_WRONLY | O_APPEND | O_NOCTTY | O_CLOEXEC | flag
+        return FileDescriptor(owning: try valueOrErrno { unsafe openat(number, name, flags) })
     }
 
-    private static func directory(of path: String) -> String {
-        guard let slash = path.lastIndex(of: "/") else { return "." }
-        return slash == path.startIndex ? "/" : String(path[..<slash])
+    /// Whether a file's permissions are what its user wants of the one that takes its place.
+    private static func isExample(
+        _ file: FileStatus,
+        at place: borrowing OutputPlace
+    ) throws(Errno) -> Bool {
+        guard file.owner == CurrentProcess.effectiveUser else { return false }
+        return try OutputPlace.isTrusted(file, in: place.directory)
     }
 
     private static func replace(
-        _ path: String,
-        mode: UInt32?,
+        _ place: borrowing OutputPlace,
+        like old: FileStatus? = nil,
         _ body: (borrowing FileDescriptor) throws(Errno) -> Void
     ) throws(Errno) {
-        let directoryPath = directory(of: path)
-        let directory = try Directory(opening: directoryPath)
         var generator = SystemRandomNumberGenerator()
-        let name = ".\(String(generator.next(), radix: 36)).part"
-        let draft = directoryPath + "/" + name
-        guard let unnamed = try openUnnamed(in: directory) else {
-            return try replace(path, byWayOf: draft, mode: mode, body)
+        let draft = RelativePath(".\(String(generator.next(), radix: 36)).part")
+        if let unnamed = try openUnnamed(in: place.directory) {
+            try fill(unnamed, like: old, body)
+            try place.directory.link(unnamed, as: draft)
+        } else {
+            try make(draft, in: place.directory, like: old, body)
         }
-        try fill(unnamed, mode: mode, body)
-        try directory.link(unnamed, as: RelativePath(name))
-        try take(draft, to: path)
+        do throws(Errno) {
+            let (number, name) = (place.directory.descriptor.rawValue, place.name)
+            try nothingOrErrno { unsafe renameat(number, draft.description, number, name) }
+        } catch {
+            try remove(draft, in: place.directory, after: error)
+        }
     }
 
-    private static func replace(
-        _ path: String,
-        byWayOf draft: String,
-        mode: UInt32?,
+    private static func make(
+        _ draft: RelativePath,
+        in directory: borrowing Directory,
+        like old: FileStatus?,
         _ body: (borrowing FileDescriptor) throws(Errno) -> Void
     ) throws(Errno) {
-        let file = try FileDescriptor(opening: draft, [.readWrite, .create, .exclusive], mode: newFileMode)
+        let file = try directory.open(draft, [.readWrite, .create, .exclusive], mode: newFileMode)
         do throws(Errno) {
-            try fill(file, mode: mode, body)
+            try fill(file, like: old, body)
         } catch {
-            _ = unsafe Glibc.unlink(draft)
-            throw error
+            try remove(draft, in: directory, after: error)
         }
-        try take(draft, to: path)
     }
 
-    /// Moves the draft to its place; where that fails nothing of it stays.
-    private static func take(_ draft: String, to path: String) throws(Errno) {
+    /// Leaves nothing of the draft and throws what went wrong, which matters more than what may go wrong now.
+    private static func remove(
+        _ draft: RelativePath,
+        in directory: borrowing Directory,
+        after failure: Errno
+    ) throws(Errno) {
         do throws(Errno) {
-            try nothingOrErrno { unsafe rename(draft, path) }
+            try directory.unlink(draft)
         } catch {
-            _ = unsafe Glibc.unlink(draft)
-            throw error
+            throw failure
         }
+        throw failure
     }
 
     /// Less the umask, as a shell's redirection makes it.
@@ -122,11 +112,25 @@ package enum OutputFile {
 
     private static func fill(
         _ file: borrowing FileDescriptor,
-        mode: UInt32?,
+        like old: FileStatus?,
         _ body: (borrowing FileDescriptor) throws(Errno) -> Void
     ) throws(Errno) {
         try body(file)
-        if let mode { try file.setMode(mode) }
+        if let old { try resemble(old, file) }
+    }
+
+    private static func resemble(_ old: FileStatus, _ file: borrowing FileDescriptor) throws(Errno) {
+        // What ran as its owner ran a program that its owner had put there.
+        var mode = old.permissions & 0o777
+        if try file.status().group != old.group {
+            do throws(Errno) {
+                try nothingOrErrno { fchown(file.rawValue, uid_t.max, old.group) }
+            } catch {
+                // What one group was allowed is nothing to another: it may what all others may.
+                mode = mode & 0o707 | (mode & 0o007) << 3
+            }
+        }
+        try file.setMode(mode)
     }
 
     /// nil where the file system has no files without a name, or they can't be given one.

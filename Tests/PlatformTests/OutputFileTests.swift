@@ -58,9 +58,10 @@ import Testing
         let file = try FileDescriptor(opening: path, .writeOnly)
         let link = directory.path + "/out"
         #expect(symlink("/proc/self/fd/\(file.rawValue)", link) == 0)
-        try file.writeAll(Array("before and ".utf8).span)
+        try file.writeAll(Array("before, ".utf8).span)
+        try write("by number, ", to: "/dev/fd/\(file.rawValue)")
         try write("through", to: link)
-        #expect(contents(path) == "before and through")
+        #expect(contents(path) == "before, by number, through")
         let target = try FileManager.default.destinationOfSymbolicLink(atPath: link)
         #expect(target.hasPrefix("/proc/self/fd/"))
         try write("nowhere", to: "/dev/null")
@@ -79,5 +80,145 @@ import Testing
         try write("x", to: long)
         #expect(contents(long) == "x")
         #expect(directory.files().count == 1)
+    }
+
+    // MARK: What others have put there
+
+    /// Only root can make what belongs to somebody else.
+    static let isRoot = geteuid() == 0
+
+    private func mode(_ path: String) -> mode_t {
+        var status = stat()
+        #expect(stat(path, &status) == 0)
+        return status.st_mode & 0o7777
+    }
+
+    /// What a new file gets here.
+    private var usualMode: mode_t {
+        let mask = umask(0o077)
+        umask(mask)
+        return 0o666 & ~mask
+    }
+
+    @Test func `bits that make a program run as its owner do not stay`() throws {
+        makeFile(path)
+        #expect(chmod(path, 0o6755) == 0)
+        try write("x", to: path)
+        #expect(mode(path) == 0o755)
+    }
+
+    @Test func `where anybody may write, a file with other names gives no permissions`() throws {
+        let open = directory.path + "/open"
+        #expect(mkdir(open, 0o700) == 0 && chmod(open, 0o1777) == 0)
+        makeFile(path)
+        #expect(chmod(path, 0o666) == 0 && link(path, open + "/file") == 0)
+        try write("x", to: open + "/file")
+        #expect(mode(open + "/file") == usualMode)
+        #expect(contents(path) == "")
+    }
+
+    @Test(.enabled(if: isRoot, "only root can make a file of somebody else's"))
+    func `a file of somebody else's gives no permissions`() throws {
+        makeFile(path)
+        #expect(chown(path, 65534, 65534) == 0 && chmod(path, 0o6777) == 0)
+        try write("x", to: path)
+        var status = stat()
+        #expect(stat(path, &status) == 0)
+        #expect(status.st_uid == 0 && status.st_mode & 0o7777 == usualMode)
+    }
+
+    @Test(.enabled(if: isRoot, "only root can choose any group"))
+    func `the group stays, to which the permissions were given`() throws {
+        makeFile(path)
+        #expect(chown(path, 0, 65534) == 0 && chmod(path, 0o660) == 0)
+        try write("x", to: path)
+        var status = stat()
+        #expect(stat(path, &status) == 0)
+        #expect(status.st_gid == 65534 && status.st_mode & 0o7777 == 0o660)
+    }
+
+    @Test(.enabled(if: isRoot, "only root can make a link of somebody else's"))
+    func `a link of somebody else's is followed only where nobody else can have put it`() throws {
+        makeFile(path, "precious")
+        let open = directory.path + "/open"
+        #expect(mkdir(open, 0o700) == 0)
+        for name in ["link", "up"] {
+            #expect(symlink(name == "link" ? path : directory.path, "\(open)/\(name)") == 0)
+            #expect(lchown("\(open)/\(name)", 65534, 65534) == 0)
+        }
+        for mode: mode_t in [0o1777, 0o770, 0o775] {
+            #expect(chmod(open, mode) == 0)
+            #expect(throws: Errno.accessDenied) { try write("x", to: open + "/link") }
+            #expect(throws: Errno.accessDenied) { try write("x", to: open + "/up/file") }
+            #expect(throws: Errno.accessDenied) { try write("x", to: open + "/up/new") }
+        }
+        #expect(chmod(open, 0o755) == 0 && chown(open, 65534, 65534) == 0)
+        #expect(throws: Errno.accessDenied) { try write("x", to: open + "/link") }
+        #expect(contents(path) == "precious")
+        #expect(chown(open, 0, 0) == 0)
+        try write("x", to: open + "/link")
+        try write("y", to: open + "/up/new")
+        #expect(contents(path) == "x" && contents(directory.path + "/new") == "y")
+    }
+
+    @Test(.enabled(if: isRoot, "only root can make a pipe of somebody else's"))
+    func `a pipe that somebody else has put there is not written to`() throws {
+        let open = directory.path + "/open"
+        #expect(mkdir(open, 0o700) == 0 && chmod(open, 0o1777) == 0)
+        let pipe = open + "/pipe"
+        #expect(mkfifo(pipe, 0o666) == 0 && chown(pipe, 65534, 65534) == 0)
+        // With a reader, so that opening it would not wait.
+        let reader = Glibc.open(pipe, O_RDONLY | O_NONBLOCK)
+        defer { close(reader) }
+        #expect(throws: Errno.accessDenied) { try write("x", to: pipe) }
+        #expect(chown(pipe, 0, 0) == 0)
+        try write("x", to: pipe)
+        var byte: UInt8 = 0
+        #expect(read(reader, &byte, 1) == 1)
+    }
+
+    @Test(
+        arguments: [
+            // File: owner, names. Directory: owner, mode.
+            (1000, 1, 1000, 0o755, true), (1000, 1, 0, 0o1777, true), (0, 1, 0, 0o1777, true),
+            (7, 1, 0, 0o1777, false), (7, 1, 1000, 0o700, true), (7, 1, 0, 0o755, true),
+            (7, 1, 1000, 0o770, false), (7, 1, 7, 0o700, false), (1000, 1, 7, 0o700, true),
+            (1000, 2, 0, 0o1777, false), (0, 2, 7, 0o700, false), (0, 2, 0, 0o755, true),
+        ] as [(UInt32, UInt64, UInt32, UInt32, Bool)]
+    )
+    func `who may have put a file where it is`(
+        owner: UInt32,
+        names: UInt64,
+        directoryOwner: UInt32,
+        mode: UInt32,
+        isTrusted: Bool
+    ) {
+        let result = OutputPlace.isTrusted(
+            owner: owner,
+            names: names,
+            directoryOwner: directoryOwner,
+            directoryMode: mode,
+            user: 1000
+        )
+        #expect(result == isTrusted)
+    }
+
+    @Test func `directories on the way are gone through as ever, and need not be readable`() throws {
+        let inner = directory.path + "/a/b"
+        try FileManager.default.createDirectory(atPath: inner, withIntermediateDirectories: true)
+        #expect(symlink("a/b", directory.path + "/to-b") == 0)
+        #expect(symlink(inner + "/", directory.path + "/to-absolute") == 0)
+        #expect(chmod(directory.path + "/a", 0o311) == 0)
+        try write("1", to: directory.path + "/to-b/../b//./f1")
+        try write("2", to: directory.path + "/to-absolute/f2")
+        #expect(chmod(directory.path + "/a", 0o755) == 0)
+        #expect(directory.files() == ["a/b/f1", "a/b/f2"])
+        for (path, error) in [
+            ("", Errno.noEntry), ("a", .isDirectory), ("a/b/..", .isDirectory), ("a/", .isDirectory),
+            ("a/b/f1/", .notDirectory), ("a/b/f1/x", .notDirectory), ("none/x", .noEntry), ("new/", .noEntry),
+        ] {
+            let whole = path.isEmpty ? "" : directory.path + "/" + path
+            #expect(throws: error) { try write("x", to: whole) }
+        }
     }
 }

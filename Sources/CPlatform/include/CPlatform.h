@@ -18,6 +18,8 @@
 extern const int cplatform_O_TMPFILE;
 /// O_NOATIME: reading leaves the access time alone, open(2).
 extern const int cplatform_O_NOATIME;
+/// O_PATH: a place in the file system, without a look into it, open(2).
+extern const int cplatform_O_PATH;
 /// ST_NOATIME and ST_RELATIME: how a mount notes reads, statvfs(3).
 extern const unsigned long cplatform_ST_NOATIME, cplatform_ST_RELATIME;
 /// AT_EMPTY_PATH for linkat(2).
@@ -61,6 +63,12 @@ int64_t cplatform_birth_time(int descriptor);
 
 /// strerrorname_np(3): "ENOENT", or NULL.
 const char *cplatform_errno_name(int number);
+
+/// The words that this program was started with, its name first; NULL from the last on. Swift's own list is read from
+/// /proc, and empty where that is not mounted.
+const char *cplatform_argument(int index);
+/// AT_EXECFN: the path that this program was executed by, getauxval(3), or NULL.
+const char *cplatform_program(void);
 
 /// One row of the option table of getopt_long(3), without its pointer to a flag.
 struct cplatform_option {
@@ -130,6 +138,9 @@ static inline unsigned int cplatform_thread_number(void) {
     unsigned int number = cplatform_numbered_thread;
     return number != 0 ? number : cplatform_number_thread();
 }
+
+/// ioctl TIOCGWINSZ: the rows and columns of a terminal, ioctl_tty(2); -1 and errno where it is none.
+int cplatform_terminal_size(int descriptor, int *rows, int *columns);
 
 /// pipe2(2) with O_CLOEXEC: reading end first.
 int cplatform_pipe(int descriptors[2]);
