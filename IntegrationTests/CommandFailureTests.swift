@@ -38,6 +38,8 @@ import Testing
         ["ls", "--json", "--long"], ["info"], ["touch", "k", "--renew"], ["gc", "k"],
         ["gc", "--max-size", "big"], ["gc", "--max-age", "-1d"],
         ["gc", "--expired-only", "--max-size", "1G"],
+        ["verify", "--sample", "0"], ["verify", "--sample", "0%"], ["bench", "--workers", "99999"],
+        ["stats", "--watch", "soon"], ["stats", "--watch", "5s", "k"], ["gc", "--wait", "soon"],
         ["gc", "--max"], ["clear", "k"], ["-d", "", "ls"], ["ls", "-d"], ["help", "nothing"],
     ])
     func `wrong words are a usage error and make no directory`(words: [String]) throws {
@@ -60,8 +62,8 @@ import Testing
     }
 
     @Test func `options that are unknown and short for several are told apart`() throws {
-        expectFailure(try tool.run("gc", "--bogus"), 64, "--bogus is no option")
-        expectFailure(try tool.run("gc", "--max", "1"), 64, "--max is short for several options")
+        expectFailure(try tool.run("gc", "--bogus"), 64, "unknown option '--bogus'")
+        expectFailure(try tool.run("gc", "--max", "1"), 64, "ambiguous option '--max': it can be --max-size,")
     }
 
     @Test func `a limit of the file size is an error, not a signal`() throws {
@@ -99,7 +101,31 @@ import Testing
 
     // MARK: No cache there
 
-    @Test(arguments: [["get", "k"], ["info", "k"], ["rm", "k"], ["touch", "k"], ["rm", "--tag", "t"]])
+    @Test func `what is wrong is named in the field's words`() throws {
+        expectFailure(try tool.run("colour"), 64, "unknown command 'colour'")
+        expectFailure(try tool.run(), 64, "missing command")
+        expectFailure(try tool.run("get"), 64, "get: missing operand: give KEY")
+        expectFailure(try tool.run("get", "a", "b"), 64, "get: too many operands")
+        expectFailure(try tool.run("rm"), 64, "rm: missing operand")
+        expectFailure(try tool.run("put", "k", "--ttl"), 64, "option '--ttl' needs a value")
+        expectFailure(try tool.run("get", "k", "--stale=1"), 64, "option '--stale' takes no value")
+        expectFailure(try tool.run("put", "k", "--ttl", "soon"), 64, "invalid time span 'soon'")
+        expectFailure(try tool.run("gc", "--max-size", "big"), 64, "invalid size 'big'")
+        expectFailure(try tool.run("ls", "--sort", "colour"), 64, "unknown order 'colour'")
+        expectFailure(try tool.run("config", "set", "colour", "1"), 64, "unknown limit 'colour'")
+    }
+
+    @Test func `info says of every key that it is a miss, and why`() throws {
+        let run = try tool.run("info", "k")
+        #expect(run.status == 1)
+        #expect(run.output == "key     k\nstatus  a miss: there is no cache \(tool.directory)\n")
+        let json = try tool.run("info", "k", "--json")
+        let digest = ContentDigest(of: Data("k".utf8))
+        #expect(json.output == "{\"key\":\"k\",\"keyDigest\":\"\(digest)\",\"state\":\"absent\"}\n")
+        #expect(!FileManager.default.fileExists(atPath: tool.directory))
+    }
+
+    @Test(arguments: [["get", "k"], ["rm", "k"], ["touch", "k"], ["rm", "--tag", "t"]])
     func `without a cache every key is a miss`(words: [String]) throws {
         let run = try tool.run(words)
         #expect(run.status == 1 && run.outputData.isEmpty && run.errorData.isEmpty)
@@ -123,6 +149,13 @@ import Testing
         let deep = tool.path("a/b/c")
         #expect(try tool.run("put", "k", "-d", deep).status == 0)
         #expect(try tool.run("--dir", deep, "get", "k").status == 0)
+    }
+
+    @Test func `only the cache's own directory is private`() throws {
+        let run = try tool.shell(
+            "umask 022; \"$TOOL\" put -d \"$HOME/a/b/c\" k; cd \"$HOME\"; stat -c '%a %n' a a/b a/b/c"
+        )
+        #expect(run.lines == ["755 a", "755 a/b", "700 a/b/c"], "\(run.error)")
     }
 
     // MARK: Wrong directories
@@ -169,7 +202,7 @@ import Testing
     func `a directory that may not be read is a matter of permission`() throws {
         #expect(try tool.run("put", "k").status == 0)
         for words in ["put k", "get k", "ls", "gc", "doctor"] {
-            expectFailure(try asNobody(words), 77, "access")
+            expectFailure(try asNobody(words), 77, "as the user who owns it")
         }
     }
 
@@ -186,6 +219,67 @@ import Testing
         let doctor = try asNobody("doctor")
         #expect(doctor.status == 78 && doctor.output.contains("not writable by user 65534"))
     }
+
+    // MARK: Files that others have planted
+
+    @Test(.enabled(if: canBecomeNobody, "nobody can't run the command here"))
+    func `a get to a file hands on nothing that somebody else has prepared`() throws {
+        #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
+        let run = try tool.shell(
+            """
+            cd "$HOME"; mkdir open; chmod 1777 open; chmod 755 .; echo precious > precious; umask 022
+            \(Self.nobody) sh -c 'umask 0; : > open/file; chmod 6777 open/file; ln -s ../precious open/link
+            ln -s .. open/up; ln -s new open/dangling; mkfifo open/pipe'
+            for name in file link up/precious up/new dangling pipe; do
+                "$TOOL" get k -o open/$name 2>error; echo $? $name $(grep -c 'links and pipes that other users' error)
+            done
+            stat -c '%a %u %s %F' open/file; cat precious; ls
+            """
+        )
+        let lines = [
+            "0 file 0", "77 link 1", "77 up/precious 1", "77 up/new 1", "77 dangling 1", "77 pipe 1",
+            "644 0 5 regular file", "precious", "cache", "error", "open", "precious",
+        ]
+        #expect(run.lines.filter { !$0.contains("-") } == lines, "\(run.output)\(run.error)")
+    }
+
+    @Test(.enabled(if: canBecomeNobody, "nobody can't run the command here"))
+    func `somebody else than root may write by links of root's and their own`() throws {
+        let run = try tool.shell(
+            """
+            cd "$HOME"; chmod 755 .; mkdir own; chown 65534 own; ln -s own by-root
+            export DISKCACHE_DIR="$HOME/own/cache"; as() { \(Self.nobody) "$@"; }
+            echo v | as "$TOOL" put k; as ln -s out own/link; as "$TOOL" get k -o by-root/link
+            as "$TOOL" get k -o /dev/null; as "$TOOL" get k -o /dev/stdout; as "$TOOL" get k -o /dev/fd/1 | cat
+            as stat -c '%u %s' own/out
+            """
+        )
+        #expect(run.lines == ["v", "v", "65534 2"], "\(run.error)")
+    }
+
+    @Test(.enabled(if: canHideProc, "only root can take /proc away from a process"))
+    func `without /proc every command does what it is asked to`() throws {
+        let run = try tool.shell(
+            """
+            unshare -m bash -c 'mount --make-rprivate / && umount -l /proc && cd "$HOME" || exit 99
+            echo v | "$TOOL" put k && "$TOOL" get k -o /dev/stdout && "$TOOL" get k -o file && cat file && "$TOOL" ls
+            "$TOOL" run --ttl 1ms --stale 1h -- echo once; sleep 0.01; "$TOOL" run --ttl 1ms --stale 1h -- echo once
+            "$TOOL" gc >/dev/null && "$TOOL" verify >/dev/null && "$TOOL" stats >/dev/null && echo fine'
+            """
+        )
+        #expect(run.lines == ["v", "v", "k", "once", "once", "fine"], "\(run.error)")
+        #expect(run.errorData.isEmpty, "\(run.error)")
+    }
+
+    static let canHideProc: Bool = {
+        do {
+            let script =
+                "unshare -m sh -c 'mount --make-rprivate / && umount -l /proc && ! [ -e /proc/self ]'"
+            return try Tool().shell(script).status == 0
+        } catch {
+            return false
+        }
+    }()
 
     // MARK: Wrong input and output
 

@@ -168,4 +168,61 @@ import Testing
         #expect(run.error.contains("not stored"), "\(run.error)")
         #expect(tool.files("entries").isEmpty)
     }
+
+    // MARK: Whatever is wrong
+
+    @Test(arguments: [
+        "env -u DISKCACHE_DIR -u HOME", "env -u DISKCACHE_DIR HOME=here", "env DISKCACHE_DIR=$'/x\\xff'",
+        "env DISKCACHE_DIR=", "env DISKCACHE_DIR=/dev/null", "env DISKCACHE_DIR=/dev/null/x",
+        "env DISKCACHE_METADATA=nonsense", "env DISKCACHE_DIR=\"$HOME\"",
+        "env -u DISKCACHE_DIR HOME=$'/x\\xff'",
+        "mkdir gone; cd gone; rmdir ../gone; OPTIONS=--cwd; env",
+        "ln -s loop loop; OPTIONS='--modtime loop'; env", "OPTIONS='--dir='; env",
+        "rm -rf $DISKCACHE_DIR/locks; touch $DISKCACHE_DIR/locks; env", "touch $DISKCACHE_DIR/letter; env",
+    ])
+    func `the command runs whatever is wrong with the cache, and one line says what`(obstacle: String) throws
+    {
+        try FileManager.default.createDirectory(atPath: tool.directory, withIntermediateDirectories: true)
+        let run = try shell(
+            """
+            cd "$HOME"; \(obstacle) "$TOOL" run $OPTIONS -- sh -c 'echo out; echo x >> "$LOG"; echo err >&2; exit 3'
+            """
+        )
+        #expect(run.status == 3 && run.output == "out\n", "\(run.error)")
+        let lines = run.error.split(separator: "\n").map(String.init)
+        #expect(lines.last == "err", "\(run.error)")
+        // A shell in a directory that is gone has something to say, too.
+        let ours = lines.filter { $0.hasPrefix("diskcache: ") }
+        #expect(ours.count == 1, "\(run.error)")
+        #expect(
+            ours.first?.contains(" run: the result is neither shared nor stored: ") == true,
+            "\(run.error)"
+        )
+        #expect(runs == 1)
+    }
+
+    @Test func `words are bytes, for the key and for the command`() throws {
+        let script = """
+            for byte in '\\xff' '\\xfe' '\\xff'; do
+                $RUN -- bash -c "$NOTE"'; printf %s "$1" | od -An -tx1' bash "$(printf "a${byte}b")"
+            done
+            """
+        let run = try shell(script)
+        #expect(run.lines == [" 61 ff 62", " 61 fe 62", " 61 ff 62"], "\(run.error)")
+        #expect(runs == 2)
+        // Also by who renews it in the background.
+        let renewed = try shell(
+            """
+            for i in 1 2; do
+                $RUN --ttl 1ms --stale 1h -- bash -c 'printf %s "$1" | od -An -tx1 >> "$LOG.odd"' bash $'\\xff'
+                sleep 0.01
+            done
+            for i in $(seq 500); do [ "$(wc -l < "$LOG.odd")" = 2 ] && break; sleep 0.02; done; cat "$LOG.odd"
+            """
+        )
+        #expect(renewed.lines == [" ff", " ff"], "\(renewed.error)")
+        // The options are ours.
+        let wrong = try shell("$RUN --key $'\\xff' -- echo x")
+        #expect(wrong.status == 64 && wrong.error.contains("UTF-8"))
+    }
 }

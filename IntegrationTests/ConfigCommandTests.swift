@@ -79,7 +79,7 @@ import Testing
         #expect(try tool.run("config", "set", "max-value-size", "10").status == 0)
         let long = try tool.run("put", "key", input: Data("eleven byte".utf8))
         #expect(long.status == 73 && long.error.contains("diskcache config set"), "\(long.error)")
-        #expect(try tool.run("config", "set", "min-free", "100%").status == 0)
+        #expect(try tool.run("config", "set", "min-free", "100%", "--force").status == 0)
         let full = try tool.run("put", "key", input: Data("short".utf8))
         #expect(full.status == 75 && full.error.contains("nothing is left to evict"), "\(full.error)")
     }
@@ -97,6 +97,29 @@ import Testing
         let stats = try tool.run("stats", "--quick").output
         #expect(stats.contains("limit of keys") && stats.contains("100.0 % used"), "\(stats)")
         #expect(try tool.run("stats", "--prometheus").output.contains("diskcache_limit_entries{"))
+    }
+
+    @Test(arguments: [
+        ["max-age", "0"], ["max-age", "0ms"], ["max-idle", "0"], ["max-value-size", "0"],
+        ["min-free", "100%"],
+        ["max-size", "0"], ["max-entries", "0"],
+    ])
+    func `a limit with which nothing can be kept is not set by accident`(words: [String]) throws {
+        #expect(try tool.run("put", "k").status == 0)
+        let run = try tool.run(["config", "set"] + words)
+        #expect(run.status == 64 && run.error.split(separator: "\n").count == 1)
+        for way in ["`diskcache config unset \(words[0])`", "`diskcache clear`", "--force"] {
+            #expect(run.error.contains(way), "\(run.error)")
+        }
+        #expect(try tool.run("config", "--json").output == "{}\n")
+        #expect(try tool.run("gc").status == 0)
+        #expect(try tool.run("get", "k").status == 0)
+    }
+
+    @Test(arguments: [["max-age", "0"], ["max-value-size", "0"], ["min-free", "100%"]])
+    func `it is set where that is asked for`(words: [String]) throws {
+        #expect(try tool.run(["config", "set", "--force"] + words).status == 0)
+        #expect(try tool.run("config", "get", words[0]).lines.count == 1)
     }
 }
 

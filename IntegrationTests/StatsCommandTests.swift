@@ -6,6 +6,8 @@ import Platform
 import TestSupport
 import Testing
 
+@testable import diskcache
+
 /// `stats` and `gc --last` read what other processes have left, dead ones included.
 @Suite(.takesTurns) struct StatsCommandTests {
     private let tool: Tool
@@ -257,5 +259,39 @@ import Testing
         let text = try tool.run("gc", "--last").lines
         #expect(text.contains("looked at        expired values and leftovers"))
         #expect(text.contains { $0.hasPrefix("last full sweep  2") })
+    }
+
+    @Test func `a watch knows how large its terminal is, and takes its span without a sign`() throws {
+        #expect(try tool.run("put", "k").status == 0)
+        let run = try tool.shell(
+            """
+            script -qec "stty rows 5 cols 20; timeout -s INT 1 '$TOOL' stats --watch 100ms" /dev/null </dev/null
+            """
+        )
+        let screens = run.output.components(separatedBy: "\u{1B}[H").dropFirst()
+        #expect(screens.count > 2, "\(run.output) \(run.error)")
+        for screen in screens.dropLast() {
+            let lines = screen.components(separatedBy: "\u{1B}[K").dropLast()
+            #expect(
+                lines.count == 4
+                    && lines.allSatisfy { $0.trimmingCharacters(in: .whitespacesAndNewlines).count <= 20 },
+                "\(lines)"
+            )
+        }
+        #expect(try tool.run("gc", "--wait", "5s").status == 0)
+    }
+
+    @Test func `what it takes in all is what du shows`() throws {
+        for number in 0..<20 {
+            let value = Data(repeating: UInt8(number), count: number * 1000)
+            #expect(try tool.run("put", "k\(number)", input: value).status == 0)
+        }
+        #expect(try tool.run("config", "set", "event-log", "1M").status == 0)
+        #expect(try tool.run("rm", "k0").status == 0)
+        let statistics = try json(tool.run("stats", "--json"))
+        let bytes = try #require(statistics["bytes"] as? Int) + (statistics["overheadBytes"] as? Int ?? 0)
+        #expect(try tool.shell("du -s -B1 \"$DISKCACHE_DIR\" | cut -f1").lines == ["\(bytes)"])
+        let total = Quantity.text(bytes: Int64(bytes))
+        #expect(try tool.run("stats").lines.contains { $0.hasPrefix("in all ") && $0.hasSuffix(total) })
     }
 }

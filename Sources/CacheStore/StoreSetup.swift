@@ -31,25 +31,31 @@ struct StoreSetup {
                 throw StoreError(errno: error, "open the cache directory", path: path)
             }
         }
-        try makeDirectories(upTo: path)
+        try makeDirectories(upTo: path, mode: FileMode.directory)
         return try describing("open the cache directory", path) { () throws(Errno) in
             try Directory(opening: path)
         }
     }
 
-    private func makeDirectories(upTo path: String) throws(StoreError) {
+    /// Of a directory above the cache's: what the umask leaves of it, as with `mkdir -p`.
+    ///
+    /// It is the user's, for other things, too; only the cache's own is private.
+    private static let parentMode: UInt32 = 0o777
+
+    private func makeDirectories(upTo path: String, mode: UInt32) throws(StoreError) {
         do throws(Errno) {
-            try Directory.make(path, mode: FileMode.directory)
+            try Directory.make(path, mode: mode)
         } catch {
             if error == .exists { return }
             let parent = path.split(separator: "/", omittingEmptySubsequences: true).dropLast()
             guard error == .noEntry, !parent.isEmpty else {
                 throw StoreError(errno: error, "create the cache directory", path: path)
             }
-            try makeDirectories(upTo: (path.hasPrefix("/") ? "/" : "") + parent.joined(separator: "/"))
+            let above = (path.hasPrefix("/") ? "/" : "") + parent.joined(separator: "/")
+            try makeDirectories(upTo: above, mode: Self.parentMode)
             try describing("create the cache directory", path) { () throws(Errno) in
                 do throws(Errno) {
-                    try Directory.make(path, mode: FileMode.directory)
+                    try Directory.make(path, mode: mode)
                 } catch {
                     if error != .exists { throw error }
                 }

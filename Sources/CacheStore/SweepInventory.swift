@@ -71,7 +71,8 @@ struct SeenEntry: Sendable, Equatable {
     /// it; false also where that can't be told by `status` alone.
     ///
     /// All of that raises the change time, as the file system that gave the stamp dates it, but for accesses that the
-    /// kernel notes by itself: those raise the access time. By the clock's leave: ask it after `status` was taken.
+    /// kernel notes by itself: those raise the access time. Valid only if the clock wasn't stepped back: ask it after
+    /// `status` was taken.
     func isUntouched(since stamp: Timestamp, _ status: FileStatus) -> Bool {
         status.changed < stamp && status.accessed <= lastUse
             && UInt32(truncatingIfNeeded: status.identity.inode) == inode

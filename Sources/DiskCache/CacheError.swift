@@ -117,7 +117,10 @@ extension CacheError {
             (.noSpace, reason, "raise the limit of this process on the size of files (ulimit -f)")
         case .noSpace: (.noSpace, reason, "free some space, or trim the cache with `diskcache gc --max-size`")
         case .permissionDenied:
-            (.permissionDenied, reason, "use a directory of your own, or ask its owner for access")
+            (
+                .permissionDenied, reason,
+                "run this as the user who owns it, or use a directory of your own: one user a cache"
+            )
         case .readOnly: (.readOnly, reason, "choose a directory on a file system that can be written")
         case .busy:
             (

@@ -18,6 +18,8 @@ public struct CacheStatistics: Sendable, Equatable, Codable {
     public internal(set) var objects = 0
     /// Bytes on disk of the values.
     public internal(set) var objectBytes: Int64 = 0
+    /// Bytes on disk of directories and the cache's own files: with those of entries and values what `du` shows.
+    public internal(set) var overheadBytes: Int64 = 0
     /// Length of the values that the keys name, shared ones counted each time: what it would take without
     /// sharing.
     public internal(set) var logicalBytes: Int64 = 0

@@ -46,7 +46,8 @@ public struct EvictionRank: Sendable, Equatable, Codable {
 extension SharedCache {
     /// Says what a get of `key` would find on disk now, and why.
     ///
-    /// Is no access and reads no value: damage that leaves the value's length as it was is found by reading only.
+    /// Doesn't count as an access, and reads no value: damage that leaves the value's length as it was is found by
+    /// reading only.
     /// Three system calls; where there is nothing, and the directory keeps an event log, that is read.
     public func explanation(forKey key: String) throws(CacheError) -> KeyExplanation {
         let digest = try settledDigest(ofKey: key)

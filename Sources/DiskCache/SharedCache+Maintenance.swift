@@ -189,6 +189,11 @@ extension SharedCache {
                     statistics.objectBytes += object.allocatedSize
                 }
             }
+            do throws(Errno) {
+                statistics.overheadBytes = try PartFacts(of: store.directory, owner: 0).overhead
+            } catch {
+                throw StoreError(.inputOutput, "look at", path: store.directory.path, errno: error)
+            }
             statistics.activity = core.activity
             statistics.totals = CacheTotals(of: store)
             statistics.lastSweep = store.lastSweep().map { SweepSummary($0) }

@@ -14,8 +14,8 @@ package struct SpawnRequest: Sendable {
         case descriptor(Int32)
     }
 
-    /// The program and its arguments.
-    package let words: [String]
+    /// The program and its arguments: bytes, without NUL.
+    package let words: [[UInt8]]
     /// Variables to add to this process's own, or to replace there.
     package var environment: [String: String] = [:]
     package var input = Stream.inherited
@@ -27,6 +27,10 @@ package struct SpawnRequest: Sendable {
     package var isNewSession = false
 
     package init(_ words: [String]) {
+        self.init(bytes: words.map { Array($0.utf8) })
+    }
+
+    package init(bytes words: [[UInt8]]) {
         self.words = words
     }
 
@@ -41,7 +45,7 @@ package struct SpawnRequest: Sendable {
     ///
     /// Why the program could not be executed is an error here, not an exit status of the child.
     fileprivate func start() throws(Errno) -> pid_t {
-        let words = unsafe CStringList(words.map { unsafe strdup($0) })
+        let words = unsafe CStringList(words.map { unsafe strdup(($0 + [0]).map(CChar.init(bitPattern:))) })
         let variables = unsafe CStringList(CurrentProcess.variables(adding: environment))
         return try unsafe start(words.base, variables.base)
     }
@@ -161,7 +165,13 @@ package struct SpawnedProcess: ~Copyable, Sendable {
 
 extension CurrentProcess {
     /// This program's own file, also where it was replaced or deleted since: proc_pid_exe(5).
-    package static let executable = "/proc/self/exe"
+    ///
+    /// Where /proc is not mounted, the path by which it was executed.
+    package static let executable: String = {
+        let link = "/proc/self/exe"
+        guard unsafe access(link, F_OK) != 0, let path = unsafe cplatform_program() else { return link }
+        return unsafe String(cString: path)
+    }()
 
     /// The environment with some variables added or replaced, copied byte by byte: it need not be UTF-8.
     @unsafe

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CPlatform
 import Glibc
 
 /// The process's standard streams and environment.
@@ -13,6 +14,28 @@ package enum Terminal {
     /// C: `isatty`.
     package static func isInteractive(_ descriptor: Int32) -> Bool {
         isatty(descriptor) == 1
+    }
+
+    /// How much a terminal shows at a time.
+    package struct Size: Sendable, Equatable {
+        package let rows: Int
+        package let columns: Int
+
+        package init(rows: Int, columns: Int) {
+            self.rows = rows
+            self.columns = columns
+        }
+    }
+
+    /// nil where it is no terminal, or one that does not know.
+    ///
+    /// C: `ioctl(TIOCGWINSZ)`.
+    package static func size(_ descriptor: Int32) -> Size? {
+        var (rows, columns): (CInt, CInt) = (0, 0)
+        guard unsafe cplatform_terminal_size(descriptor, &rows, &columns) == 0, rows > 0, columns > 0 else {
+            return nil
+        }
+        return Size(rows: Int(rows), columns: Int(columns))
     }
 
     /// Writes text to a descriptor as it is, whole.
@@ -39,12 +62,13 @@ package enum CurrentProcess {
         return text
     }
 
-    /// The arguments but the program's name; nil at those that are not valid UTF-8, of which two different
-    /// ones might otherwise become the same key.
-    package static var arguments: [String?] {
-        (1..<max(1, Int(CommandLine.argc))).map { index in
-            unsafe CommandLine.unsafeArgv[index].flatMap { unsafe String(validatingCString: $0) }
+    /// The arguments but the program's name: bytes, which need not be UTF-8.
+    package static var arguments: [[UInt8]] {
+        var words: [[UInt8]] = []
+        while let word = unsafe cplatform_argument(CInt(words.count + 1)) {
+            words.append(unsafe [UInt8](UnsafeRawBufferPointer(start: word, count: strlen(word))))
         }
+        return words
     }
 
     /// Opens what is missing of the three standard descriptors, so that no file of the cache can get

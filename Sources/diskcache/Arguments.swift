@@ -5,14 +5,17 @@ import Platform
 
 /// A subcommand's options and operands.
 struct Arguments {
-    let operands: [String]
-    private let values: [String: [String]]
+    private(set) var operands: [String]
+    private var values: [String: [String]]
+    /// The operands as bytes, where they are the command line of another program.
+    var commandLine: [[UInt8]]
     /// The command's name, with which its messages begin.
     let command: String
     private let globalDirectory: String?
 
     init(_ scanned: ScannedOptions, options: [Option], command: String, directory: String?) {
         operands = scanned.operands
+        commandLine = scanned.operands.map { Array($0.utf8) }
         values = Dictionary(
             grouping: scanned.options,
             by: { options[$0.index].specification.name }
@@ -47,10 +50,27 @@ struct Arguments {
         }
     }
 
+    /// Refuses words that are not valid UTF-8, of which two different ones might otherwise become the same key.
+    static func checkText(_ words: some Sequence<[UInt8]>) throws(Failure) {
+        if words.contains(where: { String(validating: $0, as: UTF8.self) == nil }) {
+            throw .usage("an argument is not UTF-8: keys and paths must be")
+        }
+    }
+
+    /// The same with the only operand as the value of `option`, where that was given without one: for a command
+    /// that has no operands, so that it need not be remembered whether there has to be a "=".
+    func takingOperand(for option: String) -> Arguments {
+        guard values[option]?.last == "", operands.count == 1 else { return self }
+        var arguments = self
+        arguments.values[option] = operands
+        arguments.operands = []
+        return arguments
+    }
+
     /// Refuses a wrong number of operands.
     func expectOperands(_ range: ClosedRange<Int>, _ usage: String) throws(Failure) {
         guard range.contains(operands.count) else {
-            let problem = operands.count < range.lowerBound ? "something is missing" : "too many words"
+            let problem = operands.count < range.lowerBound ? "missing operand" : "too many operands"
             throw Failure.usage("\(command): \(problem): give \(usage); see `diskcache \(command) --help`")
         }
     }

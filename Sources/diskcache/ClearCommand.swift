@@ -26,7 +26,7 @@ enum ClearCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         try arguments.expectOperands(0...0, "no KEY")
         let cache = try arguments.requireCache()
-        if !arguments.has("yes"), try !ask("Remove everything in \(cache.path.singleLine)? [y/N] ") {
+        if !arguments.has("yes"), try !ask("Remove everything in \(cache.path)? [y/N] ") {
             return .miss
         }
         let removed = try cache.removeAll()
@@ -42,7 +42,7 @@ enum ClearCommand: Command {
         guard Terminal.isInteractive(Terminal.standardInput) else {
             throw Failure.usage("clear: there is no terminal to ask at: give --yes to remove everything")
         }
-        try Terminal.write(question, to: Terminal.standardError)
+        try Output.draw(question.singleLine, to: Terminal.standardError)
         return ["y", "yes"].contains((readLine() ?? "").lowercased())
     }
 }

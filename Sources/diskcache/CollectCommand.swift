@@ -71,6 +71,7 @@ enum CollectCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
+        let arguments = arguments.takingOperand(for: "wait")
         try arguments.expectOperands(0...0, "no KEY")
         if arguments.has("last") { return try last(arguments) }
         let request = try request(arguments)

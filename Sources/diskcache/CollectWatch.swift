@@ -39,9 +39,9 @@ struct CollectWatch {
             // Opened anew each time, as the directory may be another one by now, or not be there yet.
             report = try arguments.requireCache().collectGarbage(request)
         } catch let error as CacheError {
-            return try DiskCacheTool.complain(error.message)
+            return try Output.complain(error.message)
         } catch let failure as Failure {
-            return try DiskCacheTool.complain(failure.message)
+            return try Output.complain(failure.message)
         }
         let seconds = (ContinuousClock.now - start).inSeconds
         if arguments.has("json") {

@@ -35,7 +35,7 @@ struct Option {
     /// Every command's.
     static let common = [
         Option("dir", "d", "DIR", help: "the cache directory (see `diskcache --help`)"),
-        Option("help", "h", help: "say what this command does"),
+        Option("help", "h", help: "show help"),
     ]
     static let json = Option("json", help: "print JSON instead of text")
 }
@@ -66,17 +66,24 @@ extension Command {
     static var stopsAtOperand: Bool { false }
 
     /// Takes the command line apart, answers `--help`, else runs.
-    static func main(_ words: [String], directory: String?) throws -> ExitStatus {
+    static func main(_ words: [[UInt8]], directory: String?) throws -> ExitStatus {
         let all = options + Option.common
         let scanned: ScannedOptions
         do throws(OptionError) {
-            scanned = try OptionScanner.scan(words, all.map(\.specification), stopsAtOperand: stopsAtOperand)
+            scanned = try OptionScanner.scan(
+                words.map { String(decoding: $0, as: UTF8.self) },
+                all.map(\.specification),
+                stopsAtOperand: stopsAtOperand
+            )
         } catch {
             throw Failure.usage("\(name): \(error.words(all)): see `diskcache \(name) --help`")
         }
-        let arguments = Arguments(scanned, options: all, command: name, directory: directory)
+        // Another command line is that command's affair, which may take any bytes.
+        try Arguments.checkText(stopsAtOperand ? words.dropLast(scanned.operands.count) : words[...])
+        var arguments = Arguments(scanned, options: all, command: name, directory: directory)
+        if stopsAtOperand { arguments.commandLine = words.suffix(scanned.operands.count) }
         if arguments.has("help") {
-            try Terminal.write(help, to: Terminal.standardOutput)
+            try Output.print(help)
             return .done
         }
         return try run(arguments)
@@ -113,10 +120,10 @@ extension OptionError {
             // getopt has one error for both; which it is can be told from the names.
             let start = word.prefix { $0 != "=" }
             let candidates = options.map { "--\($0.specification.name)" }.filter { $0.hasPrefix(start) }
-            guard start.hasPrefix("--"), candidates.count > 1 else { return "\(word) is no option" }
-            return "\(start) is short for several options: \(candidates.joined(separator: ", "))"
-        case .missingValue(let word): return "\(word) needs a value"
-        case .unexpectedValue(let word): return "\(word) takes no value"
+            guard start.hasPrefix("--"), candidates.count > 1 else { return "unknown option '\(word)'" }
+            return "ambiguous option '\(start)': it can be \(candidates.joined(separator: ", "))"
+        case .missingValue(let word): return "option '\(word)' needs a value"
+        case .unexpectedValue(let word): return "option '\(word)' takes no value"
         }
     }
 }

@@ -8,7 +8,9 @@ enum ConfigCommand: Command {
     static let operands = "[get NAME | set NAME VALUE | unset NAME]"
     static let operandChoices = [["get", "set", "unset"], Setting.all.map(\.name)]
     static let summary = "show or change the limits of the directory"
-    static let options = [Option.json]
+    static let options = [
+        Option("force", "f", help: "set: also a value with which nothing can be kept"), Option.json,
+    ]
     static let details = """
         Limits belong to the directory, in its file config.json: all processes that use it follow a change
         within a second. At 95 % of a limit the least recently used values are evicted until 90 % are left, by
@@ -25,7 +27,8 @@ enum ConfigCommand: Command {
           event-log       bytes that the log of removals may take, see diskcache log: 1M; 0: no log
 
         `get` prints the value alone, and nothing where there is no such limit; `set` makes the cache where
-        there is none.
+        there is none. It refuses a limit of 0 and a min-free of 100%, with which nothing can be kept and all
+        that is there goes; --force sets them all the same. `unset` takes a limit away.
 
         JSON, and config.json: maximumSize, maximumEntries, minimumFree (bytes, or "10%"), maximumAge and
         maximumIdleTime (seconds), maximumValueSize, eventLog; what is not limited is left out.
@@ -51,6 +54,14 @@ enum ConfigCommand: Command {
             var limits = CacheLimits()
             // What is no value is refused before a cache is made for it.
             try setting.parse(text, &limits)
+            if !arguments.has("force"), setting.keepsNothing(limits) {
+                throw Failure.usage(
+                    """
+                    config: \(setting.name): with \(text) nothing can be kept, and all that is there goes: for no limit \
+                    `diskcache config unset \(setting.name)`, to empty the cache once `diskcache clear`, to mean it --force
+                    """
+                )
+            }
             return try change(try arguments.openCache(), arguments) { setting.copy(limits, &$0) }
         case "unset":
             try arguments.expectOperands(2...2, "unset NAME")
@@ -58,7 +69,7 @@ enum ConfigCommand: Command {
             return try change(try arguments.requireCache(), arguments) { setting.copy(CacheLimits(), &$0) }
         default:
             throw Failure.usage(
-                "config: \(verb) is no such word: give get, set or unset, or nothing for a list"
+                "config: unknown word '\(verb)': give get, set or unset, or nothing for a list"
             )
         }
     }
@@ -67,7 +78,7 @@ enum ConfigCommand: Command {
         let name = arguments.operands[1]
         if let setting = Setting.all.first(where: { $0.name == name }) { return setting }
         let names = Setting.all.map(\.name).joined(separator: ", ")
-        throw .usage("config: \(name.escaped) is no limit: give one of \(names)")
+        throw .usage("config: unknown limit '\(name)': give one of \(names)")
     }
 
     private static func list(_ arguments: Arguments) throws -> ExitStatus {
@@ -121,6 +132,15 @@ struct Setting: Sendable {
     let text: @Sendable (CacheLimits) -> String?
     /// As `set` takes it, without loss.
     let exactText: @Sendable (CacheLimits) -> String?
+
+    /// Whether with this limit nothing can be kept.
+    func keepsNothing(_ limits: CacheLimits) -> Bool {
+        var only = CacheLimits()
+        copy(limits, &only)
+        if case .percent(let share) = only.minimumFree, share >= 100 { return true }
+        return only.maximumSize?.bytes == 0 || only.maximumEntries == 0 || only.maximumAge == .zero
+            || only.maximumIdleTime == .zero || only.maximumValueSize?.bytes == 0
+    }
 
     /// In the order in which they are shown.
     static let all: [Setting] = [

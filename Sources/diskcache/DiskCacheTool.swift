@@ -21,7 +21,7 @@ struct DiskCacheTool {
 
     static let options = [
         Option("dir", "d", "DIR", help: "the cache directory"),
-        Option("help", "h", help: "say what there is"),
+        Option("help", "h", help: "show help"),
         Option("version", help: "print the version"),
     ]
 
@@ -33,14 +33,10 @@ struct DiskCacheTool {
         CurrentProcess.exit(run(CurrentProcess.arguments).rawValue)
     }
 
-    /// Runs one command line; nil stands for a word that is not UTF-8.
-    static func run(_ words: [String?]) -> ExitStatus {
+    /// Runs one command line.
+    static func run(_ words: [[UInt8]]) -> ExitStatus {
         do {
-            let valid = words.compactMap(\.self)
-            guard valid.count == words.count else {
-                throw Failure.usage("an argument is not UTF-8: keys and paths must be")
-            }
-            return try dispatch(valid)
+            return try dispatch(words)
         } catch let failure as Failure {
             return report(failure.message, failure.status)
         } catch let error as CacheError {
@@ -59,30 +55,39 @@ struct DiskCacheTool {
         }
     }
 
-    private static func dispatch(_ words: [String]) throws -> ExitStatus {
+    private static func dispatch(_ words: [[UInt8]]) throws -> ExitStatus {
         let scanned: ScannedOptions
         do throws(OptionError) {
-            scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: true)
+            scanned = try OptionScanner.scan(
+                words.map { String(decoding: $0, as: UTF8.self) },
+                options.map(\.specification),
+                stopsAtOperand: true
+            )
         } catch {
             throw Failure.usage("\(error.words(options)): see `diskcache --help`")
         }
+        try Arguments.checkText(words.dropLast(scanned.operands.count))
         let globals = Arguments(scanned, options: options, command: "diskcache", directory: nil)
         if globals.has("version") {
-            try Terminal.write("diskcache \(version)\n", to: Terminal.standardOutput)
+            try Output.print("diskcache \(version)\n")
             return .done
         }
         if globals.has("help") || scanned.operands == ["help"] {
-            try Terminal.write(overview, to: Terminal.standardOutput)
+            try Output.print(overview)
             return .done
         }
+        var words = Array(words.suffix(scanned.operands.count))
+        var name = scanned.operands.first
         // "help put" is "put --help".
-        var words = scanned.operands
-        if words.first == "help" { words = [words[1], "--help"] }
-        guard let name = words.first else {
-            throw Failure.usage("no command: see `diskcache --help`")
+        if name == "help" {
+            name = scanned.operands[1]
+            words = [words[1], Array("--help".utf8)]
+        }
+        guard let name else {
+            throw Failure.usage("missing command: see `diskcache --help`")
         }
         guard let command = commands.first(where: { $0.name == name }) else {
-            throw Failure.usage("\(name) is no command: see `diskcache --help`")
+            throw Failure.usage("unknown command '\(name)': see `diskcache --help`")
         }
         return try command.main(Array(words.dropFirst()), directory: globals.value("dir"))
     }
@@ -90,16 +95,11 @@ struct DiskCacheTool {
     private static func report(_ message: String, _ status: ExitStatus) -> ExitStatus {
         // Where even standard error is closed the exit status must do.
         do throws(Errno) {
-            try complain(message)
+            try Output.complain(message)
         } catch {
             return status
         }
         return status
-    }
-
-    /// One line on standard error.
-    static func complain(_ message: String) throws(Errno) {
-        try Terminal.write("diskcache: \(message.singleLine)\n", to: Terminal.standardError)
     }
 
     // What the overview and the manual's page have in common.

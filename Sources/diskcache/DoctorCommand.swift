@@ -83,8 +83,8 @@ enum DoctorCommand: Command {
                 case .fallback: "fallback"
                 case .risk: "RISK"
                 }
-            table.add(level, finding.subject, finding.state)
-            if let advice = finding.advice { table.add("", "", advice) }
+            table.add(level, finding.subject, finding.state.singleLine)
+            if let advice = finding.advice { table.add("", "", advice.singleLine) }
         }
         return table.text
     }

@@ -6,20 +6,57 @@ extension String {
     ///
     /// One line is one key then, and no key can speak to the terminal.
     var escaped: String {
-        escaping { $0 == "\\" || $0.isControl }
+        escaping {
+            $0 == "\\"
+        } as: {
+            $0.escape
+        }
     }
 
     /// The text with control and format characters escaped and backslashes left: for messages.
     var singleLine: String {
-        escaping(\.isControl)
+        escaping { _ in
+            false
+        } as: {
+            $0.escape
+        }
     }
 
-    private func escaping(_ mustGo: (Unicode.Scalar) -> Bool) -> String {
-        guard unicodeScalars.contains(where: mustGo) else { return self }
+    /// The same of text that has several lines: newlines stay, too.
+    ///
+    /// ``Output`` does that to all that it writes, so that nothing that somebody has forgotten to escape reaches a
+    /// terminal. It leaves alone what is escaped already.
+    var harmless: String {
+        unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
+            .map { String($0).singleLine }.joined(separator: "\n")
+    }
+
+    /// JSON whose strings have no such characters either: they are written as `\u` and four digits, RFC 8259.
+    var escapedJSON: String {
+        escaping { _ in
+            false
+        } as: { scalar in
+            if scalar == "\n" { return "\n" }
+            return String(scalar).utf16.map { unit in
+                let digits = String(unit, radix: 16)
+                return "\\u" + String(repeating: "0", count: 4 - digits.count) + digits
+            }.joined()
+        }
+    }
+
+    private func escaping(
+        _ isEscapedToo: (Unicode.Scalar) -> Bool,
+        as form: (Unicode.Scalar) -> String
+    ) -> String {
+        let scalars = Array(unicodeScalars)
         var text = ""
-        for scalar in unicodeScalars {
-            if mustGo(scalar) {
-                text += scalar.escape
+        for (index, scalar) in scalars.enumerated() {
+            let isHarmless = scalar.isHarmless(
+                after: index > 0 ? scalars[index - 1] : nil,
+                before: index + 1 < scalars.count ? scalars[index + 1] : nil
+            )
+            if isEscapedToo(scalar) || !isHarmless {
+                text += form(scalar)
             } else {
                 text.unicodeScalars.append(scalar)
             }
@@ -28,11 +65,44 @@ extension String {
     }
 }
 
+extension Span<UInt8> {
+    /// Whether it is ASCII that can be seen, spaces and newlines: then it is harmless, as most lines are.
+    var isPlainASCII: Bool {
+        for index in indices where !(0x20..<0x7F ~= self[index] || self[index] == UInt8(ascii: "\n")) {
+            return false
+        }
+        return true
+    }
+}
+
 extension Unicode.Scalar {
-    /// C0, DEL and C1: what terminals act upon; and format characters (Cf), which are not seen themselves
-    /// but turn the text around them, such as U+202E.
-    fileprivate var isControl: Bool {
-        value < 0x20 || 0x7F...0x9F ~= value || properties.generalCategory == .format
+    /// Whether a terminal only shows it, and people see that it is there.
+    ///
+    /// Not C0, DEL and C1, which terminals act upon; U+2028 and U+2029, which end lines; and format characters (Cf),
+    /// which are not seen themselves but turn the text around them, such as U+202E. Of these the two joiners belong to
+    /// the scripts from Arabic to those of India, and to emoji; tags to the flags of regions.
+    func isHarmless(after previous: Unicode.Scalar?, before next: Unicode.Scalar?) -> Bool {
+        if value < 0x7F { return value >= 0x20 }
+        switch properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator: return false
+        case .format: break
+        default: return true
+        }
+        switch value {
+        case 0x200C, 0x200D: return previous?.isJoined ?? false && next?.isJoined ?? false
+        case 0xE0020...0xE007F: return previous.map { $0.value == 0x1F3F4 || $0.isTag } ?? false
+        default: return false
+        }
+    }
+
+    private var isTag: Bool { 0xE0020...0xE007F ~= value }
+
+    /// Whether it is of those scripts, or may be a part of an emoji; all of them lie above arrows.
+    private var isJoined: Bool {
+        switch properties.generalCategory {
+        case .control, .lineSeparator, .paragraphSeparator, .format: false
+        default: 0x0600...0x1CFF ~= value || value >= 0x2190
+        }
     }
 
     fileprivate var escape: String {

@@ -60,7 +60,7 @@ enum ExpirationOptions {
         guard isZone(zone), let wall = parse(String(wallClock)), wall.formatted(.iso8601) == wallClock,
             let moment = parse(full)
         else {
-            throw .usage("\(text) is no time: write it like 2030-01-31 or 2030-01-31T18:00:00Z")
+            throw .usage("invalid time '\(text)': write it like 2030-01-31 or 2030-01-31T18:00:00Z")
         }
         guard moment <= latest else { throw .usage("\(text) is too late: the latest is 2262-04-11") }
         return moment

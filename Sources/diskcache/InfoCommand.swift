@@ -13,8 +13,9 @@ enum InfoCommand: Command {
         Option("order", "o", help: "also how many keys were used longer ago, and go before it"), .json,
     ]
     static let details = """
-        Is no access, and does not read the value: damage that leaves its length as it was is not seen. The
-        object's file holds exactly the value's bytes: its name is their SHA-256, as `sha256sum` prints it.
+        Doesn't count as an access, and doesn't read the value: damage that leaves its length as it was is not
+        seen. The object's file holds exactly the value's bytes: its name is their SHA-256, as `sha256sum`
+        prints it.
         Of a key that is not there the event log, where one is kept, says who removed it last. --order looks
         at all keys, at two system calls each: a few seconds for a million, in constant memory.
 
@@ -33,7 +34,11 @@ enum InfoCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         try arguments.expectOperands(1...1, "KEY")
         let key = try arguments.key()
-        guard let cache = try arguments.openExistingCache() else { return .miss }
+        guard let cache = try arguments.openExistingCache() else {
+            let path = try arguments.directory()
+            try Output.print(arguments.has("json") ? noCacheJSON(key) : noCacheText(key, path))
+            return .miss
+        }
         let explanation = try cache.explanation(forKey: key)
         let rank = arguments.has("order") ? try cache.evictionRank(ofKey: key) : nil
         let paths = explanation.entry.map { cache.paths(of: $0) }
@@ -48,6 +53,19 @@ enum InfoCommand: Command {
         case .stale: return arguments.has("stale") ? .done : .miss
         default: return .miss
         }
+    }
+
+    private static func noCacheText(_ key: String, _ path: String) -> String {
+        var table = Table(.left, .left)
+        table.add("key", key.escaped)
+        table.add("status", "a miss: there is no cache \(path.escaped)")
+        return table.text
+    }
+
+    private static func noCacheJSON(_ key: String) throws -> String {
+        try JSON.line([
+            "key": key, "keyDigest": ContentDigest(of: Data(key.utf8)).description, "state": "absent",
+        ])
     }
 
     static func text(
@@ -71,7 +89,7 @@ enum InfoCommand: Command {
 
     /// Why it is a hit or a miss.
     private static func words(_ explanation: KeyExplanation, _ now: Date) -> String {
-        let expired = explanation.entry?.expires.map { "expired \(Quantity.text(from: $0, to: now)) ago" }
+        let expired = explanation.entry?.expires.map { "expired \(Quantity.ago($0, now))" }
         switch explanation.state {
         case .hit: return "a hit"
         case .absent:
@@ -79,7 +97,7 @@ enum InfoCommand: Command {
                 return "a miss: nothing is stored under it: it never was, or was removed"
             }
             return """
-                a miss: removed \(Quantity.text(from: removal.time, to: now)) ago by process \
+                a miss: removed \(Quantity.ago(removal.time, now)) by process \
                 \(removal.process): \(LogCommand.words(removal.cause))
                 """
         case .unfinished: return "a miss: its put has just begun, or was killed; gc removes it then"
@@ -131,7 +149,7 @@ enum InfoCommand: Command {
     }
 
     private static func past(_ moment: Date, _ now: Date) -> String {
-        "\(moment.formatted(.iso8601)) (\(Quantity.text(from: moment, to: now)) ago)"
+        "\(moment.formatted(.iso8601)) (\(Quantity.ago(moment, now)))"
     }
 
     private static func future(_ moment: Date, _ now: Date) -> String {

@@ -2,11 +2,12 @@
 
 import FoundationEssentials
 
-/// How every command writes JSON: one value on one line, keys in order, times in UTC to the millisecond.
+/// How every command writes JSON: one value on one line, keys in order, times in UTC to the millisecond, and nothing in
+/// its strings that a terminal acts upon.
 enum JSON {
     /// The value, with its newline.
     static func line(_ value: some Encodable) throws -> String {
-        String(decoding: try encoder.encode(value), as: UTF8.self) + "\n"
+        String(decoding: try encoder.encode(value), as: UTF8.self).escapedJSON + "\n"
     }
 
     private static var encoder: JSONEncoder {

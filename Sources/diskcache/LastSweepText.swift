@@ -32,7 +32,7 @@ enum LastSweepText {
     }
 
     private static func moment(_ date: Date, _ now: Date) -> String {
-        "\(date.formatted(.iso8601)) (\(Quantity.text(from: date, to: now)) ago)"
+        "\(date.formatted(.iso8601)) (\(Quantity.ago(date, now)))"
     }
 
     private static func removed(_ sweep: SweepSummary) -> String {

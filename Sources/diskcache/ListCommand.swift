@@ -31,7 +31,8 @@ enum ListCommand: Command {
 
         A key's control characters and backslashes are written as in C (\\n, \\t, \\r, \\\\, \\x1b), except with
         --null. A key that is not kept (longer than 1 KiB, or by the user's wish) is shown as sha256: and
-        its digest; with --null it is left out. Expired values are left out. Where keys become arguments of
+        its digest. --null leaves such a key out, and one that contains a NUL, and says on standard error
+        how many there were. Expired values are left out. Where keys become arguments of
         a command, put -- before them: a key may look like an option.
 
         JSON: one object a line, as in `diskcache info`, without the paths.
@@ -52,12 +53,15 @@ enum ListCommand: Command {
             throw Failure.usage("ls: --reverse turns an order round: give --sort with it")
         }
         let limit = try arguments.value("limit", as: Quantity.count) ?? .max
-        let entries = Reader(try arguments.requireCache().entries(), onlyWithKey: style == .null)
+        let entries = Reader(try arguments.requireCache().entries(), isForNull: style == .null)
         let now = Date.now
         try Output.toStandardOutput { output in
             if style == .long { try output.write(header) }
+            func write(_ line: Span<UInt8>) throws(Errno) {
+                if style == .null { try output.writeRaw(line) } else { try output.write(line) }
+            }
             guard let order else {
-                for entry in entries.prefix(limit) { try output.write(line(entry, style, now)) }
+                for entry in entries.prefix(limit) { try write(line(entry, style, now).utf8Span.span) }
                 return
             }
             var sorter = ListSorter(
@@ -66,8 +70,9 @@ enum ListCommand: Command {
                 place: try scratchPlace()
             )
             for entry in entries { try sorter.add(line(entry, style, now), key: order.key(of: entry)) }
-            try sorter.forEach { try output.write($0) }
+            try sorter.forEach { try write($0) }
         }
+        if let note = entries.note { try Output.complain("ls: \(note)") }
         if let failure = entries.failure { throw failure }
         return .done
     }
@@ -153,31 +158,57 @@ enum ListCommand: Command {
 
     private static func order(_ text: String) throws(Failure) -> Order {
         if let order = Order(rawValue: text) { return order }
-        throw .usage("\(text) is no order: give \(Order.allCases.map(\.rawValue).joined(separator: ", "))")
+        throw .usage(
+            "unknown order '\(text)': give \(Order.allCases.map(\.rawValue).joined(separator: ", "))"
+        )
     }
 }
 
 /// The entries that can be read; of those that can't, the first failure is kept for the end.
 private final class Reader: Sequence, IteratorProtocol {
     private var entries: CacheEntries.Iterator
-    private let onlyWithKey: Bool
+    private let isForNull: Bool
     private(set) var failure: CacheError?
+    private var unkept = 0
+    private var withNull = 0
 
-    /// - Parameter onlyWithKey: leaves out entries whose key is not kept: what stands for it elsewhere
-    ///   would be taken for a key by whoever reads it.
-    init(_ entries: CacheEntries, onlyWithKey: Bool) {
+    /// - Parameter isForNull: leaves out entries whose key is not kept, and keys that contain a NUL: whoever reads
+    ///   them would take what stands there for another key.
+    init(_ entries: CacheEntries, isForNull: Bool) {
         self.entries = entries.makeIterator()
-        self.onlyWithKey = onlyWithKey
+        self.isForNull = isForNull
     }
 
     func next() -> CacheEntry? {
         while let result = entries.next() {
             switch result {
-            case .success(let entry) where onlyWithKey && entry.key == nil: continue
-            case .success(let entry): return entry
+            case .success(let entry):
+                if isForNull, isLeftOut(entry) { continue }
+                return entry
             case .failure(let error): failure = failure ?? error
             }
         }
         return nil
+    }
+
+    private func isLeftOut(_ entry: CacheEntry) -> Bool {
+        guard let key = entry.key else {
+            unkept += 1
+            return true
+        }
+        if key.utf8.contains(0) {
+            withNull += 1
+            return true
+        }
+        return false
+    }
+
+    /// What was left out; nil: nothing.
+    var note: String? {
+        let parts = [
+            unkept > 0 ? "\(Quantity.count(unkept, "key")) not kept by name" : nil,
+            withNull > 0 ? "\(Quantity.count(withNull, "key")) with a NUL" : nil,
+        ].compactMap(\.self)
+        return parts.isEmpty ? nil : "left out by --null: " + parts.joined(separator: ", ")
     }
 }

@@ -2,23 +2,34 @@
 
 import Platform
 
-/// Text on its way to standard output, written in large pieces.
+/// The one place where text leaves, for standard output and standard error.
+///
+/// Whatever is in it, nothing but printable characters and newlines gets out, but by what is named raw.
 struct Output {
     /// A million keys cost a thousand writes then; on a terminal nobody sees the delay.
     private static let pieceSize = 64 * 1024
 
     private var bytes: [UInt8] = []
 
-    /// Adds text as it is.
+    /// Adds lines.
     mutating func write(_ text: String) throws(Errno) {
-        bytes.append(contentsOf: text.utf8)
+        try write(text.utf8Span.span)
+    }
+
+    /// Adds lines, as their bytes.
+    mutating func write(_ text: Span<UInt8>) throws(Errno) {
+        if text.isPlainASCII { return try writeRaw(text) }
+        try writeRaw(Self.text(text).harmless.utf8Span.span)
+    }
+
+    /// Adds bytes as they are.
+    mutating func writeRaw(_ text: Span<UInt8>) throws(Errno) {
+        for index in text.indices { bytes.append(text[index]) }
         if bytes.count >= Self.pieceSize { try flush() }
     }
 
-    /// Adds text as its bytes.
-    mutating func write(_ text: Span<UInt8>) throws(Errno) {
-        for index in text.indices { bytes.append(text[index]) }
-        if bytes.count >= Self.pieceSize { try flush() }
+    private static func text(_ bytes: Span<UInt8>) -> String {
+        unsafe bytes.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
     }
 
     private mutating func flush() throws(Errno) {
@@ -42,8 +53,18 @@ struct Output {
         }
     }
 
-    /// Writes one text.
+    /// Writes lines.
     static func print(_ text: String) throws(Errno) {
-        try Terminal.write(text, to: Terminal.standardOutput)
+        try Terminal.write(text.harmless, to: Terminal.standardOutput)
+    }
+
+    /// Writes control sequences of ours, and text that is harmless.
+    static func draw(_ text: String, to descriptor: Int32) throws(Errno) {
+        try Terminal.write(text, to: descriptor)
+    }
+
+    /// Writes one line on standard error.
+    static func complain(_ message: String) throws(Errno) {
+        try Terminal.write("diskcache: \(message.singleLine)\n", to: Terminal.standardError)
     }
 }

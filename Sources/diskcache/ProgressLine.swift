@@ -34,7 +34,7 @@ final class ProgressLine: Sendable {
     /// Writes a line to standard output, above this one where both are on the same terminal.
     func print(_ text: String) throws(Errno) {
         write("")
-        try Terminal.write(text + "\n", to: Terminal.standardOutput)
+        try Output.print(text + "\n")
     }
 
     /// Rewrites the line with any text, if it is time to.
@@ -53,8 +53,11 @@ final class ProgressLine: Sendable {
     private func write(_ text: String) {
         guard isShown else { return }
         do throws(Errno) {
+            // In the last column some terminals begin a new line, and what is there can't be erased any more.
+            let columns = Terminal.size(Terminal.standardError).map { $0.columns - 1 }
             // Back to the first column, and erase to the end of the line (ECMA-48 EL).
-            try Terminal.write("\r\u{1B}[K\(text)", to: Terminal.standardError)
+            let line = text.singleLine.fitted(to: columns)
+            try Output.draw("\r\u{1B}[K\(line)", to: Terminal.standardError)
         } catch {
             // The work goes on without somebody who watches it.
             return

@@ -12,7 +12,7 @@ enum Quantity {
         let letters = ["", "K", "M", "G", "T", "P"]
         let position = letters.firstIndex { unit == $0 || unit == $0 + "B" || unit == $0 + "IB" && $0 != "" }
         guard let value = Double(number), let position else {
-            throw .usage("\(text) is no size: write it like 512, 64K, 1.5M or 2G")
+            throw .usage("invalid size '\(text)': write it like 512, 64K, 1.5M or 2G")
         }
         let bytes = value * Double(sign: .plus, exponent: 10 * position, significand: 1)
         guard bytes < 9e18 else { throw .usage("\(text) is too large: the most is 8191P") }
@@ -25,11 +25,11 @@ enum Quantity {
             do throws(Failure) {
                 return .bytes(try size(text))
             } catch {
-                throw .usage("\(text) is no amount of free space: write it like 10% or 2G")
+                throw .usage("invalid amount of free space '\(text)': write it like 10% or 2G")
             }
         }
         guard let percent = Double(text.dropLast()), (0...100) ~= percent else {
-            throw .usage("\(text) is no share: write it like 10%")
+            throw .usage("invalid share '\(text)': write it like 10%")
         }
         return .percent(percent)
     }
@@ -47,7 +47,7 @@ enum Quantity {
         let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
         let units = ["": 1.0, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604_800]
         guard let value = Double(number), let unit = units[String(text.dropFirst(number.count))] else {
-            throw .usage("\(text) is no span of time: write it like 90s, 15m, 12h or 7d")
+            throw .usage("invalid time span '\(text)': write it like 90s, 15m, 12h or 7d")
         }
         // A moment that is reckoned from it fits into 64 bits of nanoseconds then, either way from now.
         guard value * unit < 9e9 else { throw .usage("\(text) is too long: the most is 104166d") }
@@ -60,7 +60,7 @@ enum Quantity {
             if !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isNumber }) {
                 throw .usage("\(text) is too large: the most is \(Int.max)")
             }
-            throw .usage("\(text) is no number: write it like 1000")
+            throw .usage("invalid number '\(text)': write it like 1000")
         }
         return count
     }
@@ -80,6 +80,13 @@ enum Quantity {
     /// The time from one moment to another.
     static func text(from start: Date, to end: Date) -> String {
         text(.seconds(end.timeIntervalSince(start)))
+    }
+
+    /// "3d ago"; "in 3d" of a moment that lies in the future, as one does that was noted before the clock was set back.
+    static func ago(_ moment: Date, _ now: Date) -> String {
+        // The parts of a second by which clocks differ are none.
+        if moment.timeIntervalSince(now) < 1 { return text(from: min(moment, now), to: now) + " ago" }
+        return "in \(text(from: now, to: moment))"
     }
 
     /// "512 B", "4.0 KiB", "1.5 GiB".

@@ -29,7 +29,7 @@ enum RemoveCommand: Command {
         let tags = try arguments.tags()
         let keys = arguments.operands
         if keys.isEmpty, tags.isEmpty {
-            throw Failure.usage("rm: something is missing: give KEY… or --tag TAG; see `diskcache rm --help`")
+            throw Failure.usage("rm: missing operand: give KEY… or --tag TAG; see `diskcache rm --help`")
         }
         // All of them first: a wrong word must not come to light when half is done.
         for key in keys { try arguments.check(key) }

@@ -21,7 +21,7 @@ struct Table {
 
     /// The lines, two spaces between columns and none at the ends.
     var text: String {
-        let widths = columns.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        let widths = columns.indices.map { column in rows.map { $0[column].columns }.max() ?? 0 }
         return rows.map { Self.line($0, columns, widths: widths) }.joined()
     }
 
@@ -31,7 +31,7 @@ struct Table {
     static func line(_ cells: [String], _ columns: [Alignment], widths: [Int]) -> String {
         var line = ""
         for (index, cell) in cells.enumerated() {
-            let gap = String(repeating: " ", count: max(0, widths[index] - cell.count))
+            let gap = String(repeating: " ", count: max(0, widths[index] - cell.columns))
             line += (index > 0 ? "  " : "") + (columns[index] == .right ? gap + cell : cell + gap)
         }
         while line.last == " " { line.removeLast() }

@@ -124,9 +124,14 @@ enum VerifyCommand: Command {
 extension Quantity {
     /// "1%", "0.5%": a share; "1000": so many.
     static func sample(_ text: String) throws(Failure) -> VerifyOptions.Sample {
-        if let percent = percent(text) { return .percent(percent) }
-        if text.hasSuffix("%") { throw .usage("\(text) is no share: write it like 1% or 0.5%, at most 100%") }
-        return .count(try count(text))
+        if text.hasSuffix("%") {
+            // None of them would be sound, whatever they are.
+            if let percent = percent(text), percent > 0 { return .percent(percent) }
+            throw .usage("invalid share '\(text)': write it like 1% or 0.5%, more than 0 and at most 100%")
+        }
+        let count = try count(text)
+        guard count > 0 else { throw .usage("0 looks at nothing: write it like 1000 or 1%") }
+        return .count(count)
     }
 
     /// "1%", "0.5%": 0 to 100; nil for anything else.

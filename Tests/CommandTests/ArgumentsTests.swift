@@ -48,7 +48,7 @@ import Testing
         #expect {
             try Self.arguments([("ttl", "soon")]).value("ttl", as: Quantity.duration)
         } throws: {
-            ($0 as? Failure)?.message.hasPrefix("test: --ttl: soon is no span") ?? false
+            ($0 as? Failure)?.message.hasPrefix("test: --ttl: invalid time span 'soon'") ?? false
         }
     }
 
@@ -58,6 +58,16 @@ import Testing
         #expect { try arguments.expectOperands(1...2, "KEY [FILE]") } throws: {
             ($0 as? Failure)?.status == .usage
         }
+    }
+
+    @Test func `a lone operand is the value of an option that was given without one`() throws {
+        func arguments(_ value: String?, _ operands: String...) -> Arguments {
+            Self.arguments(value.map { [("ttl", $0)] } ?? [], operands: operands).takingOperand(for: "ttl")
+        }
+        #expect(arguments("", "5s").value("ttl") == "5s" && arguments("", "5s").operands.isEmpty)
+        #expect(arguments("1s", "5s").value("ttl") == "1s" && arguments("1s", "5s").operands == ["5s"])
+        #expect(arguments("", "5s", "x").operands == ["5s", "x"])
+        #expect(arguments(nil, "5s").value("ttl") == nil && arguments(nil, "5s").operands == ["5s"])
     }
 
     @Test func `an empty key is refused`() {

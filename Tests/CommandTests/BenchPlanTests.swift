@@ -75,7 +75,7 @@ struct BenchPlanTests {
     }
 
     @Test(arguments: [
-        ["--workers", "0"], ["--workers", "many"], ["--keys", "0"], ["--seconds", "0"],
+        ["--workers", "0"], ["--workers", "257"], ["--workers", "many"], ["--keys", "0"], ["--seconds", "0"],
         ["--operations", "0"],
         ["--sizes", "63"], ["--sizes", "4K,"], ["--sizes", "2G"], ["--workload", "collect"],
         ["--workload", "get,,put"], ["--repeat", "101"], ["--kill", "0"], ["--seed", "-1"],

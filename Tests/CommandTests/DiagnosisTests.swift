@@ -72,7 +72,7 @@ import Testing
             $0.configuration = ConfigurationFacts()
             $0.evictions = EvictionPressure(evictions: 1, youngEvictions: 1, misses: 256, ghostMisses: 256)
         }
-        #expect(findings.filter { $0.level != .fine }.count == 15)
+        #expect(findings.filter { $0.level != .fine }.count == 14)
         #expect(findings.allSatisfy { ($0.level == .fine) == ($0.advice == nil) })
     }
 
@@ -180,5 +180,17 @@ import Testing
 
     @Test func `a clock that can't be compared is no risk`() {
         #expect(Self.troubles { $0.clockSkew = nil }.isEmpty)
+    }
+
+    @Test func `where nothing can be written, nothing is said of what could not be tried`() {
+        let findings = Self.findings {
+            $0.isWritable = false
+            $0.hasAttributes = false
+            $0.hasUnnamedFiles = false
+            $0.space = Self.space(isReadOnly: true)
+        }
+        let metadata = findings.first { $0.subject == "metadata" }
+        #expect(metadata?.level == .fine && metadata?.state == "not tried: the directory can't be written")
+        #expect(findings.filter { $0.level != .fine }.map(\.subject) == ["directory"])
     }
 }

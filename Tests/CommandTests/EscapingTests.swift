@@ -10,7 +10,10 @@ import Testing
         ("plain", "plain"), ("", ""), ("ünï✓🙂 ", "ünï✓🙂 "), ("a\nb", "a\\nb"), ("a\tb\rc", "a\\tb\\rc"),
         ("a\r\nb", "a\\r\\nb"), ("back\\slash", "back\\\\slash"), ("\u{1B}[31m", "\\x1b[31m"),
         ("\u{0}\u{7F}", "\\x00\\x7f"), ("\u{9B}", "\\xc2\\x9b"), ("e\u{301}\n", "e\u{301}\\n"),
-        ("a\u{202E}b", "a\\xe2\\x80\\xaeb"),
+        ("a\u{202E}b", "a\\xe2\\x80\\xaeb"), ("a\u{2028}b\u{61C}", "a\\xe2\\x80\\xa8b\\xd8\\x9c"),
+        ("👩‍👩‍👧‍👦👁️‍🗨️", "👩‍👩‍👧‍👦👁️‍🗨️"), ("نامه‌ای", "نامه‌ای"),
+        ("a\u{200D}b\u{200D}", "a\\xe2\\x80\\x8db\\xe2\\x80\\x8d"),
+        ("👩\u{200D}\u{202E}", "👩\\xe2\\x80\\x8d\\xe2\\x80\\xae"),
     ])
     func `control characters and backslashes are written as in C`(text: String, escaped: String) {
         #expect(text.escaped == escaped)
@@ -19,6 +22,18 @@ import Testing
     @Test func `different texts never look the same`() {
         let texts = ["\n", "\\n", "\\\n", "\\\\n", "\u{1B}", "\\x1b"]
         #expect(Set(texts.map(\.escaped)).count == texts.count)
+    }
+
+    @Test func `lines stay lines, and what is escaped already is not escaped again`() {
+        #expect("a\u{1B}b\r\nc\td\n".harmless == "a\\x1bb\\r\nc\\td\n")
+        let texts = [
+            "\u{1B}\\x1b", "👩\u{200D}\u{200D}👩\u{2066}", "\u{85}e\u{301}\u{7F}\u{E0067}🏴\u{E0067}\u{E007F}",
+        ]
+        for text in texts {
+            let once = text.singleLine
+            #expect(once.harmless == once)
+            #expect(once.escapedJSON == once)
+        }
     }
 
     @Test func `messages keep their backslashes`() {
@@ -43,9 +58,27 @@ import Testing
 
     @Test func `characters count, not bytes`() {
         var table = Table(.left, .left)
-        table.add("ü🙂", "x")
+        table.add("üb", "x")
         table.add("ab", "y")
-        #expect(table.text == "ü🙂  x\nab  y\n")
+        #expect(table.text == "üb  x\nab  y\n")
+    }
+
+    @Test(arguments: [
+        ("", 0), ("abc", 3), ("ü", 1), ("e\u{301}", 1), ("🙂", 2), ("👩‍👩‍👧‍👦", 2), ("❤️", 2), ("❤", 1),
+        ("漢字", 4), ("한글", 4), ("ｱ", 1), ("Ａ", 2), ("🏴󠁧󠁢󠁥󠁮󠁧󠁿", 2),
+    ])
+    func `what is wide takes two columns`(text: String, columns: Int) {
+        #expect(text.columns == columns)
+    }
+
+    @Test(arguments: [
+        ("abcdef", 6, "abcdef"), ("abcdef", 5, "abcd…"), ("漢字漢字", 6, "漢字…"), ("漢字漢字", 5, "漢字…"),
+        ("👩‍👩‍👧‍👦ab", 3, "👩‍👩‍👧‍👦…"), ("ab", 1, "…"), ("ab", 0, ""),
+    ])
+    func `what is too long for a line ends in dots`(text: String, limit: Int, fitted: String) {
+        #expect(text.fitted(to: limit) == fitted)
+        #expect(fitted.columns <= limit)
+        #expect(text.fitted(to: nil) == text)
     }
 
     @Test func `a cell that is too wide pushes the rest`() {

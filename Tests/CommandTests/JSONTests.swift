@@ -22,4 +22,16 @@ import Testing
     @Test func `spans are seconds`() {
         #expect(Duration.milliseconds(1500).inSeconds == 1.5)
     }
+
+    @Test func `nothing that a terminal acts upon is in a string`() throws {
+        let text =
+            "a\u{7F}\u{9B}\u{85}\u{61C}\u{200E}\u{200F}\u{202A}\u{202E}\u{2028}\u{2029}\u{2066}\u{2069}\u{E0067}é👩‍👧"
+        let line = try JSON.line([text])
+        #expect(
+            line
+                == #"["a\u007f\u009b\u0085\u061c\u200e\u200f\u202a\u202e\u2028\u2029\u2066\u2069\udb40\udc67é👩‍👧"]"#
+                + "\n"
+        )
+        #expect(try JSONDecoder().decode([String].self, from: Data(line.utf8)) == [text])
+    }
 }

@@ -103,4 +103,15 @@ import Testing
     func `what is no time is refused as usage`(text: String) {
         #expect { try ExpirationOptions.moment(text) } throws: { ($0 as? Failure)?.status == .usage }
     }
+
+    @Test(
+        arguments: [
+            (-90.0, "1m 30s ago"), (0, "0s ago"), (0.5, "0s ago"), (90, "in 1m 30s"),
+            (86400 * 400, "in 400d"),
+        ] as [(Double, String)]
+    )
+    func `a moment is ago or to come`(seconds: Double, text: String) {
+        let now = Date(timeIntervalSince1970: 1_700_000_000)
+        #expect(Quantity.ago(now.addingTimeInterval(seconds), now) == text)
+    }
 }

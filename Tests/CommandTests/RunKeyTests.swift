@@ -58,4 +58,31 @@ import Testing
         #expect(keys[0] != keys[1])
         #expect(keys.allSatisfy { $0.utf8.count < 250 })
     }
+
+    @Test func `words are bytes, and different bytes have different keys`() {
+        let keys = [[0xFF], [0xFE], [0xC3], Array("\u{FFFD}".utf8)].map {
+            RunKey(words: [$0 as [UInt8]]).text
+        }
+        #expect(Set(keys).count == keys.count)
+        #expect(keys.allSatisfy { $0.hasSuffix(" \u{FFFD}") })
+    }
+}
+
+extension RunKey {
+    /// Of words that are text.
+    fileprivate init(
+        scope: String? = nil,
+        words: [String],
+        environment: [String: [UInt8]?] = [:],
+        workingDirectory: [UInt8]? = nil,
+        modified: [String: Timestamp?] = [:]
+    ) {
+        self.init(
+            scope: scope,
+            words: words.map { Array($0.utf8) },
+            environment: environment,
+            workingDirectory: workingDirectory,
+            modified: modified
+        )
+    }
 }

@@ -142,4 +142,16 @@ import Testing
         #expect(text.contains("(1m 30s ago)"))
         withExtendedLifetime(place) {}
     }
+
+    @Test func `a screen has as many lines and columns as the terminal, and no more`() {
+        let text = "/a/long/path\nkeys   12\n漢字漢字\nlast\n"
+        let whole = StatsWatch.screen(text, nil)
+        #expect(
+            whole == "\u{1B}[H/a/long/path\u{1B}[K\nkeys   12\u{1B}[K\n漢字漢字\u{1B}[K\nlast\u{1B}[K\n\u{1B}[J"
+        )
+        let small = StatsWatch.screen(text, Terminal.Size(rows: 4, columns: 6))
+        #expect(small == "\u{1B}[H/a/lo…\u{1B}[K\nkeys …\u{1B}[K\n漢字…\u{1B}[K\n\u{1B}[J")
+        // Whatever a line has in it.
+        #expect(!StatsWatch.screen("\u{9B}2J\n", nil).contains("\u{9B}"))
+    }
 }

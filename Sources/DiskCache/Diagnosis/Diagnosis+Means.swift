@@ -7,6 +7,10 @@ import Platform
 extension DirectoryFacts {
     var attributesFinding: Finding {
         guard !hasAttributes else { return Finding.fine("metadata", "in extended attributes") }
+        // Nothing could be tried; why, has been said.
+        if !isWritable || space.isReadOnly {
+            return Finding.fine("metadata", "not tried: the directory can't be written")
+        }
         return Finding.fallback(
             "metadata",
             "in files: no extended attributes here",
@@ -17,7 +21,9 @@ extension DirectoryFacts {
     var unnamedFilesFinding: Finding {
         if hasUnnamedFiles { return Finding.fine("new files", "unnamed until complete (O_TMPFILE)") }
         // Nothing could be tried where nothing can be written; that has been said.
-        if !isWritable { return Finding.fine("new files", "none: the directory can't be written") }
+        if !isWritable || space.isReadOnly {
+            return Finding.fine("new files", "none: the directory can't be written")
+        }
         return Finding.fallback(
             "new files",
             "named in tmp/ first: no O_TMPFILE here",

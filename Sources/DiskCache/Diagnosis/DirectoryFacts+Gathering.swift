@@ -100,11 +100,11 @@ extension ConfigurationFacts {
 
 extension PartFacts {
     /// Looks at the directories down to the shards, at the files beside them, and at the locks.
-    fileprivate init(of directory: StoreDirectory, owner: UInt32) throws(Errno) {
+    init(of directory: StoreDirectory, owner: UInt32) throws(Errno) {
         self.init()
         let root = try directory.root.names()
         var names = root
-        for part in root where ["entries", "objects", "locks"].contains(part) {
+        for part in root where ["entries", "objects", "locks", "tmp"].contains(part) {
             // One that can't be read is told of by its owner.
             let inside = try ifAllowed { () throws(Errno) in
                 try directory.root.openDirectory(RelativePath(part)).names()

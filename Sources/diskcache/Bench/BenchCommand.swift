@@ -39,7 +39,7 @@ struct BenchCommand: Command {
             try measure(plan, directory, arguments, interruption: { signals.next()?.signal })
         }
         if plan.isKept {
-            try Terminal.write("diskcache: kept \(directory.path)\n", to: Terminal.standardError)
+            try Output.complain("kept \(directory.path)")
         } else {
             try directory.remove()
         }

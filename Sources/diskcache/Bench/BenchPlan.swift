@@ -21,7 +21,7 @@ struct BenchPlan: Sendable {
     var isKept = false
 
     static let options: [Option] = [
-        Option("workers", "w", "N", help: "processes (default 4)"),
+        Option("workers", "w", "N", help: "processes, at most 256 (default 4)"),
         Option("seconds", "s", "S", help: "time for each workload and size (default 2.5)"),
         Option("operations", "n", "N", help: "end after so many of each worker instead"),
         Option("sizes", nil, "SIZES", help: "lengths of values (default 4K,64K)"),
@@ -46,7 +46,7 @@ struct BenchPlan: Sendable {
     init() {}
 
     init(_ arguments: Arguments) throws(Failure) {
-        workers = try arguments.value("workers", as: Self.positive) ?? workers
+        workers = try arguments.value("workers", as: Self.workerCount) ?? workers
         seconds =
             try arguments.value("seconds", as: Self.positiveDuration).map { $0 / .seconds(1) } ?? seconds
         if let given = try arguments.value("operations", as: Self.positive) {
@@ -68,6 +68,17 @@ struct BenchPlan: Sendable {
         }
         isCollecting = arguments.has("gc")
         isKept = arguments.has("keep")
+    }
+
+    /// Each is a process with two pipes: more than these help no machine, and may harm it.
+    private static let mostWorkers = 256
+
+    private static func workerCount(_ text: String) throws(Failure) -> Int {
+        let count = try Quantity.count(text)
+        guard (1...mostWorkers).contains(count) else {
+            throw .usage("\(text): it must be at least 1 and at most \(mostWorkers)")
+        }
+        return count
     }
 
     private static func positive(_ text: String) throws(Failure) -> Int {
@@ -109,7 +120,7 @@ struct BenchPlan: Sendable {
         var workloads: [BenchTask] = []
         for word in text.split(separator: ",", omittingEmptySubsequences: false) {
             guard let task = BenchTask(rawValue: String(word)), BenchTask.workloads.contains(task) else {
-                throw .usage("\(word) is no workload: they are put, get and mixed")
+                throw .usage("unknown workload '\(word)': give put, get or mixed")
             }
             workloads.append(task)
         }

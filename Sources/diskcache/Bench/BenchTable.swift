@@ -33,7 +33,7 @@ struct BenchTable {
 
     /// Columns as wide as their widest cell; the first to the left, all others to the right.
     private static func table(_ rows: [[String]]) -> String {
-        let widths = heads.indices.map { column in rows.map { $0[column].count }.max() ?? 0 }
+        let widths = heads.indices.map { column in rows.map { $0[column].columns }.max() ?? 0 }
         let columns = heads.indices.map { $0 == 0 ? Table.Alignment.left : .right }
         return rows.map { Table.line($0, columns, widths: widths) }.joined()
     }

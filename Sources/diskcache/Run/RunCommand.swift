@@ -49,8 +49,9 @@ enum RunCommand: Command {
         INT, QUIT, TERM, USR1 and USR2 are passed on to CMD. If SIGKILL ends this process, CMD goes on
         until it writes. Processes that CMD leaves behind with its output open are waited for.
 
-        Where the cache can't be used (a full disk, no permission) one line on standard error says so, and
-        CMD runs all the same.
+        Where the cache can't be used, whatever the reason (a full disk, no permission, no $HOME), or the key
+        can't be made (--cwd, --modtime), one line on standard error says so, and CMD runs all the same. Its
+        words are bytes, and need not be UTF-8.
 
         Exit status: that of CMD, and where a signal ended it, this process ends by that signal too;
         126 CMD can't be executed; 127 there is no CMD; 64 usage; 74 the output can't be written.
@@ -64,16 +65,17 @@ enum RunCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let order = try RunOrder(arguments)
         Signal.ignoreBrokenPipes()
-        let session = RunSession(order, try cache(arguments))
+        let session = RunSession(order, cache(order, arguments))
         end(try session.run { renew(order, in: $0, arguments) })
     }
 
-    /// nil where it can't be used.
-    private static func cache(_ arguments: Arguments) throws -> SharedCache? {
+    /// nil where it can't be used, whatever is wrong with it: the command runs all the same.
+    private static func cache(_ order: RunOrder, _ arguments: Arguments) -> SharedCache? {
         do {
+            if let obstacle = order.obstacle { throw obstacle }
             return try arguments.openCache()
-        } catch let error as CacheError {
-            Notice.warn("the result is neither shared nor stored: \(error.message)")
+        } catch {
+            Notice.warnUncached(error)
             return nil
         }
     }
@@ -96,7 +98,7 @@ enum RunCommand: Command {
             case .held: return
             case .ended: return
             }
-            var request = SpawnRequest(order.refreshing(in: cache.path, arguments))
+            var request = SpawnRequest(bytes: order.refreshing(in: cache.path, arguments))
             // Nothing of ours that somebody may wait to see closed, and no terminal whose keys reach it.
             request.input = .null
             request.output = .null

@@ -7,7 +7,8 @@ import Platform
 /// What distinguishes one command's results from all others'.
 struct RunKey: Equatable {
     var scope: String?
-    var words: [String]
+    /// The command and its arguments: bytes.
+    var words: [[UInt8]]
     /// Values by name; nil: not set.
     var environment: [String: [UInt8]?] = [:]
     var workingDirectory: [UInt8]?
@@ -27,7 +28,7 @@ struct RunKey: Equatable {
             bytes += Array("\(kind)\(part.count):".utf8) + part
         }
         if let scope { add("s", Array(scope.utf8)) }
-        for word in words { add("w", Array(word.utf8)) }
+        for word in words { add("w", word) }
         for (name, value) in environment.sorted(by: { $0.key < $1.key }) {
             add("e", Array(name.utf8))
             if let value { add("v", value) }
@@ -44,8 +45,10 @@ struct RunKey: Equatable {
     private static let longestText = 200
 
     /// The command as a shell would take it, cut off where it is long.
-    static func readable(_ words: [String]) -> String {
-        let text = words.map(quoted).joined(separator: " ")
+    ///
+    /// What is not UTF-8 is repaired, as a key is text: the digest before it tells such words apart.
+    static func readable(_ words: [[UInt8]]) -> String {
+        let text = words.map { quoted(String(decoding: $0, as: UTF8.self)) }.joined(separator: " ")
         if text.utf8.count <= longestText { return text }
         var short = ""
         for character in text {
@@ -72,10 +75,10 @@ struct RunKey: Equatable {
 extension RunKey {
     /// The key that the options ask for, with what they name looked up now.
     init(_ arguments: Arguments) throws(Failure) {
-        self.init(scope: arguments.value("scope"), words: arguments.operands)
+        self.init(scope: arguments.value("scope"), words: arguments.commandLine)
         for name in arguments.all("env") {
             if name.isEmpty || name.contains("=") {
-                throw .usage("run: --env: \"\(name)\" is no name of a variable: give the name alone")
+                throw .usage("run: --env: \"\(name)\" can't be the name of a variable: give the name alone")
             }
             environment.updateValue(CurrentProcess.environmentBytes(name), forKey: name)
         }

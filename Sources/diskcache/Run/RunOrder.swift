@@ -6,9 +6,12 @@ import Platform
 
 /// What a command line of `run` asks for.
 struct RunOrder {
+    /// Empty where it could not be made.
     let key: String
-    /// The command and its arguments.
-    let words: [String]
+    /// Why the key could not be made: something that it is to be made of can't be seen.
+    let obstacle: Failure?
+    /// The command and its arguments: bytes.
+    let words: [[UInt8]]
     /// How long a result is good; nil: for ever.
     let lifetime: Duration?
     /// How long after that it is still replayed, while it is renewed.
@@ -26,10 +29,18 @@ struct RunOrder {
 
     init(_ arguments: Arguments) throws(Failure) {
         if arguments.operands.isEmpty {
-            throw .usage("run: no command: give CMD, after --; see `diskcache run --help`")
+            throw .usage("run: missing operand: give CMD, after --; see `diskcache run --help`")
         }
-        words = arguments.operands
-        key = try Self.key(arguments)
+        words = arguments.commandLine
+        do throws(Failure) {
+            key = try Self.key(arguments)
+            obstacle = nil
+        } catch {
+            // A wrong word on the command line is to be mended; what is wrong elsewhere must not keep CMD from running.
+            if error.status == .usage { throw error }
+            key = ""
+            obstacle = error
+        }
         lifetime = try arguments.value("ttl", as: Self.lifetime) ?? .seconds(60)
         staleFor = try arguments.value("stale", as: Self.span)
         if staleFor != nil, lifetime == nil {
@@ -105,7 +116,7 @@ struct RunOrder {
     }
 
     /// The command line of the process that renews this result, in `directory`.
-    func refreshing(in directory: String, _ arguments: Arguments) -> [String] {
+    func refreshing(in directory: String, _ arguments: Arguments) -> [[UInt8]] {
         var words = [CurrentProcess.executable, "--dir", directory, RefreshCommand.name, "--key", key]
         for option in ["ttl", "stale"] {
             if let value = arguments.value(option) { words += ["--\(option)", value] }
@@ -113,6 +124,6 @@ struct RunOrder {
         if let span = arguments.value("cache-failures") {
             words.append(span.isEmpty ? "--cache-failures" : "--cache-failures=\(span)")
         }
-        return words + ["--"] + self.words
+        return (words + ["--"]).map { Array($0.utf8) } + self.words
     }
 }

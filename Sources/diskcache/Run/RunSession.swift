@@ -55,8 +55,11 @@ struct RunSession {
                 }
                 if let turn = try waiting.turn() { return turn }
             }
-        } catch let error as CacheError {
-            Notice.warn("the result is neither shared nor stored: \(error.message)")
+        } catch let failure as Failure {
+            // A part of the result may be out already.
+            throw failure
+        } catch {
+            Notice.warnUncached(error)
             return .alone
         }
     }
@@ -71,19 +74,30 @@ struct RunSession {
         let isStale: Bool
         var end: SpawnedProcess.End
         do {
-            guard let found = try find(in: cache, body: { try $0.replay(to: sink) }) else { return nil }
+            guard let found = try find(in: cache, body: { try emit($0) }) else { return nil }
             isStale = found.verdict == .stale
             end = .exited(found.status)
         } catch Recording.Failure.writing(.brokenPipe) {
             // The command would have ended so.
             return .killed(.brokenPipe)
-        } catch Recording.Failure.writing(let error) {
-            throw Failure(.inputOutput, "run: write the output: \(error): check where it goes")
-        } catch Recording.Failure.reading(let error) {
-            throw Failure(.inputOutput, "run: read the result: \(error): run `diskcache doctor`")
         }
         if isStale { renew(cache) }
         return end
+    }
+
+    /// From the first byte on there is no way back to running the command: what comes from where nobody could tell.
+    private func emit(_ recording: borrowing Recording) throws {
+        do throws(Recording.Failure) {
+            try recording.replay(to: sink)
+        } catch {
+            switch error {
+            case .writing(.brokenPipe): throw error
+            case .writing(let error):
+                throw Failure(.inputOutput, "run: write the output: \(error): check where it goes")
+            case .reading(let error):
+                throw Failure(.inputOutput, "run: read the result: \(error): run `diskcache doctor`")
+            }
+        }
     }
 
     private func isFresh(in cache: SharedCache) throws -> Bool {
@@ -120,7 +134,7 @@ struct RunSession {
             command = try RunningCommand(order.words, sink)
         } catch {
             lock?.release()
-            return Self.unstartable(order.words[0], error)
+            return Self.unstartable(String(decoding: order.words[0], as: UTF8.self), error)
         }
         cache?.count(.computation)
         let outcome = try command.follow(signals) { stream, bytes in

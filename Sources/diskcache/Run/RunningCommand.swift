@@ -30,10 +30,10 @@ final class RunningCommand {
     static let heard = passedOn + [.child]
 
     /// Starts it, with nothing to read: its output is for all who ask, whatever their own input is.
-    init(_ words: [String], _ sink: OutputSink) throws(Errno) {
+    init(_ words: [[UInt8]], _ sink: OutputSink) throws(Errno) {
         let out = try Pipe()
         let err = try Pipe()
-        var request = SpawnRequest(words)
+        var request = SpawnRequest(bytes: words)
         request.input = .null
         request.output = .descriptor(out.writing.rawValue)
         request.errors = .descriptor(err.writing.rawValue)

@@ -174,16 +174,19 @@ struct Exposition {
     }
 
     /// As a label's value has it: backslash, quote and line feed escaped, and nothing else.
+    ///
+    /// What a terminal acts upon is written as C does it, and the backslash of that escaped.
     static func escaped(_ value: String) -> String {
-        var text = ""
-        for scalar in value.unicodeScalars {
-            switch scalar {
-            case "\\": text += "\\\\"
-            case "\"": text += "\\\""
-            case "\n": text += "\\n"
-            default: text.unicodeScalars.append(scalar)
+        value.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { line in
+            var text = ""
+            for scalar in String(line).singleLine.unicodeScalars {
+                switch scalar {
+                case "\\": text += "\\\\"
+                case "\"": text += "\\\""
+                default: text.unicodeScalars.append(scalar)
+                }
             }
-        }
-        return text
+            return text
+        }.joined(separator: "\\n")
     }
 }

@@ -33,19 +33,21 @@ enum StatsCommand: Command {
         --watch redraws the screen of a terminal. Else it prints a line after each interval: rates per second,
         bytes not scaled, "-" where there was no get; with --json an object. It ends by SIGINT or SIGTERM.
 
-        JSON: path; entries, entryBytes, expiredEntries, unreadableEntries (whose metadata is missing or damaged:
-        see verify), objects, objectBytes, bytes (of both), logicalBytes, oldestAccess (of the next value to go when space runs short; left out where there is none), these not
-        with --quick and --watch; totals (of all processes: since; memoryHits, diskHits, staleHits, misses,
-        hitRatio, puts, removals, bytesRead, bytesWritten; roomWaits, roomFailures, youngEvictions (used
-        within 10 minutes before), ghostMisses (of keys evicted shortly before, as estimated from a sample);
-        computations, waits, refreshes, computeFailures, cacheFailures; corruptions, danglingEntries,
-        unnotedAccesses, unrepairedDamage, publishFailures, controlFailures; sweeps, swept by reason,
-        leftMemory by cause); usage (as added up: entries, bytes, overheadBytes: of directories and the
-        cache's own files, isCounted); limits (as `config`); evictionAgeSeconds (for how long what was evicted
-        last for want of room had not been used), isBelowWorkingSet (whether larger limits would save many
-        misses); lastSweep (as `gc --last`). With --watch also time, seconds (of the interval), hitRatio (in
-        it), and perSecond: hits, misses, puts, removals, bytesRead, bytesWritten, computations, waits, swept.
-        With --reset: path, reset, totals (until then).
+        JSON: path; entries, entryBytes, expiredEntries, unreadableEntries (whose metadata is missing or
+        damaged: see verify), objects, objectBytes, bytes (of both), overheadBytes (of directories and the
+        cache's own files; with bytes what du shows), logicalBytes, oldestAccess (of the next value to go
+        when space runs short; left out where there is none), these not with --quick and --watch; totals (of
+        all processes: since; memoryHits, diskHits, staleHits, misses, hitRatio, puts, removals, bytesRead,
+        bytesWritten; roomWaits, roomFailures, youngEvictions (used within 10 minutes before), ghostMisses
+        (of keys evicted shortly before, as estimated from a sample); computations, waits, refreshes,
+        computeFailures, cacheFailures; corruptions, danglingEntries, unnotedAccesses, unrepairedDamage,
+        publishFailures, controlFailures; sweeps, swept by reason, leftMemory by cause); usage (as added up:
+        entries, bytes, overheadBytes: of directories and the cache's own files, isCounted); limits (as
+        `config`); evictionAgeSeconds (for how long what was evicted last for want of room had not been
+        used), isBelowWorkingSet (whether larger limits would save many misses); lastSweep (as `gc --last`).
+        With --watch also time, seconds (of the interval), hitRatio (in it), and perSecond: hits, misses,
+        puts, removals, bytesRead, bytesWritten, computations, waits, swept. With --reset: path, reset,
+        totals (until then).
 
         Exit status: 0 done; 64 usage; 73 no directory; 77 permission; 78 there is no cache, or no control file.
 
@@ -56,6 +58,7 @@ enum StatsCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
+        let arguments = arguments.takingOperand(for: "watch")
         try arguments.expectOperands(0...0, "no KEY")
         let order = try StatsOrder(arguments)
         if case .watch(let interval) = order.subject {

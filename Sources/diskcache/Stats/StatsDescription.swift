@@ -13,6 +13,7 @@ struct StatsDescription: Encodable {
     var objects: Int?
     var objectBytes: Int64?
     var bytes: Int64?
+    var overheadBytes: Int64?
     var logicalBytes: Int64?
     var oldestAccess: Date?
     var totals: Totals?
@@ -47,6 +48,7 @@ struct StatsDescription: Encodable {
         objects = statistics.objects
         objectBytes = statistics.objectBytes
         bytes = statistics.entryBytes + statistics.objectBytes
+        overheadBytes = statistics.overheadBytes
         logicalBytes = statistics.logicalBytes
         oldestAccess = statistics.oldestAccess
         totals = statistics.totals.map { Totals($0) }

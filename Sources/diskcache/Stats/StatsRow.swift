@@ -35,7 +35,7 @@ struct StatsRow {
         rows.addUsed("  in the background", \.refreshes)
         rows.addUsed("  failed", \.computeFailures)
         rows.addUsed("  without the cache", \.cacheFailures)
-        rows.addUsed("waits for another's", \.waits)
+        rows.addUsed("waits on others", \.waits)
         rows.addSum("left memory", \.leftMemory, words)
         rows.addUsed("sweeps", \.sweeps)
         rows.addSum("removed by sweeps", \.swept, CollectCommand.words)
@@ -45,7 +45,7 @@ struct StatsRow {
         rows.addUsed("value gone", \.danglingEntries)
         rows.addUsed("damage left to gc", \.unrepairedDamage)
         rows.addUsed("accesses not noted", \.unnotedAccesses)
-        rows.addUsed("puts lost later", \.publishFailures)
+        rows.addUsed("failed write-behind", \.publishFailures)
         rows.addUsed("no control file", \.controlFailures)
         return rows.rows
     }

@@ -27,9 +27,11 @@ enum StatsText {
         text += row("values", Quantity.grouped(statistics.objects))
         text += row("on disk", Quantity.text(bytes: bytes))
         text += row("  of it metadata", Quantity.text(bytes: statistics.entryBytes))
+        text += row("directories, own files", Quantity.text(bytes: statistics.overheadBytes))
+        text += row("in all", Quantity.text(bytes: bytes + statistics.overheadBytes))
         text += row("length of all values", Quantity.text(bytes: statistics.logicalBytes))
         if let oldest = statistics.oldestAccess {
-            text += row("oldest access", "\(Quantity.text(from: oldest, to: now)) ago")
+            text += row("oldest access", Quantity.ago(oldest, now))
         }
         return text
     }
@@ -99,10 +101,10 @@ enum StatsText {
         guard let sweep else { return "last sweep: none yet\n" }
         var text = "last sweep: "
         if let ended = sweep.ended {
-            text += "\(Quantity.text(from: ended, to: now)) ago by process \(sweep.process), "
+            text += "\(Quantity.ago(ended, now)) by process \(sweep.process), "
             text += "took \(span(from: sweep.began, to: ended)), "
         } else {
-            text += "begun \(Quantity.text(from: sweep.began, to: now)) ago by process \(sweep.process), "
+            text += "begun \(Quantity.ago(sweep.began, now)) by process \(sweep.process), "
         }
         return text + "\(end(of: sweep)), removed \(removals(of: sweep))\n"
     }

@@ -79,7 +79,7 @@ struct StatsWatch {
     private func begin(_ reading: Reading) throws {
         switch form {
         // ECMA-48 ED: the whole screen.
-        case .screen: try Output.print("\u{1B}[2J" + Self.screen(reading, nil))
+        case .screen: try draw(reading, nil, before: "\u{1B}[2J")
         case .lines: try Output.print(StatsLine.heading)
         case .json: return
         }
@@ -87,7 +87,7 @@ struct StatsWatch {
 
     private func show(_ reading: Reading, _ interval: StatsInterval) throws {
         switch form {
-        case .screen: try Output.print(Self.screen(reading, interval))
+        case .screen: try draw(reading, interval)
         case .lines: try Output.print(StatsLine.text(reading.totals, interval, now: .now))
         case .json:
             var description = StatsDescription(path: reading.path, reading.totals, reading.lastSweep)
@@ -101,14 +101,24 @@ struct StatsWatch {
 
     /// Written over what was there, so that nothing flickers: to the first column of the first line (CUP), what
     /// is left of each line erased (EL), and what is left below (ED).
-    private static func screen(_ reading: Reading, _ interval: StatsInterval?) -> String {
+    private func draw(_ reading: Reading, _ interval: StatsInterval?, before start: String = "") throws {
         let text =
             "\(reading.path.escaped)\n" + StatsText.usage(reading.totals.usage)
             + StatsText.limits(reading.totals) + "\n"
             + StatsText.totals(reading.totals, now: .now, interval) + "\n"
             + StatsText.lastSweep(reading.lastSweep, now: .now)
-        let lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
-        return "\u{1B}[H" + lines.map { "\($0)\u{1B}[K\n" }.joined() + "\u{1B}[J"
+        let screen = Self.screen(text, Terminal.size(Terminal.standardOutput))
+        try Output.draw(start + screen, to: Terminal.standardOutput)
+    }
+
+    /// As much of a text as there is room for: a line that is too long would take two, and one too many would
+    /// push the first out.
+    static func screen(_ text: String, _ size: Terminal.Size?) -> String {
+        var lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
+        // The cursor takes a line of its own.
+        if let size { lines = lines.prefix(size.rows - 1) }
+        let fitted = lines.map { String($0).singleLine.fitted(to: size?.columns) }
+        return "\u{1B}[H" + fitted.map { "\($0)\u{1B}[K\n" }.joined() + "\u{1B}[J"
     }
 }
 

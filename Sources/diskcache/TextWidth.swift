@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension String {
+    /// How many columns of a terminal it takes: two for what is wide (Chinese, Japanese, Korean, emoji).
+    var columns: Int {
+        utf8.allSatisfy { $0 < 0x80 } ? utf8.count : reduce(0) { $0 + $1.columns }
+    }
+
+    /// Its beginning, where it takes more than `limit` columns, with "…" for the rest; all of it without a limit.
+    func fitted(to limit: Int?) -> String {
+        guard let limit, columns > limit else { return self }
+        var (text, width) = ("", 1)
+        for character in self {
+            width += character.columns
+            if width > limit { break }
+            text.append(character)
+        }
+        return limit > 0 ? text + "…" : ""
+    }
+}
+
+extension Character {
+    /// By Unicode's East Asian Width (UAX #11), to whole blocks; emoji by how they are shown (UTS #51).
+    fileprivate var columns: Int {
+        guard let first = unicodeScalars.first else { return 0 }
+        // U+FE0F asks for the picture of what also is text.
+        if first.properties.isEmojiPresentation || unicodeScalars.contains("\u{FE0F}") { return 2 }
+        switch first.value {
+        case 0x1100...0x115F, 0x2E80...0x303E, 0x3041...0xA4CF, 0xA960...0xA97F, 0xAC00...0xD7A3,
+            0xF900...0xFAFF, 0xFE30...0xFE6F, 0xFF00...0xFF60, 0xFFE0...0xFFE6, 0x20000...0x3FFFD:
+            return 2
+        default: break
+        }
+        return first.properties.generalCategory == .nonspacingMark ? 0 : 1
+    }
+}
