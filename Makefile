@@ -36,7 +36,7 @@ install:
 	'$(BINARY)' man-page > "$$made/man"; \
 	for shell in bash zsh fish; do '$(BINARY)' completions $$shell > "$$made/$$shell"; done; \
 	for example in $(examples); do \
-		sed 's|/usr/local/bin/|$(bindir)/|' "$$example" > "$$made/$${example##*/}"; \
+		sed 's|/usr/local/bin|$(bindir)|' "$$example" > "$$made/$${example##*/}"; \
 	done; \
 	put 755 '$(BINARY)' '$(bindir)/diskcache'; \
 	put 644 "$$made/man" '$(datadir)/man/man1/diskcache.1'; \

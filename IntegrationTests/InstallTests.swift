@@ -86,7 +86,35 @@ struct InstallTests {
         let found = try tool.shell(
             "cd '\(root)/opt/it/share/doc/diskcache/examples' && grep -ho '/[a-z/]*bin/diskcache' *"
         )
-        #expect(Set(found.lines) == ["/opt/it/bin/diskcache"] && found.lines.count == 3)
+        #expect(Set(found.lines) == ["/opt/it/bin/diskcache"] && found.lines.count == 2)
+        let path = try tool.shell(
+            "grep -h ^PATH= '\(root)/opt/it/share/doc/diskcache/examples/diskcache.cron'"
+        )
+        #expect(path.lines == ["PATH=/opt/it/bin:/usr/bin:/bin"])
+    }
+
+    @Test func `the line for cron says nothing but that it failed`() throws {
+        let example = "\(root)/opt/it/share/doc/diskcache/examples/diskcache.cron"
+        #expect(try make("install").status == 0)
+        let run = try tool.shell(
+            """
+            line=$(tail -1 '\(example)' | sed "s|.*www-data  ||; s|/var/cache/thumbs|$DISKCACHE_DIR|")
+            cron() { env -i PATH="$(dirname "$TOOL"):/usr/bin:/bin" "$@" sh -c "$line"; echo "status $?"; }
+            cron; "$TOOL" put k </dev/null; cron; cron flock "$DISKCACHE_DIR/locks/janitor"
+            """
+        )
+        #expect(run.lines.count == 4 && run.lines.first?.contains("there is none") == true, "\(run.output)")
+        #expect(run.lines.dropFirst() == ["status 1", "status 0", "status 0"], "\(run.output)")
+        #expect(run.errorData.isEmpty, "\(run.error)")
+    }
+
+    @Test func `the service that stays starts also where there is no cache yet`() throws {
+        #expect(try make("install").status == 0)
+        let unit = try String(
+            contentsOfFile: "\(root)/opt/it/share/doc/diskcache/examples/diskcache-watch.service",
+            encoding: .utf8
+        )
+        #expect(!unit.contains("Condition") && unit.contains("\nCacheDirectory=thumbs\n"))
     }
 
     @Test(
