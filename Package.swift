@@ -93,6 +93,12 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .executableTarget(
+            name: "HostileProbe",
+            dependencies: ["DiskCache", "Platform", "TestSupport"],
+            path: "IntegrationTests/HostileProbe",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
             name: "CacheWorker",
             dependencies: ["DiskCache", "Platform"],
             path: "IntegrationTests/CacheWorker",
@@ -133,12 +139,12 @@ let package = Package(
             dependencies: [
                 "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
                 "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe",
-                "StopProbe",
+                "StopProbe", "HostileProbe",
             ],
             path: "IntegrationTests",
             exclude: [
                 "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe",
-                "HostProbe", "StopProbe", "Scripts", "Expectations",
+                "HostProbe", "StopProbe", "HostileProbe", "Scripts", "Expectations",
             ],
             swiftSettings: testSettings
         ),

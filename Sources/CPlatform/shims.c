@@ -34,6 +34,7 @@ const int cplatform_O_NOATIME = O_NOATIME;
 const unsigned long cplatform_ST_NOATIME = ST_NOATIME;
 const unsigned long cplatform_ST_RELATIME = ST_RELATIME;
 const int cplatform_AT_EMPTY_PATH = AT_EMPTY_PATH;
+const int cplatform_SEEK_DATA = SEEK_DATA;
 const long cplatform_UTIME_OMIT = UTIME_OMIT;
 
 int cplatform_openat_nofollow(int directory, const char *path, int flags, unsigned int mode) {
@@ -53,8 +54,32 @@ int cplatform_openat_nofollow(int directory, const char *path, int flags, unsign
     return openat(directory, path, flags | O_NOFOLLOW, mode);
 }
 
-long cplatform_read_file(int directory, const char *path, int flags, void *buffer, size_t size) {
-    int descriptor = cplatform_openat_nofollow(directory, path, flags, 0);
+/// -1 and EISDIR or ENXIO (what open says of a socket) for what is no regular file.
+static int check_regular(int descriptor) {
+    struct stat status;
+    if (fstat(descriptor, &status) != 0) return -1;
+    if (S_ISREG(status.st_mode)) return 0;
+    errno = S_ISDIR(status.st_mode) ? EISDIR : ENXIO;
+    return -1;
+}
+
+int cplatform_open_regular(int directory, const char *path, int flags, unsigned int mode) {
+    // A terminal must not become this process's own, and nobody waits for the other end of a pipe.
+    int descriptor = cplatform_openat_nofollow(
+        directory, path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
+    if (descriptor < 0) return -1;
+    // What this very call has made is regular.
+    int is_new = (flags & O_TMPFILE) == O_TMPFILE || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
+    if (is_new || check_regular(descriptor) == 0) return descriptor;
+    int error = errno;
+    close(descriptor);
+    errno = error;
+    return -1;
+}
+
+long cplatform_read_file(int directory, const char *path, void *buffer, size_t size) {
+    int descriptor = cplatform_openat_nofollow(
+        directory, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
     if (descriptor < 0) return -1;
     // By number: glibc's read and close are points of cancellation, which in a process with several threads
     // costs two atomic steps a call.
@@ -66,6 +91,8 @@ long cplatform_read_file(int directory, const char *path, int flags, void *buffe
         // A regular file gives less than asked for at its end only, read(2).
     } while ((count > 0 && filled + 1 < size) || (count < 0 && errno == EINTR));
     int error = count < 0 ? errno : 0;
+    // Looked at only where something is wrong: bytes of the right number are what they are, whoever gave them.
+    if ((count < 0 || filled + 1 != size) && check_regular(descriptor) != 0) error = errno;
     syscall(SYS_close, descriptor);
     if (error == 0) return (long)filled;
     errno = error;

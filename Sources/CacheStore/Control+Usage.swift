@@ -12,12 +12,17 @@ package struct StoreUsage: Sendable, Equatable {
     /// False for a control file that was made anew and has seen no sweep: then it tells of the time since.
     package var isCounted: Bool
 
-    /// The same as far as there can be so much: whoever can write the control file can write anything there.
-    var plausibleBytes: Int64 { min(max(0, bytes), Self.most) }
-    var plausibleEntries: Int { min(max(0, entries), Int(Self.most)) }
+    /// The same as far as there can be so much.
+    var plausibleBytes: Int64 { max(0, bytes) }
+    var plausibleEntries: Int { max(0, entries) }
+}
 
-    /// 64 PiB: what adds up to no overflow.
-    fileprivate static let most: Int64 = 1 << 56
+extension Int64 {
+    /// 64 PiB, or as many of anything: what adds up to no overflow.
+    private static var most: Int64 { 1 << 56 }
+
+    /// The next number to this one that may be meant: for those that are read from a file which others can write.
+    var plausible: Int64 { Swift.min(Swift.max(-Self.most, self), Self.most) }
 }
 
 /// What a writer is about to take on disk, as all processes see it.
@@ -54,8 +59,8 @@ extension Control {
     var usage: StoreUsage? {
         guard let words else { return nil }
         return StoreUsage(
-            bytes: Int64(bitPattern: words.load(ControlLayout.usedBytes)),
-            entries: Int(Int64(bitPattern: words.load(ControlLayout.usedEntries))),
+            bytes: Int64(bitPattern: words.load(ControlLayout.usedBytes)).plausible,
+            entries: Int(Int64(bitPattern: words.load(ControlLayout.usedEntries)).plausible),
             isCounted: words.load(ControlLayout.isUsageCounted) != 0
         )
     }
@@ -75,7 +80,7 @@ extension Control {
     /// the last sweep found them; nil where none has looked yet.
     var overhead: Int64? {
         guard let word = words?.load(ControlLayout.overheadBytes), word != 0 else { return nil }
-        return min(Int64(bitPattern: word), StoreUsage.most)
+        return max(0, Int64(bitPattern: word).plausible)
     }
 
     func noteOverhead(bytes: Int64) {
@@ -218,7 +223,7 @@ extension Control {
 
     /// Entries that were replaced or removed since the last mark: as many objects may be named by none.
     var replacedEntries: Int {
-        words.map { Int(Int64(bitPattern: $0.load(ControlLayout.replacedEntries))) } ?? 0
+        words.map { Int(Int64(bitPattern: $0.load(ControlLayout.replacedEntries)).plausible) } ?? 0
     }
 
     func noteReplacement(_ count: Int = 1) {

@@ -105,7 +105,6 @@ final class ControlFile: Sendable {
             throw error
         }
         let status = try file.status()
-        guard status.kind == .regular else { return .unusable }
         if mapping == .memory { return try findWords(named: file, status, in: root, isWritable: isWritable) }
         guard status.size == ControlLayout.byteCount else { return .unusable }
         // A copy may have holes. (Where the file system compresses, nothing is missing and nothing happens.)
@@ -163,7 +162,7 @@ final class ControlFile: Sendable {
         in root: borrowing Directory,
         isWritable: Bool
     ) throws(Errno) -> FileDescriptor {
-        try root.open(StoreLayout.control, [isWritable ? .readWrite : .readOnly, .nonBlocking])
+        try root.open(StoreLayout.control, isWritable ? .readWrite : .readOnly)
     }
 
     /// Tells whoever uses the file at the path that it counts no more, also where this process can't use it: the state

@@ -13,7 +13,7 @@ package enum ControlVersion {
         let bytes: [UInt8]
         do throws(Errno) {
             let root = try Directory(opening: path)
-            bytes = try root.open(StoreLayout.control, [.readOnly, .nonBlocking]).read(16)
+            bytes = try root.open(StoreLayout.control, .readOnly).read(16)
         } catch {
             return nil
         }

@@ -47,7 +47,15 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         let words: String
     }
 
+    /// Values in values: ours have one, what later versions may add will have a few.
+    ///
+    /// The parser goes as deep as the text does, on threads with little stack.
+    private static let deepest = 16
+
     init(json: [UInt8]) throws(Problem) {
+        guard json.isPlainText, json.nesting <= Self.deepest else {
+            throw Problem(words: "it is no UTF-8, or nested more than \(Self.deepest) deep")
+        }
         do {
             others = try JSONDecoder().decode([String: JSONValue].self, from: Data(json))
         } catch {
@@ -121,6 +129,38 @@ package struct DirectoryConfiguration: Sendable, Equatable {
             let percent = (share * 10_000).rounded() / 100
             return .string(percent == percent.rounded() ? "\(Int(percent))%" : "\(percent)%")
         }
+    }
+}
+
+extension [UInt8] {
+    /// Whether it is UTF-8 without NUL: JSON in other encodings, which the parser knows too, has other brackets.
+    fileprivate var isPlainText: Bool {
+        guard !contains(0) else { return false }
+        do throws(UTF8.ValidationError) {
+            _ = try UTF8Span(validating: span)
+            return true
+        } catch {
+            return false
+        }
+    }
+
+    /// How deep arrays and objects of a JSON text lie in each other.
+    fileprivate var nesting: Int {
+        var (depth, deepest) = (0, 0)
+        var (isString, isEscaped) = (false, false)
+        for byte in self {
+            switch byte {
+            case _ where isEscaped: isEscaped = false
+            case UInt8(ascii: "\\") where isString: isEscaped = true
+            case UInt8(ascii: "\""): isString.toggle()
+            case _ where isString: continue
+            case UInt8(ascii: "["), UInt8(ascii: "{"): depth += 1
+            case UInt8(ascii: "]"), UInt8(ascii: "}"): depth -= 1
+            default: continue
+            }
+            deepest = Swift.max(deepest, depth)
+        }
+        return deepest
     }
 }
 

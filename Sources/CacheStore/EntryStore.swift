@@ -41,13 +41,13 @@ package final class EntryStore: Sendable {
 
     /// The entry of `key`, nil where there is none.
     ///
-    /// One call for a record in an attribute and for a missing entry, six for a sidecar (four where the
-    /// file system has no attributes).
+    /// One call for a record in an attribute and for a missing entry, seven for a sidecar (five where
+    /// the file system has no attributes).
     package func read(_ key: Digest) throws(StoreError) -> StoredEntry? {
         do throws(Errno) {
             return StoredEntry(of: key, try bytes(at: StoreLayout.path(of: key)))
         } catch {
-            if error == .noEntry { return nil }
+            if error.tellsOfNothing { return nil }
             throw StoreError(errno: error, "read an entry", path: path(of: key))
         }
     }
@@ -88,11 +88,11 @@ package final class EntryStore: Sendable {
     /// this a mere listing would make everything look used and prolong sliding expirations.
     private func openUnnoticed(_ path: RelativePath) throws(Errno) -> FileDescriptor {
         do throws(Errno) {
-            return try directory.entries.open(path, [.readOnly, .nonBlocking, .noAccessTime])
+            return try directory.entries.open(path, [.readOnly, .noAccessTime])
         } catch {
             // Only the owner may ask for that, open(2).
             guard error == .notPermitted else { throw error }
-            return try directory.entries.open(path, [.readOnly, .nonBlocking])
+            return try directory.entries.open(path, .readOnly)
         }
     }
 
@@ -107,7 +107,7 @@ package final class EntryStore: Sendable {
 
     package func status(of key: Digest) throws(StoreError) -> FileStatus? {
         try describing("look at an entry", self.path(of: key)) { () throws(Errno) in
-            try ifExists { () throws(Errno) in try directory.entries.status(of: StoreLayout.path(of: key)) }
+            try ifFiled { () throws(Errno) in try directory.entries.status(of: StoreLayout.path(of: key)) }
         }
     }
 
@@ -164,9 +164,9 @@ package final class EntryStore: Sendable {
                 return Growth()
             } catch {
                 if Self.doesNotFit(error) { return nil }
-                // A symbolic link that somebody has put there can't have the attribute; a sidecar takes its
-                // place, and what it leads to is left alone.
-                if error == .notPermitted, try isLink(path) { return nil }
+                // A symbolic link that somebody has put there can't have the attribute, nor can a pipe or the like; a
+                // sidecar takes its place, and what it leads to is left alone.
+                if error == .notPermitted, try !isFile(path) { return nil }
                 if error != .noEntry { throw error }
             }
             if let isWritten = try create(bytes, at: path, for: key, accessed) {
@@ -176,9 +176,9 @@ package final class EntryStore: Sendable {
         }
     }
 
-    private func isLink(_ path: RelativePath) throws(Errno) -> Bool {
+    private func isFile(_ path: RelativePath) throws(Errno) -> Bool {
         let status = try ifExists { () throws(Errno) in try directory.entries.status(of: path) }
-        return status?.kind == .symbolicLink
+        return status?.kind ?? .regular == .regular
     }
 
     /// nil where somebody else has created it meanwhile, false where the record does not fit.
@@ -258,7 +258,7 @@ package final class EntryStore: Sendable {
     func setAccessTime(of key: Digest, to time: Timestamp) throws(StoreError) -> Bool {
         let path = StoreLayout.path(of: key)
         return try describing("note an access", self.path(of: key)) { () throws(Errno) in
-            try ifExists { () throws(Errno) -> Void in
+            try ifFiled { () throws(Errno) -> Void in
                 do throws(Errno) {
                     try directory.entries.setAccessTime(of: path, to: time)
                 } catch {
@@ -274,7 +274,7 @@ package final class EntryStore: Sendable {
     /// The caller holds its stripe.
     func delete(_ key: Digest) throws(StoreError) -> Bool {
         try describing("delete an entry", self.path(of: key)) { () throws(Errno) in
-            try ifExists { () throws(Errno) in
+            try ifFiled { () throws(Errno) in
                 try directory.entries.unlink(StoreLayout.path(of: key))
             } != nil
         }

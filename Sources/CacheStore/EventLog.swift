@@ -5,7 +5,7 @@ import Platform
 /// Which process removed which key, when and why: two files in the cache directory, `events` and the older
 /// `events.1`, which take about ``limit`` bytes together.
 ///
-/// Optional: a store without one makes no system call for it. To write costs four for a batch; whatever keeps it
+/// Optional: a store without one makes no system call for it. To write costs five for a batch; whatever keeps it
 /// from being written keeps no key from being removed. Each line is one removal:
 ///
 /// ```
@@ -35,7 +35,7 @@ package struct EventLog: Sendable {
 
     /// Adds removals of now by this process.
     ///
-    /// Four system calls for about 150 of them: `openat2`, `fstat`, `write`, `close`.
+    /// Five system calls for about 150 of them: `openat2`, `fstat` twice, `write`, `close`.
     package func append(_ removals: [LoggedKey], cause: LoggedCause) {
         append(removals.map { ($0, cause) })
     }
@@ -70,11 +70,10 @@ package struct EventLog: Sendable {
         for attempt in 0..<3 {
             let file = try directory.root.open(
                 StoreLayout.events,
-                [.writeOnly, .append, .create, .nonBlocking],
+                [.writeOnly, .append, .create],
                 mode: FileMode.file
             )
             let status = try file.status()
-            guard status.kind == .regular else { return }
             let size = status.size + Int64(batch.count)
             if status.size == 0 || size <= limit / 2 { return try file.writeAll(batch) }
             if attempt < 2 {
@@ -129,11 +128,7 @@ package struct EventLog: Sendable {
         _ name: RelativePath,
         in directory: StoreDirectory
     ) throws(Errno) -> FileDescriptor? {
-        let file = try ifExists { () throws(Errno) in
-            try directory.root.open(name, [.readOnly, .nonBlocking])
-        }
-        guard let file, try file.status().kind == .regular else { return nil }
-        return file
+        try ifExists { () throws(Errno) in try directory.root.open(name, .readOnly) }
     }
 
     private static func read(
@@ -141,10 +136,11 @@ package struct EventLog: Sendable {
         _ body: (RemovalEvent) -> Void
     ) throws(Errno) {
         var line: [UInt8] = []
-        try file.forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in
+        // Holes have no lines, and may be as long as the file system lets a file be.
+        try file.forEachChunkOfData { chunk in
             for index in chunk.indices {
                 if chunk[index] != UInt8(ascii: "\n") {
-                    line.append(chunk[index])
+                    if line.count <= longestLine { line.append(chunk[index]) }
                     continue
                 }
                 if let event = RemovalEvent(line) { body(event) }
@@ -152,6 +148,11 @@ package struct EventLog: Sendable {
             }
         }
     }
+
+    /// Bytes: what is longer is no line.
+    ///
+    /// A key of 1 KiB takes 4 KiB at most where each byte is written as `\xff`.
+    private static let longestLine = 8192
 }
 
 extension Store {

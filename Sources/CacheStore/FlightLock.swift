@@ -92,7 +92,7 @@ package struct FlightWait: ~Copyable, Sendable {
 
     /// Tries to get the lock; never waits.
     ///
-    /// Six system calls where nobody holds it (`openat2`, `flock`, `fstat`, `fstatat`, `getpid`, `pwrite`), two
+    /// Seven system calls where nobody holds it (`openat2`, `fstat`, `flock`, `fstat`, `fstatat`, `getpid`, `pwrite`), three
     /// where somebody does, and one (`flock`) while it stays held by the same one.
     ///
     /// - Throws: ``StoreError/Code/noSpace``, ``StoreError/Code/permissionDenied``,

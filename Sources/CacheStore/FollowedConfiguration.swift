@@ -104,19 +104,26 @@ final class FollowedConfiguration: Sendable {
 
     /// What the file says; no limits where there is none.
     func read() throws(StoreError) -> DirectoryConfiguration {
-        let bytes = try describing("read", path) { () throws(Errno) in
-            try ifExists { () throws(Errno) in
-                try directory.root.open(StoreLayout.configuration, [.readOnly, .nonBlocking])
-                    .readToEnd(limit: Self.longest)
+        let bytes: [UInt8]??
+        do throws(Errno) {
+            bytes = try ifExists { () throws(Errno) in
+                try directory.root.open(StoreLayout.configuration, .readOnly).readToEnd(limit: Self.longest)
             }
+        } catch {
+            if let words = error.wordsOfNoFile { throw unreadable(words) }
+            throw StoreError(errno: error, "read", path: path)
         }
         guard let bytes else { return DirectoryConfiguration() }
+        guard let bytes else { throw unreadable("it is too long") }
         do throws(DirectoryConfiguration.Problem) {
-            guard let bytes else { throw DirectoryConfiguration.Problem(words: "it is too long") }
             return try DirectoryConfiguration(json: bytes)
         } catch {
-            throw StoreError(.badConfiguration, "read", path: path, detail: error.words)
+            throw unreadable(error.words)
         }
+    }
+
+    private func unreadable(_ words: String) -> StoreError {
+        StoreError(.badConfiguration, "read", path: path, detail: words)
     }
 
     /// Puts another file in its place, in one step.

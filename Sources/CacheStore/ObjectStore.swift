@@ -42,7 +42,7 @@ package final class ObjectStore: Sendable {
             guard let data else { return .corrupt }
             return .valid(data)
         } catch {
-            if error == .noEntry { return .missing }
+            if error.tellsOfNothing { return .missing }
             if error.tellsOfNoFile { return .corrupt }
             throw StoreError(errno: error, "read an object", path: path(of: content.digest))
         }
@@ -52,26 +52,20 @@ package final class ObjectStore: Sendable {
     /// name.
     package func open(_ digest: Digest) throws(StoreError) -> FileDescriptor? {
         do throws(Errno) {
-            let file = try openFile(digest)
-            if try file.status().kind != .regular { return nil }
-            return file
+            return try openFile(digest)
         } catch {
-            if error == .noEntry || error.tellsOfNoFile { return nil }
+            if error.tellsOfNothing || error.tellsOfNoFile { return nil }
             throw StoreError(errno: error, "open an object", path: path(of: digest))
         }
     }
 
-    /// Never waits, not even for the other end of a pipe that somebody has put there.
     private func openFile(_ digest: Digest) throws(Errno) -> FileDescriptor {
-        try directory.objects.open(StoreLayout.path(of: digest), Self.reading)
+        try directory.objects.open(StoreLayout.path(of: digest), .readOnly)
     }
-
-    /// Made once: putting an option set of another module together takes 2,000 instructions.
-    private static let reading: OpenFlags = [.readOnly, .nonBlocking]
 
     func status(of digest: Digest) throws(StoreError) -> FileStatus? {
         try describing("look at an object", self.path(of: digest)) { () throws(Errno) in
-            try ifExists { () throws(Errno) in
+            try ifFiled { () throws(Errno) in
                 try directory.objects.status(of: StoreLayout.path(of: digest))
             }
         }
@@ -123,7 +117,7 @@ package final class ObjectStore: Sendable {
             return .present
         } catch {
             switch error {
-            case .noEntry: return .absent
+            case .noEntry, .notDirectory: return .absent
             case .notPermitted, .accessDenied: return .unusable
             default: throw StoreError(errno: error, "touch an object", path: self.path(of: digest))
             }
@@ -300,7 +294,7 @@ package final class ObjectStore: Sendable {
     /// The caller holds its stripe exclusively.
     func delete(_ digest: Digest) throws(StoreError) -> Bool {
         try describing("delete an object", self.path(of: digest)) { () throws(Errno) in
-            try ifExists { () throws(Errno) in
+            try ifFiled { () throws(Errno) in
                 try directory.objects.unlink(StoreLayout.path(of: digest))
             } != nil
         }
@@ -354,8 +348,21 @@ extension Directory {
 }
 
 extension Errno {
-    /// What opening or reading says of a symbolic link, a directory or a socket.
+    /// What opening or reading says of a symbolic link, a directory, a pipe, a socket or a device.
     var tellsOfNoFile: Bool {
         self == .tooManyLinks || self == .isDirectory || self == .noDeviceOrAddress
+    }
+
+    /// What a look at a file in a shard says where there is none: the shard may be no directory.
+    var tellsOfNothing: Bool { self == .noEntry || self == .notDirectory }
+}
+
+/// Gives nil where there is no such file in a shard, nor can be; every other error stays one.
+func ifFiled<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value? {
+    do throws(Errno) {
+        return try body()
+    } catch {
+        if error.tellsOfNothing { return nil }
+        throw error
     }
 }

@@ -44,7 +44,7 @@ extension Store {
     /// or two more when the access time is due. None for a miss on a key that was never put since the directory
     /// was made, for most that were removed before the filter was last made, and for one that has not changed
     /// since this process last found it missing; else one. A record in
-    /// sidecar form costs five more than `getxattrat` (three where the file system has no attributes).
+    /// sidecar form costs six more than `getxattrat` (four where the file system has no attributes).
     package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(StoreError) -> StoreHit<Data>?
     {
         try find(key, now, allowingStale) { (content) throws(StoreError) in

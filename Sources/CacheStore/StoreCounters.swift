@@ -127,16 +127,13 @@ package final class StoreCounters: Sendable {
         Self.sum(event, in: own.words, from: 0)
     }
 
-    /// More than is ever counted: 64 Pi.
-    private static let most = 1 << 56
-
     fileprivate static func sum(_ event: Event, in words: MappedWords, from start: Int) -> Int {
         var sum: UInt64 = 0
         for shard in 0..<ControlLayout.counterShards {
             sum &+= words.load(start + shard * ControlLayout.counterSlots + event.rawValue)
         }
-        // Whoever can write the file can write anything there, and what adds it up must not overflow.
-        return min(max(-most, Int(Int64(bitPattern: sum))), most)
+        // Whoever can write the file can write anything there; nothing is ever counted down.
+        return Int(max(0, Int64(bitPattern: sum).plausible))
     }
 }
 

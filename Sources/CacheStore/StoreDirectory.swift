@@ -22,7 +22,7 @@ enum FileMode {
 
 /// An open cache directory: its parts, and what its file system can do.
 ///
-/// Opening costs thirteen system calls, however much the directory holds; nothing is scanned.
+/// Opening costs fifteen system calls, however much the directory holds; nothing is scanned.
 package final class StoreDirectory: Sendable {
     /// As the user gave it.
     package let path: String
@@ -46,7 +46,10 @@ package final class StoreDirectory: Sendable {
         self.path = path
         let setup = StoreSetup(path: path, mapping: assumed?.sharedMapping)
         root = try setup.openRoot()
+        // Before anything is made in it.
+        try setup.checkTrust(in: root)
         try setup.prepare(root)
+        try setup.checkTrust(inPartsOf: root)
         objects = try setup.openPart(StoreLayout.objects, of: root)
         entries = try setup.openPart(StoreLayout.entries, of: root)
         locks = try setup.openPart(StoreLayout.locks, of: root)

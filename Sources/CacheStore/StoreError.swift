@@ -12,6 +12,8 @@ package struct StoreError: Error, Sendable, Equatable {
         case notACache
         /// The directory was made by a newer version.
         case newerFormat
+        /// Others may write the directory.
+        case untrusted
         /// The path exists and is no directory.
         case notADirectory
         /// The file system is full, or the user's quota is.
@@ -72,7 +74,19 @@ package struct StoreError: Error, Sendable, Equatable {
             case .notDirectory: .notADirectory
             default: .inputOutput
             }
-        self.init(code, operation, path: path, errno: errno)
+        self.init(code, operation, path: path, errno: errno, detail: errno.wordsOfNoFile)
+    }
+}
+
+extension Errno {
+    /// What is in a file's place, where this tells of it.
+    var wordsOfNoFile: String? {
+        switch self {
+        case .tooManyLinks: "a symbolic link is in its place"
+        case .isDirectory: "a directory is in its place"
+        case .noDeviceOrAddress: "a pipe, a socket or a device is in its place"
+        default: nil
+        }
     }
 }
 

@@ -123,8 +123,8 @@ package enum StoreLayout {
     }
 
     /// Names that a directory half set up may hold; with any other, it is somebody else's.
-    static let ownNames: Set<String> = [
-        "CACHEDIR.TAG", "README", "format", "config.json", "control", "candidates", "events", "events.1",
-        "objects", "entries", "locks", "tmp",
-    ]
+    package static let ownNames: Set<String> = Set(rootFiles.map(\.description)).union(partNames)
+
+    /// Of those, the directories.
+    package static let partNames: Set<String> = ["objects", "entries", "locks", "tmp"]
 }

@@ -27,6 +27,10 @@ struct StoreSetup {
         do throws(Errno) {
             return try Directory(opening: path)
         } catch {
+            // The links on the way to it are the user's.
+            guard error != .tooManyLinks else {
+                throw StoreError(.inputOutput, "open the cache directory", path: path, errno: error)
+            }
             guard error == .noEntry else {
                 throw StoreError(errno: error, "open the cache directory", path: path)
             }
@@ -110,9 +114,15 @@ struct StoreSetup {
 
     /// False: there is no format file yet.
     private func isFormatted(_ root: borrowing Directory) throws(StoreError) -> Bool {
-        let bytes = try describing("read", "\(path)/format") { () throws(Errno) in
-            try ifExists { () throws(Errno) in
-                try root.open(StoreLayout.format, .readOnly).readToEnd(limit: 256)
+        let bytes = try describing("read", "\(path)/format") { () throws(Errno) -> [UInt8]?? in
+            do throws(Errno) {
+                return try ifExists { () throws(Errno) in
+                    try root.open(StoreLayout.format, .readOnly).readToEnd(limit: 256)
+                }
+            } catch {
+                // What is no file says of no version either.
+                if error.tellsOfNoFile { return .some(nil) }
+                throw error
             }
         }
         guard let bytes else { return false }
@@ -153,7 +163,7 @@ struct StoreSetup {
     private func isOwnTag(in root: borrowing Directory) throws(StoreError) -> Bool {
         let bytes = try describing("read", "\(path)/\(StoreLayout.cacheDirectoryTag)") { () throws(Errno) in
             try ifExists { () throws(Errno) in
-                try root.open(StoreLayout.cacheDirectoryTag, [.readOnly, .nonBlocking]).readToEnd(limit: 1024)
+                try root.open(StoreLayout.cacheDirectoryTag, .readOnly).readToEnd(limit: 1024)
             }
         }
         return bytes.map { $0 ?? [] } == Array(StoreLayout.cacheDirectoryTagText.utf8)

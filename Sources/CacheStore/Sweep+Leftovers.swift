@@ -19,9 +19,16 @@ extension Sweep {
         let store = store
         let isDryRun = request.isDryRun
         let tallies = try describing("clean", place) { () throws(Errno) -> (SweepTally, [UnrecognisedFile]) in
-            let temporaries = try TemporaryArea(of: store.directory)
             var tally = SweepTally()
             var unrecognised: [UnrecognisedFile] = []
+            let temporaries: TemporaryArea
+            do throws(Errno) {
+                temporaries = try TemporaryArea(of: store.directory)
+            } catch {
+                // No directory: nothing of ours is in it, and puts can do without where they need no names.
+                guard error == .notDirectory || error == .tooManyLinks else { throw error }
+                return (tally, [UnrecognisedFile(path: "\(StoreLayout.temporaries)")])
+            }
             for name in try temporaries.directory.names() {
                 guard let path = TemporaryFile.path(ofOwn: name) else {
                     unrecognised.append(UnrecognisedFile(path: "\(StoreLayout.temporaries)/\(name)"))
@@ -112,12 +119,10 @@ extension Sweep {
 extension Directory {
     /// Deletes a file that nobody holds locked; its bytes on disk, or nil where somebody does.
     fileprivate func deleteUnlocked(_ path: RelativePath, isDryRun: Bool) throws(Errno) -> Int64? {
-        let file = try open(path, [.readOnly, .nonBlocking])
+        let file = try open(path, .readOnly)
         guard try file.tryLock(.exclusive) else { return nil }
         let status = try file.status()
-        guard status.kind == .regular, try self.status(of: path).identity == status.identity else {
-            return nil
-        }
+        guard try self.status(of: path).identity == status.identity else { return nil }
         if !isDryRun { try unlink(path) }
         return status.allocatedSize
     }

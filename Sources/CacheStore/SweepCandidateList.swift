@@ -105,7 +105,7 @@ struct CandidateList: Equatable {
     /// Its file; nil where there is none, or none that can be read.
     static func open(in directory: StoreDirectory) -> FileDescriptor? {
         do throws(Errno) {
-            return try directory.root.open(StoreLayout.candidates, [.readWrite, .nonBlocking])
+            return try directory.root.open(StoreLayout.candidates, .readWrite)
         } catch {
             return nil
         }

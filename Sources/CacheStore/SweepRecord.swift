@@ -136,6 +136,8 @@ package struct SweepRecord: Sendable, Equatable {
     }
 
     /// Reads what ``text`` wrote; nil for anything else, but for lines that a later version may add.
+    ///
+    /// Whoever can write the file can write any number: each is taken as the next that can be.
     init?(text: String) {
         var lines = text.split(whereSeparator: \.isNewline).map { $0.split(separator: " ").map(String.init) }
         lines.removeAll { $0.isEmpty }
@@ -152,19 +154,19 @@ package struct SweepRecord: Sendable, Equatable {
                 began = Timestamp(nanoseconds: number)
                 hasBegan = true
             case "ended": ended = number.map { Timestamp(nanoseconds: $0) }
-            case "busy": busy = .nanoseconds(number ?? 0)
+            case "busy": busy = Self.span(number)
             case "scope": expiredOnly = words[1] == "expired"
             case "complete": isComplete = words[1] == "yes"
             case "full":
                 lastFull = number.map { FullSweep(began: Timestamp(nanoseconds: $0), busy: .zero) }
-            case "cost": lastFull?.busy = .nanoseconds(number ?? 0)
+            case "cost": lastFull?.busy = Self.span(number)
             case "removed":
                 if let reason = SweepReason(rawValue: words[1]) {
                     removed[reason] = Self.tally(words.dropFirst(2))
                 }
             case "entries": entries = Self.tally(words.dropFirst())
             case "objects": objects = Self.tally(words.dropFirst())
-            case "horizon": horizon = number.map { .nanoseconds($0) }
+            case "horizon": horizon = Self.span(number)
             case "drift": drift = Self.tally(words.dropFirst())
             default: continue
             }
@@ -174,10 +176,12 @@ package struct SweepRecord: Sendable, Equatable {
 
     private static func tally(_ words: ArraySlice<String>) -> SweepTally {
         var tally = SweepTally()
-        tally.count = words.first.flatMap { Int($0) } ?? 0
-        tally.bytes = words.dropFirst().first.flatMap { Int64($0) } ?? 0
+        tally.count = Int((words.first.flatMap { Int64($0) } ?? 0).plausible)
+        tally.bytes = (words.dropFirst().first.flatMap { Int64($0) } ?? 0).plausible
         return tally
     }
+
+    private static func span(_ number: Int64?) -> Duration { .nanoseconds(max(0, number ?? 0)) }
 }
 
 extension Store {

@@ -14,7 +14,7 @@ public struct CacheError: Error, Sendable, Equatable {
         private enum Value: String {
             case notACache, newerFormat, notADirectory, directoryVanished, noSpace, permissionDenied
             case readOnly, busy, invalidArgument, inputOutput, encoding, closed
-            case valueTooLarge, noRoom, badConfiguration, forked
+            case valueTooLarge, noRoom, badConfiguration, forked, untrusted
         }
 
         private let value: Value
@@ -31,6 +31,9 @@ public struct CacheError: Error, Sendable, Equatable {
         public static let noSpace = Code(value: .noSpace)
         /// This user may not do that here.
         public static let permissionDenied = Code(value: .permissionDenied)
+        /// Others may write the directory, and so forge what would be read from it: everybody, or another user who may
+        /// have made it, in a place such as `/tmp`.
+        public static let untrusted = Code(value: .untrusted)
         /// The file system is mounted for reading only.
         public static let readOnly = Code(value: .readOnly)
         /// A lock was not to be had in time.
@@ -121,6 +124,11 @@ extension CacheError {
                 .permissionDenied, reason,
                 "run this as the user who owns it, or use a directory of your own: one user a cache"
             )
+        case .untrusted:
+            (
+                .untrusted, error.detail ?? "others may write it",
+                "use a new directory; or, if all that is in it is to be trusted, chmod o-w or chown it"
+            )
         case .readOnly: (.readOnly, reason, "choose a directory on a file system that can be written")
         case .busy:
             (
@@ -150,7 +158,11 @@ extension CacheError {
                 .busy, "processes that use the cache share memory in a /dev/shm that this one does not see",
                 "give them one /dev/shm (containers: --ipc), or put the cache on ext4"
             )
-        case .inputOutput: (.inputOutput, reason, advice(on: error.errno))
+        case .inputOutput:
+            (
+                .inputOutput, error.detail ?? reason,
+                error.detail == nil ? advice(on: error.errno) : "move it away, it is none of the cache's"
+            )
         }
     }
 

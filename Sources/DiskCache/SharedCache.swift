@@ -36,7 +36,7 @@ public final class SharedCache: Sendable {
     /// new directory also gets its lock files, 131 of them.
     ///
     /// - Throws: ``CacheError`` with the code `notACache` for a directory that holds other files,
-    ///   `newerFormat`, `notADirectory`, `permissionDenied`, `readOnly`, `noSpace` or `inputOutput`.
+    ///   `newerFormat`, `notADirectory`, `untrusted`, `permissionDenied`, `readOnly`, `noSpace` or `inputOutput`.
     public init(at path: String, configuration: CacheConfiguration = CacheConfiguration()) throws(CacheError)
     {
         guard !path.isEmpty, !path.utf8.contains(0) else {
@@ -58,8 +58,8 @@ public final class SharedCache: Sendable {
 
     /// What happens in this cache from now on that nobody is told by a call's result.
     ///
-    /// Each use is a stream of its own, which keeps the latest 1,024 events for its reader. None costs
-    /// anything while nobody listens.
+    /// Each use is a stream of its own, which keeps the latest 1,024 events for its reader. All end when the cache
+    /// is closed, and one that is asked for afterwards ends at once. None costs anything while nobody listens.
     public var events: AsyncStream<CacheEvent> { core.events.makeStream() }
 
     // MARK: For the extensions

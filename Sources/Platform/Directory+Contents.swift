@@ -9,14 +9,14 @@ extension Directory {
     /// `isValid` wants.
     ///
     /// C: `openat2`, `read`, `close`; from 1 MiB on `fstat` after the first, as a damaged record may promise any
-    /// length. Two allocations. Never waits, not even for the other end of a pipe that somebody has put there.
+    /// length. Two allocations. Never waits; what is no regular file is told of as by ``open(_:_:mode:)``.
     package func contents(
         of path: RelativePath,
         count: Int,
         isValid: (Span<UInt8>) -> Bool
     ) throws(Errno) -> Data? {
         if count >= 1 << 20 {
-            guard let data = try open(path, Self.reading).readExactly(count), isValid(data.span) else {
+            guard let data = try open(path, .readOnly).readExactly(count), isValid(data.span) else {
                 return nil
             }
             return data
@@ -28,7 +28,6 @@ extension Directory {
                     unsafe cplatform_read_file(
                         descriptor.rawValue,
                         path,
-                        O_RDONLY | O_NONBLOCK | O_CLOEXEC,
                         memory,
                         count + 1
                     )
@@ -49,7 +48,4 @@ extension Directory {
         unsafe free(memory)
         return nil
     }
-
-    /// Made once: putting an option set together takes long.
-    private static let reading: OpenFlags = [.readOnly, .nonBlocking]
 }

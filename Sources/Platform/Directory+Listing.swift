@@ -13,7 +13,7 @@ extension Directory {
     /// - Complexity: O(*n*) in the names.
     package func forEachName(_ body: (Span<UInt8>) -> Void) throws(Errno) {
         // A descriptor of its own: listing moves the offset, which duplicates share.
-        let number = try open(".", [.readOnly, .directory]).release()
+        let number = try openDirectoryNumber(".")
         guard let stream = unsafe fdopendir(number) else {
             let error = Errno.current
             FileDescriptor(owning: number).close()
@@ -61,14 +61,5 @@ extension String {
     /// The text of UTF-8 bytes; what is none is replaced by U+FFFD.
     package init(decoding bytes: Span<UInt8>) {
         self = unsafe bytes.withUnsafeBufferPointer { unsafe String(decoding: $0, as: UTF8.self) }
-    }
-}
-
-extension FileDescriptor {
-    /// Gives up ownership: the caller must see to the closing.
-    consuming func release() -> CInt {
-        let number = rawValue
-        discard self
-        return number
     }
 }

@@ -25,13 +25,35 @@ package struct Directory: ~Copyable, Sendable {
     /// Opens a directory below this one.
     ///
     /// C: `openat2`.
+    ///
+    /// - Throws: ``Errno/notDirectory`` for anything else, ``Errno/tooManyLinks`` or that for a symbolic link.
     package func openDirectory(_ path: RelativePath) throws(Errno) -> Directory {
-        Directory(owning: try open(path, [.readOnly, .directory]))
+        Directory(owning: FileDescriptor(owning: try openDirectoryNumber(path)))
     }
 
-    /// Opens or creates a file below this one.
+    /// The same for who sees to the closing.
+    func openDirectoryNumber(_ path: RelativePath) throws(Errno) -> CInt {
+        try unsafe path.withCString { (path) throws(Errno) in
+            try valueOrErrno {
+                unsafe cplatform_openat_nofollow(
+                    descriptor.rawValue,
+                    path,
+                    O_RDONLY | O_DIRECTORY | O_CLOEXEC,
+                    0
+                )
+            }
+        }
+    }
+
+    /// Opens or creates a regular file below this one.
     ///
-    /// C: `openat2`.
+    /// Whoever may write here can have put anything in a file's place. Whatever it is, this does not wait for it,
+    /// and gives it to nobody.
+    ///
+    /// C: `openat2`, and `fstat` unless this call makes the file for sure (O_EXCL, O_TMPFILE).
+    ///
+    /// - Throws: ``Errno/tooManyLinks`` for a symbolic link, ``Errno/isDirectory`` for a directory,
+    ///   ``Errno/noDeviceOrAddress`` for a pipe, a socket or a device.
     package func open(
         _ path: RelativePath,
         _ flags: OpenFlags,
@@ -39,12 +61,7 @@ package struct Directory: ~Copyable, Sendable {
     ) throws(Errno) -> FileDescriptor {
         let number = try unsafe path.withCString { (path) throws(Errno) in
             try valueOrErrno {
-                unsafe cplatform_openat_nofollow(
-                    descriptor.rawValue,
-                    path,
-                    flags.rawValue | O_CLOEXEC,
-                    mode
-                )
+                unsafe cplatform_open_regular(descriptor.rawValue, path, flags.rawValue, mode)
             }
         }
         return FileDescriptor(owning: number)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CPlatform
 import Glibc
 
 extension FileDescriptor {
@@ -17,6 +18,26 @@ extension FileDescriptor {
         }
         if let failure { throw failure }
         return bytes
+    }
+
+    /// Hands the file's bytes to `body`, a chunk of ``chunkSize`` at a time, without what lies in holes as large as that.
+    ///
+    /// C: `lseek(SEEK_DATA)`, `pread`.
+    package func forEachChunkOfData(_ body: (Span<UInt8>) -> Void) throws(Errno) {
+        var offset = 0
+        while true {
+            do throws(Errno) {
+                offset = try valueOrErrno { lseek(rawValue, offset, cplatform_SEEK_DATA) }
+            } catch {
+                // Nothing but a hole, or the end.
+                if error == .noDeviceOrAddress { return }
+                throw error
+            }
+            let chunk = try read(Self.chunkSize, at: offset)
+            if chunk.isEmpty { return }
+            body(chunk.span)
+            offset += chunk.count
+        }
     }
 
     /// Writes a few bytes at `offset` in one call, without moving the file's own.

@@ -23,7 +23,7 @@ enum ExitStatus: Int32 {
             switch code {
             case .notACache, .newerFormat, .badConfiguration: .configuration
             case .notADirectory, .directoryVanished, .noSpace, .readOnly, .valueTooLarge: .cannotCreate
-            case .permissionDenied: .permission
+            case .permissionDenied, .untrusted: .permission
             case .busy, .noRoom: .temporary
             case .invalidArgument: .usage
             case .inputOutput: .inputOutput

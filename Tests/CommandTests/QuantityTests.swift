@@ -17,6 +17,13 @@ import Testing
         #expect(try Quantity.size(text).bytes == bytes)
     }
 
+    @Test func `a moment in the future is said to be that, and not to lie a negative time back`() {
+        let now = Date(timeIntervalSince1970: 1_700_000_000)
+        #expect(Quantity.ago(now.addingTimeInterval(-90), now) == "1m 30s ago")
+        #expect(Quantity.ago(now.addingTimeInterval(0.5), now) == "0s ago")
+        #expect(Quantity.ago(now.addingTimeInterval(7200), now) == "in 2h")
+    }
+
     @Test(arguments: ["", "K", "-1", "1X", "1 K", "1KK", "1e3", "nan", "inf", "0x10", "1.2.3", "8192P", "٣"])
     func `what is no size is refused as usage`(text: String) {
         #expect { try Quantity.size(text) } throws: { ($0 as? Failure)?.status == .usage }

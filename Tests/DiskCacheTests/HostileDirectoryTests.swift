@@ -40,6 +40,35 @@ import Testing
         }
     }
 
+    @Test func `a program that closes all its descriptors goes on without the cache`() async {
+        await #expect(processExitsWith: .success) {
+            func open() throws -> Set<Int32> {
+                Set(
+                    try FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd").compactMap {
+                        Int32($0)
+                    }
+                )
+            }
+            let directory = try TemporaryDirectory()
+            let before = try open()
+            do {
+                let cache = try SharedCache(at: directory.path + "/cache")
+                try cache.put("v", forKey: "k")
+                for number in try open().subtracting(before) { close(number) }
+                // What needs none still works, what needs one fails; nothing ends the program.
+                for call: () throws -> Void in [
+                    { _ = try cache.get("k") }, { try cache.put("w", forKey: "k") },
+                    { _ = try cache.remove("k") },
+                    { _ = try cache.collectGarbage() },
+                ] {
+                    do { try call() } catch { #expect(error is CacheError) }
+                }
+                #expect(cache.value(forKey: "other") { Data("computed".utf8) } == Data("computed".utf8))
+                cache.close()
+            }
+        }
+    }
+
     @Test func `verify passes over a FIFO`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("v", forKey: "k")

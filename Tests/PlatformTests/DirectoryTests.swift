@@ -46,6 +46,44 @@ import Testing
         #expect(try handle.open("real/file", .readOnly).status().size == 1)
     }
 
+    @Test(arguments: [S_IFIFO, S_IFSOCK, S_IFCHR, S_IFDIR])
+    func `what is no regular file is neither opened, waited for nor read`(kind: mode_t) throws {
+        let path = directory.path + "/special"
+        // /dev/zero is root's to make.
+        if kind == S_IFCHR, geteuid() != 0 { return }
+        #expect((kind == S_IFDIR ? mkdir(path, 0o700) : mknod(path, kind | 0o600, 1 << 8 | 5)) == 0)
+        let expected: Errno = kind == S_IFDIR ? .isDirectory : .noDeviceOrAddress
+        for flags: OpenFlags in [
+            .readOnly, .writeOnly, .readWrite, [.readWrite, .create], [.writeOnly, .append, .create],
+        ] {
+            #expect(throws: expected) { _ = try handle.open("special", flags, mode: 0o600).rawValue }
+        }
+        for count in [0, 10, 2 << 20] {
+            // As many zeros as were asked for are what a device gives; whose bytes they are, their digest tells.
+            if kind == S_IFCHR, count < 1 << 20 { continue }
+            #expect(throws: expected) { try handle.contents(of: "special", count: count) { _ in true } }
+        }
+        if kind != S_IFDIR {
+            #expect(throws: Errno.notDirectory) { _ = try handle.openDirectory("special").names() }
+        }
+    }
+
+    @Test func `a descriptor that the program has closed behind our back ends nothing`() async {
+        await #expect(processExitsWith: .success) {
+            let directory = try TemporaryDirectory()
+            let handle = try Directory(opening: directory.path)
+            let file = try handle.open("file", [.readWrite, .create], mode: 0o600)
+            #expect(try file.tryLock(.exclusive))
+            close(file.rawValue)
+            file.unlock()
+            file.close()
+            #expect(throws: Errno.badDescriptor) {
+                close(handle.descriptor.rawValue)
+                _ = try handle.names()
+            }
+        }
+    }
+
     @Test func `attributes are set, replaced, read, and absent where there are none`() throws {
         try write("", to: "file")
         #expect(try handle.attribute("user.dc", of: "file") == nil)

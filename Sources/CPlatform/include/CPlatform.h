@@ -24,6 +24,8 @@ extern const int cplatform_O_PATH;
 extern const unsigned long cplatform_ST_NOATIME, cplatform_ST_RELATIME;
 /// AT_EMPTY_PATH for linkat(2).
 extern const int cplatform_AT_EMPTY_PATH;
+/// SEEK_DATA for lseek(2).
+extern const int cplatform_SEEK_DATA;
 /// UTIME_OMIT for utimensat(2).
 extern const long cplatform_UTIME_OMIT;
 
@@ -31,10 +33,15 @@ extern const long cplatform_UTIME_OMIT;
 /// kernel lacks it (before 5.6, or a sandbox that forbids it): openat(2) with O_NOFOLLOW.
 int cplatform_openat_nofollow(int directory, const char *path, int flags, unsigned int mode);
 
-/// Reads a file from its start and closes it again: the number of bytes, or -1 and errno. Opened as by
-/// cplatform_openat_nofollow. Stops when all but the last of `size` bytes are there: who expects a file of
+/// Opens or creates a regular file and nothing else, as cplatform_openat_nofollow does, close-on-exec and never
+/// waiting (O_NONBLOCK). Looked at (fstat) unless it was made by this call: what is a directory gives EISDIR; a pipe,
+/// a socket or a device ENXIO.
+int cplatform_open_regular(int directory, const char *path, int flags, unsigned int mode);
+
+/// Reads a regular file from its start and closes it again: the number of bytes, or -1 and errno. Opened as by
+/// cplatform_open_regular, but looked at only where it can't be read or holds other than `size` - 1 bytes. Stops when all but the last of `size` bytes are there: who expects a file of
 /// `size` - 1 bytes needs no further call to know that it ends, and sees one byte more where it does not.
-long cplatform_read_file(int directory, const char *path, int flags, void *buffer, size_t size);
+long cplatform_read_file(int directory, const char *path, void *buffer, size_t size);
 
 /// getxattrat(2), Linux 6.13, not following a symbolic link at the end. ENOSYS on older kernels.
 long cplatform_getxattrat(int directory, const char *path, const char *name, void *value, size_t size);

@@ -14,7 +14,7 @@ extension DirectoryFacts {
         return Finding.fallback(
             "metadata",
             "in files: no extended attributes here",
-            "each key takes a block of its own, and each lookup three more system calls"
+            "each key takes a block of its own, and each lookup four more system calls"
         )
     }
 
@@ -36,7 +36,7 @@ extension DirectoryFacts {
             return Finding.fallback(
                 "kernel",
                 "no getxattrat (Linux 6.13), or it is forbidden here",
-                "each read and write of metadata takes two more system calls"
+                "each read and write of metadata takes three more system calls"
             )
         }
         if !kernel.hasEmptyPathLinks {

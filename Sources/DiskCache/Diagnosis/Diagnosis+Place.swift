@@ -61,6 +61,19 @@ extension DirectoryFacts {
         return Finding.fine("owner", "user \(owner), as this process")
     }
 
+    /// nil where every file is what it should be.
+    var misplacedFinding: Finding? {
+        guard !parts.misplaced.isEmpty else { return nil }
+        let rest = parts.misplaced.count - 3
+        let names =
+            parts.misplaced.prefix(3).joined(separator: ", ") + (rest > 0 ? " and \(rest) more" : "")
+        return Finding.risk(
+            "files",
+            "a link, a pipe, a directory or the like is in the place of \(names)",
+            "move it away: the cache makes its own anew, and what needs it fails until then"
+        )
+    }
+
     var permissionsFinding: Finding {
         let mode = "0" + String(permissions & 0o777, radix: 8)
         if permissions & 0o022 != 0 {

@@ -14,7 +14,10 @@ extension DirectoryFacts {
             locksFinding, controlFinding, spaceFinding, inodesFinding, clockFinding, collectionsFinding,
         ]
         return always
-            + [recordsFinding, memoryFinding, configurationFinding, limitFinding, workingSetFinding]
+            + [
+                misplacedFinding, recordsFinding, memoryFinding, configurationFinding, limitFinding,
+                workingSetFinding,
+            ]
             .compactMap(\.self)
     }
 }

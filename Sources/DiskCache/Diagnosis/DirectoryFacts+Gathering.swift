@@ -18,7 +18,9 @@ extension SharedCache {
                 let status = try directory.root.descriptor.status()
                 var permissions = status.permissions
                 for part in [StoreLayout.objects, StoreLayout.entries, StoreLayout.locks] {
-                    permissions |= try directory.root.status(of: part).permissions
+                    // A link has permissions that mean nothing.
+                    let status = try ifExists { () throws(Errno) in try directory.root.status(of: part) }
+                    if let status, status.kind == .directory { permissions |= status.permissions }
                 }
                 var facts = DirectoryFacts(
                     isWritable: directory.isWritable,
@@ -117,11 +119,13 @@ extension PartFacts {
             }
             guard let status else { continue }
             if status.owner != owner { foreign.append(name) }
+            if let kind = Self.kind(of: name), status.kind != kind { misplaced.append(name) }
             newest = max(newest, status.changed)
             overhead += status.allocatedSize
         }
         overhead += try directory.root.descriptor.status().allocatedSize
         foreign.sort()
+        misplaced.sort()
         self.newest = newest - .now
     }
 
@@ -145,13 +149,23 @@ extension PartFacts {
     }
 }
 
+extension PartFacts {
+    /// What kind of file the cache makes under that name; nil: none.
+    private static func kind(of name: String) -> FileStatus.Kind? {
+        let parts = name.split(separator: "/")
+        if parts.count == 2 { return parts[0] == "locks" ? .regular : .directory }
+        if StoreLayout.partNames.contains(name) { return .directory }
+        return StoreLayout.ownNames.contains(name) ? .regular : nil
+    }
+}
+
 /// nil where it is forbidden, or gone by now.
 private func ifAllowed<Value>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value? {
     do throws(Errno) {
         return try body()
     } catch {
         switch error {
-        case .accessDenied, .noEntry, .notDirectory: return nil
+        case .accessDenied, .noEntry, .notDirectory, .tooManyLinks: return nil
         default: throw error
         }
     }

@@ -85,6 +85,8 @@ package struct KernelFacts: Sendable, Equatable {
 package struct PartFacts: Sendable, Equatable {
     /// Names of those with another owner than the directory.
     package var foreign: [String] = []
+    /// Names of those that are another kind of file than the cache makes there: a pipe, a link, a directory.
+    package var misplaced: [String] = []
     /// How far the latest change of any of them is ahead of the clock; negative: it is in the past.
     package var newest: Duration = .zero
     /// Bytes that they take on disk.

@@ -15,6 +15,8 @@ final class EventStreams: Sendable {
     private struct State {
         var continuations: [Int: AsyncStream<CacheEvent>.Continuation] = [:]
         var next = 0
+        /// Nothing happens any more.
+        var isFinished = false
     }
 
     private let callback: (@Sendable (CacheEvent) -> Void)?
@@ -41,26 +43,35 @@ final class EventStreams: Sendable {
         for continuation in continuations { continuation.yield(event) }
     }
 
-    /// A stream of what happens from now on.
+    /// A stream of what happens from now on; an ended one after ``finish()``.
     func makeStream() -> AsyncStream<CacheEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
             of: CacheEvent.self,
             bufferingPolicy: .bufferingNewest(Self.capacity)
         )
-        let number = state.withLock { state in
+        let number: Int? = state.withLock { state in
+            if state.isFinished { return nil }
             state.next += 1
             state.continuations[state.next] = continuation
             return state.next
+        }
+        guard let number else {
+            continuation.finish()
+            return stream
         }
         listeners.add(1, ordering: .relaxed)
         continuation.onTermination = { [weak self] _ in self?.forget(number) }
         return stream
     }
 
-    /// Ends all streams.
+    /// Ends all streams, those to come included.
     func finish() {
+        let continuations = state.withLock { state in
+            state.isFinished = true
+            return Array(state.continuations.values)
+        }
         // Ended outside the lock: ending one calls back into `forget`.
-        for continuation in state.withLock({ Array($0.continuations.values) }) { continuation.finish() }
+        for continuation in continuations { continuation.finish() }
     }
 
     private func forget(_ number: Int) {

@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+/// Anything at all in the place of any file of a cache directory: nothing crashes, hangs, gives wrong bytes or ends with a
+/// status that the documentation does not have.
+///
+/// By default each place meets a few kinds, chosen so that all places, kinds, calls and commands occur; with
+/// `DISKCACHE_SOAK=1` all with all. Both print what came of it.
+@Suite(.takesTurns) struct HostileFilesTests {
+    private static let isSoak = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
+
+    private let place: TemporaryDirectory
+    private let template: String
+
+    init() throws {
+        place = try TemporaryDirectory()
+        template = place.path + "/template"
+        let script = """
+            set -e; export DISKCACHE_DIR=\(template); tool=\(Tool.path)
+            $tool config set event-log 64K; $tool config set max-size 1G
+            printf value | $tool put --tag tag key; printf 'other value' | $tool put other
+            printf x | $tool put gone; $tool rm gone; $tool gc; $tool gc --max-entries 100
+            """
+        try #require(try BuiltCommand.run("/bin/bash", ["-c", script]).status == 0)
+        try HostileTemplate(directory: template).complete()
+    }
+
+    /// The cases to try: all, or every so many, so that those next to each other, which are alike, take turns.
+    private func choice(everyNth step: Int) -> [Int] {
+        Array(stride(from: 0, to: HostileCase.all.count, by: Self.isSoak ? 1 : step))
+    }
+
+    // MARK: Calls
+
+    /// What calls came to, in order.
+    private struct Outcome {
+        var number: Int
+        var opensFirst: Bool
+        var calls: [(name: String, end: String?)] = []
+        /// How the process ended in the middle; nil: it did not.
+        var death: Int32?
+
+        var name: String {
+            (number < 0 ? HostileCase.none : HostileCase.all[number]).name
+                + (opensFirst ? " (while open)" : "")
+        }
+    }
+
+    /// Runs the probe again and again, as long as it dies, from the case after the one that it died of.
+    private func probe(_ numbers: [Int]) throws -> [Outcome] {
+        let program = URL(fileURLWithPath: Tool.path).deletingLastPathComponent()
+            .appendingPathComponent("HostileProbe").path
+        var outcomes: [Outcome] = []
+        var rest = numbers[...]
+        while !rest.isEmpty {
+            let scratch = "\(place.path)/\(UUID().uuidString)"
+            try FileManager.default.createDirectory(atPath: scratch, withIntermediateDirectories: false)
+            // The limit only ends what hangs.
+            let words = ["-s", "KILL", "600", program, template, scratch] + rest.map(String.init)
+            let run = try BuiltCommand.run("/usr/bin/timeout", words)
+            outcomes += parse(run.output)
+            guard run.status != 0, let last = outcomes.indices.last else { break }
+            outcomes[last].death = run.status
+            rest = rest[(rest.firstIndex(of: outcomes[last].number) ?? rest.endIndex)...].dropFirst()
+        }
+        return outcomes
+    }
+
+    private func parse(_ output: String) -> [Outcome] {
+        var outcomes: [Outcome] = []
+        for line in output.split(separator: "\n") {
+            let words = line.split(separator: "\t", omittingEmptySubsequences: false).map(String.init)
+            switch words.first {
+            case "case": outcomes.append(Outcome(number: Int(words[1]) ?? -1, opensFirst: words[2] == "true"))
+            case "call": outcomes[outcomes.count - 1].calls.append((words[1], nil))
+            case "end":
+                let last = outcomes.count - 1
+                outcomes[last].calls[outcomes[last].calls.count - 1].end = words[1]
+            default: continue
+            }
+        }
+        return outcomes
+    }
+
+    @Test func `no call of the library crashes, hangs or gives a wrong byte`() throws {
+        let sound = try probe([-1])
+        #expect(sound.count == 2 && sound.allSatisfy { $0.death == nil })
+        var expected: [Bool: [String]] = [:]
+        for outcome in sound {
+            expected[outcome.opensFirst] = outcome.calls.map { "\($0.name)=\($0.end ?? "")" }
+        }
+        #expect(try #require(expected[false]).contains("get=right"))
+
+        let outcomes = try probe(choice(everyNth: 5))
+        var table = ""
+        for outcome in outcomes {
+            let calls = outcome.calls.map { "\($0.name)=\($0.end ?? "DIED")" }
+            // Only what is other than where nothing is wrong.
+            let usual = Set(expected[outcome.opensFirst] ?? [])
+            let unusual = calls.filter { !usual.contains($0) }
+            table +=
+                "\(outcome.name): \(unusual.isEmpty ? "as if nothing were" : unusual.joined(separator: " "))\n"
+            #expect(outcome.death == nil, "\(outcome.name): \(calls.last ?? "at once")")
+            #expect(
+                !calls.contains { $0.contains("WRONG") || $0.contains("UNTYPED") },
+                "\(outcome.name): \(calls)"
+            )
+            // Whatever is wrong, who computes gets a value.
+            let values = outcome.calls.filter { $0.name == "value" && $0.end != nil }
+            #expect(values.allSatisfy { $0.end == "right" }, "\(outcome.name): \(calls)")
+        }
+        #expect(outcomes.count >= 2 * choice(everyNth: 5).count)
+        print(table)
+    }
+
+    // MARK: Commands
+
+    private static let commands = [
+        "doctor", "stats", "get key", "put key", "stats --prometheus", "gc --last", "verify", "ls -l",
+        "info key",
+        "gc --dry-run", "gc", "log", "rm key", "touch key", "config", "stats --json", "config set max-age 9d",
+        "clear",
+        "run -- echo value", "put other", "doctor --json", "gc --json --last", "ls --json",
+    ]
+
+    /// Statuses that the documentation has; 64 would be about the words, 70 is for what must not happen.
+    private static let statuses: Set<Int32> = [0, 1, 65, 73, 74, 75, 77, 78]
+
+    @Test func `no command crashes, hangs, gives a wrong byte or ends with another status than documented`()
+        throws
+    {
+        var table = ""
+        for (turn, number) in choice(everyNth: 3).enumerated() {
+            let hostile = HostileCase.all[number]
+            let directory = place.path + "/case"
+            try #require(
+                try BuiltCommand.run(
+                    "/bin/bash",
+                    ["-c", "for s in '' .outside .outside.d; do cp -a \(template)$s \(directory)$s; done"]
+                ).status == 0
+            )
+            try hostile.apply(in: directory)
+            // Those that tell what is wrong always; of the others one.
+            let others = Self.commands.dropFirst(2)
+            let chosen =
+                Self.isSoak
+                ? Self.commands : ["doctor", "stats", others[others.startIndex + turn % others.count]]
+            let statuses = try run(chosen, in: directory)
+            table += "\(hostile.name):"
+            for (command, (status, output)) in zip(chosen, statuses) {
+                if status != 0 { table += " \(command)=\(status)" }
+                #expect(Self.statuses.contains(status), "\(hostile.name): \(command): \(status)")
+                if command == "get key", status == 0 { #expect(output == "value", "\(hostile.name)") }
+                if command.hasPrefix("run"), status == 0 { #expect(output == "value\n", "\(hostile.name)") }
+            }
+            table += "\n"
+            #expect(try String(contentsOfFile: directory + ".outside", encoding: .utf8) == "outside")
+            #expect(try FileManager.default.contentsOfDirectory(atPath: directory + ".outside.d").isEmpty)
+            #expect(
+                try BuiltCommand.run(
+                    "/bin/rm",
+                    ["-rf", directory, directory + ".outside", directory + ".outside.d"]
+                ).status == 0
+            )
+        }
+        print(table)
+    }
+
+    /// Statuses and outputs of commands, one after the other; 137 is that of one that was killed as it hung.
+    private func run(_ commands: [String], in directory: String) throws -> [(Int32, String)] {
+        let lines = commands.map { command in
+            "printf value | timeout -s KILL 120 \(Tool.path) \(command) 2>/dev/null; printf '\\036%d\\036' $?"
+        }
+        let script =
+            "export SWIFT_BACKTRACE=enable=no DISKCACHE_DIR=\(directory); " + lines.joined(separator: "\n")
+        let run = try BuiltCommand.run("/bin/bash", ["-c", script])
+        let parts = run.output.components(separatedBy: "\u{1e}")
+        return stride(from: 0, to: parts.count - 1, by: 2).map { (Int32(parts[$0 + 1]) ?? -1, parts[$0]) }
+    }
+
+    @Test func `doctor names what is in the place of a file`() throws {
+        let names = HostileCase.all.enumerated().filter {
+            $0.element.kind == "FIFO" && $0.element.place != "format"
+        }
+        for (_, hostile) in names
+        where ["locks/janitor", "control", "entries/xx", "events"].contains(hostile.place) {
+            let directory = place.path + "/named"
+            try #require(try BuiltCommand.run("/bin/cp", ["-a", template, directory]).status == 0)
+            try hostile.apply(in: directory)
+            let run = try BuiltCommand.run(Tool.path, ["doctor", "--dir", directory])
+            let name = hostile.place == "entries/xx" ? "entries/2c" : hostile.place
+            // The control file is made anew before anybody looks.
+            let isNamed = run.output.contains("is in the place of \(name)")
+            #expect(isNamed != (hostile.place == "control"), "\(hostile.name): \(run.output)")
+            #expect(run.status == (hostile.place == "control" ? 0 : 78))
+            try FileManager.default.removeItem(atPath: directory)
+        }
+    }
+}

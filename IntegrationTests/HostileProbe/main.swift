@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import Platform
+import TestSupport
+
+// Makes every call of the library on caches with hostile files in them: HostileProbe TEMPLATE SCRATCH CASE…
+//
+// TEMPLATE is a cache as `HostileTemplate` describes it, SCRATCH a directory for copies; each CASE is the number of one
+// of `HostileCase.all`, or -1 for none. Before each call a line says which, after it how it ended: so who reads the
+// output of a process that was killed knows by what.
+
+/// What a call came to.
+func say(_ words: String) {
+    FileHandle.standardOutput.write(Data((words + "\n").utf8))
+}
+
+/// Calls that a cache is asked for, in turn.
+struct Calls {
+    let cache: SharedCache
+    let values = HostileTemplate.values
+
+    func run() {
+        for (key, value) in values.sorted(by: { $0.key < $1.key }) {
+            call("get") { outcome(try cache.get(key)?.data, value) }
+            call("contains") { "\(try cache.contains(key))" }
+            call("entry") { try cache.entry(forKey: key) == nil ? "none" : "some" }
+            call("touch") { "\(try cache.touch(key))" }
+            call("setExpiration") { "\(try cache.setExpiration(of: key, to: .days(1)))" }
+            call("copyValue") {
+                let path = cache.path + ".copy"
+                guard try cache.copyValue(forKey: key, toFile: path) != nil else { return "none" }
+                return outcome(try Data(contentsOf: URL(fileURLWithPath: path)), value)
+            }
+            call("value") {
+                outcome(cache.value(forKey: key) { Data(value.utf8) }, value)
+            }
+            call("get again") { outcome(try cache.get(key)?.data, value) }
+        }
+        call("entries") {
+            "\(try cache.entries().reduce(into: 0) { if case .success = $1 { $0 += 1 } })"
+        }
+        call("statistics") { "\(try cache.statistics().entries)" }
+        call("totals") { try cache.totals() == nil ? "none" : "some" }
+        call("lastSweep") { try cache.lastSweep() == nil ? "none" : "some" }
+        call("removals") { try cache.removals() == nil ? "none" : "some" }
+        call("limits") { "\(try cache.limits().eventLogSize?.bytes ?? 0)" }
+        call("computing") { try cache.computingProcess(forKey: "key") == nil ? "none" : "some" }
+        call("doctor") { "\(try cache.facts().findings.filter { $0.level == .risk }.map(\.subject))" }
+        call("gc") { "\(try cache.collectGarbage().isComplete)" }
+        call("verify") { "\(try cache.verify().isClean)" }
+        call("removeAll tagged") { "\(try cache.removeAll(taggedWith: "tag"))" }
+        call("put") {
+            try cache.put(Data("value".utf8), forKey: "key")
+            return outcome(try cache.get("key")?.data, "value")
+        }
+        call("put behind") {
+            try cache.put(Data("behind".utf8), forKey: "behind", writing: .behind)
+            return "\(cache.flush(within: .seconds(5)))"
+        }
+        call("update limits") {
+            try cache.updateLimits { $0.maximumAge = .seconds(1_000_000) }
+            return "done"
+        }
+        var isRemoved = false
+        call("remove") {
+            let wasThere = try cache.remove("other")
+            isRemoved = true
+            return "\(wasThere)"
+        }
+        call("removed") { try !isRemoved || cache.get("other") == nil ? "none" : "WRONG" }
+        call("removeAll") { "\(try cache.removeAll())" }
+        call("close") { "\(cache.close().isComplete)" }
+    }
+
+    private func outcome(_ found: Data?, _ value: String) -> String {
+        guard let found else { return "none" }
+        return found == Data(value.utf8) ? "right" : "WRONG"
+    }
+}
+
+func call(_ name: String, _ body: () throws -> String) {
+    say("call\t\(name)")
+    do {
+        say("end\t\(try body())")
+    } catch let error as CacheError {
+        say("end\t\(error.code)\t\(error.message)")
+    } catch {
+        say("end\tUNTYPED \(error)")
+    }
+}
+
+func copy(_ template: String, _ directory: String) throws {
+    let process = Process()
+    process.executableURL = URL(fileURLWithPath: "/bin/cp")
+    process.arguments = ["-a", template, directory]
+    try process.run()
+    process.waitUntilExit()
+    for suffix in [".outside", ".outside.d"] {
+        try FileManager.default.copyItem(atPath: template + suffix, toPath: directory + suffix)
+    }
+}
+
+func run(_ hostile: HostileCase, opensFirst: Bool, _ template: String, _ directory: String) throws {
+    try copy(template, directory)
+    defer {
+        for suffix in ["", ".outside", ".outside.d", ".copy"] {
+            try? FileManager.default.removeItem(atPath: directory + suffix)
+        }
+    }
+    var configuration = CacheConfiguration()
+    configuration.janitor.isEnabled = false
+    if !opensFirst { try hostile.apply(in: directory) }
+    var cache: SharedCache?
+    call("open") {
+        cache = try SharedCache(at: directory, configuration: configuration)
+        return "done"
+    }
+    if opensFirst { try hostile.apply(in: directory) }
+    if let cache { Calls(cache: cache).run() }
+    call("outside") {
+        let names = try FileManager.default.contentsOfDirectory(atPath: directory + ".outside.d")
+        let contents = try String(contentsOfFile: directory + ".outside", encoding: .utf8)
+        return names.isEmpty && contents == "outside" ? "untouched" : "WRONG"
+    }
+}
+
+let words = CommandLine.arguments
+if words.count == 2 {
+    for (number, hostile) in HostileCase.all.enumerated() { say("\(number)\t\(hostile.name)") }
+}
+for number in words.dropFirst(3).compactMap({ Int($0) }) {
+    let hostile = number < 0 ? HostileCase.none : HostileCase.all[number]
+    for opensFirst in [false, true] {
+        say("case\t\(number)\t\(opensFirst)")
+        try run(hostile, opensFirst: opensFirst, words[1], "\(words[2])/\(number)-\(opensFirst)")
+    }
+}

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+struct DirectoryTrustTests {
+    private func isTrusted(_ permissions: UInt32, owner: UInt32, parent: UInt32? = nil) -> Bool {
+        DirectoryTrust(permissions: permissions, owner: owner, parentPermissions: parent).problem(for: 1000)
+            == nil
+    }
+
+    @Test func `what everybody may write is refused, whoever owns it`() {
+        for owner in [UInt32(1000), 0, 1001] {
+            for permissions in [UInt32(0o777), 0o1777, 0o702, 0o2777, 0o703] {
+                #expect(!isTrusted(permissions, owner: owner), "\(owner) \(permissions)")
+            }
+        }
+    }
+
+    @Test func `what a group may write, and what others may read, is accepted`() {
+        for permissions in [UInt32(0o700), 0o755, 0o770, 0o2770, 0o775, 0o500] {
+            #expect(isTrusted(permissions, owner: 1000) && isTrusted(permissions, owner: 0))
+        }
+    }
+
+    @Test func `another user's is refused where everybody can make one, and else accepted`() {
+        #expect(!isTrusted(0o755, owner: 1001, parent: 0o1777))
+        #expect(!isTrusted(0o2770, owner: 1001, parent: 0o777))
+        #expect(isTrusted(0o755, owner: 1001, parent: 0o755))
+        #expect(isTrusted(0o755, owner: 0, parent: 0o1777), "root's own")
+    }
+
+    @Test func `a store does not open what everybody may write, and makes nothing in it`() throws {
+        let place = try TemporaryDirectory()
+        let path = place.path + "/cache"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        #expect(chmod(path, 0o777) == 0)
+        let error = #expect(throws: StoreError.self) { try Store(at: path) }
+        #expect(error?.code == .untrusted && error?.detail?.contains("0777") == true)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: path).isEmpty)
+        #expect(chmod(path, 0o700) == 0)
+        #expect(throws: Never.self) { try Store(at: path) }
+    }
+
+    @Test(arguments: ["objects", "entries", "locks", "tmp"])
+    func `a part that everybody may write is refused where everybody can reach it`(part: String) throws {
+        let fixture = try StoreFixture()
+        #expect(chmod(fixture.path + "/" + part, 0o777) == 0)
+        #expect(throws: Never.self, "nobody gets there") { try Store(at: fixture.path) }
+        #expect(chmod(fixture.path, 0o711) == 0)
+        let error = #expect(throws: StoreError.self) { try Store(at: fixture.path) }
+        #expect(error?.code == .untrusted && error?.path.hasSuffix(part) == true)
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can give a directory away"))
+    func `another user's directory in one that everybody may write is refused`() throws {
+        let place = try TemporaryDirectory()
+        let path = place.path + "/cache"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        #expect(chown(path, 65534, 65534) == 0 && chmod(place.path, 0o1777) == 0)
+        let error = #expect(throws: StoreError.self) { try Store(at: path) }
+        #expect(error?.code == .untrusted && error?.detail?.contains("65534") == true)
+        #expect(chmod(place.path, 0o755) == 0)
+        #expect(throws: Never.self) { try Store(at: path) }
+    }
+}

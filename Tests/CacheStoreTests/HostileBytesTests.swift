@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// Whatever reads bytes that others can have written takes any bytes: changed ones here, tens of thousands a parser.
+@Suite(.takesTurns) struct HostileBytesTests {
+    private static let seed: UInt64 = 11
+    private static let rounds =
+        ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == nil ? 3_000 : 300_000
+
+    private static let numbers: [UInt64] = [
+        0, 1, .max, 0x8000_0000_0000_0000, 0x7fff_ffff_ffff_ffff, 0x8000_0000_0000_0001, 0x100_0000_0000_0001,
+        0x4000_0000_0000_0000,
+    ]
+
+    /// What is put into the bytes: numbers at their ends, in the ways in which files here write them.
+    private static let pieces: [[UInt8]] = {
+        var pieces: [[UInt8]] = [[UInt8](repeating: 0xff, count: 9) + [1], [0], [0xff]]
+        for text in ["\n", " ", "[[{\""] { pieces.append(Array(text.utf8)) }
+        for number in numbers {
+            pieces.append(withUnsafeBytes(of: number.littleEndian) { Array($0) })
+            pieces.append(Array("\(number)".utf8))
+            pieces.append(Array("\(Int64(bitPattern: number))".utf8))
+        }
+        return pieces
+    }()
+
+    /// Runs `body` with bytes that came from one of `seeds` by a few changes, and with those themselves.
+    private func mutate(_ seeds: [[UInt8]], _ body: ([UInt8]) throws -> Void) rethrows {
+        var generator = SeededGenerator(seed: Self.seed)
+        for seed in seeds { try body(seed) }
+        for _ in 0..<Self.rounds {
+            var bytes = seeds[Int.random(in: 0..<seeds.count, using: &generator)]
+            for _ in 0..<Int.random(in: 1...4, using: &generator) { change(&bytes, &generator) }
+            try body(bytes)
+        }
+    }
+
+    private func change(_ bytes: inout [UInt8], _ generator: inout SeededGenerator) {
+        let place = Int.random(in: 0...bytes.count, using: &generator)
+        switch Int.random(in: 0..<5, using: &generator) {
+        case 0 where place < bytes.count: bytes[place] ^= 1 << UInt8.random(in: 0..<8, using: &generator)
+        case 1: bytes.removeSubrange(place...)
+        case 2:
+            let piece = Self.pieces.randomElement(using: &generator) ?? []
+            bytes.replaceSubrange(place..<min(bytes.count, place + piece.count), with: piece)
+        case 3: bytes.insert(contentsOf: Self.pieces.randomElement(using: &generator) ?? [], at: place)
+        default:
+            let end = Int.random(in: place...bytes.count, using: &generator)
+            bytes.insert(contentsOf: bytes[place..<end], at: place)
+        }
+    }
+
+    @Test func `records`() {
+        let key = Digest(ofKey: "key")
+        var record = Record(content: Content(of: Array("value".utf8).span), created: .now)
+        let plain = RecordCodec.encode(record, for: key)
+        record.expires = .now + .seconds(60)
+        record.idleLifetime = .seconds(30)
+        record.staleUntil = .now + .seconds(90)
+        record.cost = .seconds(3)
+        record.key = "key"
+        record.details.tags = ["a", "b"]
+        record.details.metadata = ["name": "value"]
+        var understood = 0
+        mutate([plain, RecordCodec.encode(record, for: key)]) { bytes in
+            guard let record = RecordCodec.decode(bytes, for: key) else { return }
+            understood += 1
+            // What is done with one, at times from one end to the other.
+            for now in [Timestamp.now, .distantPast, .distantFuture] {
+                for accessed in [Timestamp.now, .distantPast, .distantFuture] {
+                    _ = record.freshness(at: now, accessed: accessed)
+                    _ = record.lastUse(accessed: accessed, now: now)
+                }
+            }
+            _ = record.heldUntil
+            _ = record.latestUncountedAccess
+            #expect(RecordCodec.decode(RecordCodec.encode(record, for: key), for: key) != nil)
+        }
+        #expect(understood > 10)
+    }
+
+    @Test func `the configuration`() throws {
+        let text = #"""
+            {"maximumSize": 2147483648, "maximumEntries": 100000, "minimumFree": "12.5%", "maximumAge": 0.5,
+             "maximumIdleTime": 604800, "eventLog": 1048576, "later": {"a": [1, 2.5, "x[\"", null, true, {}]}}
+            """#
+        mutate([Array(text.utf8), Array("{}".utf8)]) { bytes in
+            guard let configuration = try? DirectoryConfiguration(json: bytes) else { return }
+            #expect(configuration.problem == nil, "\(String(decoding: bytes, as: UTF8.self))")
+        }
+    }
+
+    @Test func `a configuration that is nested deeply is refused on a thread with little stack`() throws {
+        func nested(_ depth: Int) -> [UInt8] {
+            let (open, close) = (String(repeating: "[", count: depth), String(repeating: "]", count: depth))
+            return Array("{\"a\": \(open)\(close)}".utf8)
+        }
+        // The bracket in a text counts for nothing; nor is one hidden by what looks like the end of a text.
+        let inText = Array(#"{"a": "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[\"[["}"#.utf8)
+        let texts: [[UInt8]] = [
+            nested(10), inText, nested(300), nested(30_000), Array(#"{"\"": "#.utf8) + nested(300),
+        ]
+        let outcomes = Locked<[Bool]>([])
+        let thread = Thread {
+            for text in texts {
+                let isRead = (try? DirectoryConfiguration(json: text)) != nil
+                outcomes.withLock { $0.append(isRead) }
+            }
+        }
+        thread.stackSize = 512 * 1024
+        thread.start()
+        while !thread.isFinished { usleep(1000) }
+        #expect(outcomes.withLock { $0 } == [true, true, false, false, false])
+        #expect(throws: DirectoryConfiguration.Problem.self) {
+            try DirectoryConfiguration(json: Array("{}".utf16).flatMap { [UInt8($0), 0] })
+        }
+    }
+
+    @Test func `what sweeps say of themselves`() {
+        let text = """
+            sweep 1
+            process 1234
+            began 1700000000000000000
+            ended 1700000001000000000
+            busy 90000000
+            scope full
+            complete yes
+            full 1700000000000000000
+            cost 90000000
+            removed expired 12 49152
+            removed size 3 4
+            entries 100 0
+            objects 90 368640
+            horizon 3600000000000
+            drift -2 8192
+            end
+
+            """
+        var understood = 0
+        mutate([Array(text.utf8)]) { bytes in
+            guard let record = SweepRecord(text: String(decoding: bytes, as: UTF8.self)) else { return }
+            understood += 1
+            // Sums, signs and differences, as those make that show it.
+            let removed = record.removed.values
+            #expect(removed.reduce(0) { $0 + $1.bytes } < .max && removed.reduce(0) { $0 + $1.count } < .max)
+            _ = (record.drift.map { abs($0.count) }, record.drift.map { abs($0.bytes) })
+            _ = (Timestamp.now - record.began, record.ended.map { $0 - record.began })
+            #expect(record.busy >= .zero && record.horizon ?? .zero >= .zero)
+            #expect(SweepRecord(text: record.text) == record)
+        }
+        #expect(understood > 10)
+    }
+
+    @Test func `the list of candidates`() throws {
+        let fixture = try StoreFixture()
+        let root = fixture.store.directory
+        let entry = SeenEntry(
+            key: Digest(ofKey: "k"),
+            content: Digest(ofKey: "v"),
+            lastUse: .now,
+            allocatedSize: AllocatedSize(bytes: 4096),
+            inode: 7,
+            witness: 8
+        )
+        let candidates = [ListedCandidate](
+            repeating: ListedCandidate(entry: entry, objectSize: AllocatedSize(bytes: 4096)),
+            count: 3
+        )
+        CandidateList(stamp: .now, clock: ClockWitness(time: .now, uptime: .seconds(9)), count: 3)
+            .write(candidates, in: root)
+        let path = fixture.path + "/candidates"
+        let good = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
+        var understood = 0
+        try mutate([good]) { bytes in
+            try Data(bytes).write(to: URL(fileURLWithPath: path))
+            let file = try #require(CandidateList.open(in: root))
+            guard let list = try CandidateList(in: file) else { return }
+            understood += 1
+            for candidate in try list.next(100, in: file) {
+                #expect(candidate.entry.allocatedSize.bytes + candidate.objectSize.bytes >= 0)
+            }
+        }
+        #expect(understood > 10)
+    }
+
+    @Test func `the event log`() throws {
+        let lines = [
+            LoggedKey(digest: Digest(ofKey: "a\nb"), name: "a\nb"),
+            LoggedKey(digest: Digest(ofKey: "c"), name: nil),
+        ]
+        .map { key in
+            var bytes: [UInt8] = []
+            RemovalEvent(time: .now, process: 7, cause: .swept(.size), key: key).append(to: &bytes)
+            return bytes
+        }
+        mutate(lines) { line in
+            guard let event = RemovalEvent(Array(line.split(separator: 10).first ?? [])) else { return }
+            if let name = event.key.name { #expect(Digest(ofKey: name) == event.key.digest) }
+        }
+    }
+
+    @Test func `an event log with a hole of a terabyte, or a line without end, is read to its end`() throws {
+        let fixture = try StoreFixture()
+        let log = EventLog(in: fixture.store.directory, limit: EventLog.smallestLimit)
+        log.append([LoggedKey(digest: Digest(ofKey: "first"), name: "first")], cause: .removed)
+        let path = fixture.path + "/events"
+        let file = try FileHandle(forUpdating: URL(fileURLWithPath: path))
+        try file.truncate(atOffset: 1 << 40)
+        try file.seekToEnd()
+        try file.write(contentsOf: Data(repeating: UInt8(ascii: "x"), count: 3 << 20))
+        let second = RemovalEvent(
+            time: .now,
+            process: 7,
+            cause: .removed,
+            key: LoggedKey(digest: Digest(ofKey: "second"), name: nil)
+        )
+        var line = Array("\n".utf8)
+        second.append(to: &line)
+        try file.write(contentsOf: line)
+        var found: [Digest] = []
+        #expect(try EventLog.forEach(in: fixture.store.directory) { found.append($0.key.digest) })
+        #expect(found == [Digest(ofKey: "first"), Digest(ofKey: "second")])
+    }
+
+    @Test func `who computes a value`() {
+        let line = FlightHolder(process: 4711, since: .now).line
+        mutate([line]) { bytes in
+            if let holder = FlightHolder(line: bytes) { #expect(holder.since >= Timestamp(nanoseconds: 0)) }
+        }
+    }
+
+    @Test func `the format file`() throws {
+        let fixture = try StoreFixture()
+        let path = fixture.path + "/format"
+        var generator = SeededGenerator(seed: Self.seed)
+        for _ in 0..<100 {
+            var bytes = Array("diskcache 1\n".utf8)
+            change(&bytes, &generator)
+            try Data(bytes).write(to: URL(fileURLWithPath: path))
+            do {
+                _ = try StoreDirectory(opening: fixture.path)
+            } catch {
+                #expect(error.code == .notACache || error.code == .newerFormat, "\(error)")
+            }
+        }
+    }
+
+    @Test func `every word of the control file, at every extreme`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("v", "k")
+        let words = try #require(fixture.store.control.writableWords)
+        let places = Array(3...19) + [128, 200, 256, 511, 512, 512 + 41, 1535]
+        for place in places {
+            let before = words.load(place)
+            for value in Self.numbers {
+                words.store(value, at: place)
+                let store = fixture.store
+                if let usage = store.usage {
+                    #expect(abs(usage.bytes) <= 1 << 56 && abs(usage.entries) <= 1 << 56)
+                }
+                #expect(store.overhead >= 0 && store.overhead <= 1 << 56)
+                let claimed = store.control.claimedBytes
+                let usage = store.usage?.plausibleBytes ?? 0
+                #expect(claimed >= 0)
+                #expect(claimed + usage + store.overhead > 0)
+                var limits = SweepLimits()
+                limits.maximumSize = 1 << 40
+                limits.maximumEntries = 100
+                if let occupancy = try store.occupancy(limits) {
+                    _ = (limits.excess(of: occupancy), limits.overflow(of: occupancy))
+                }
+                _ = (store.horizon, store.control.expectedHorizon, store.control.replacedEntries)
+                if let counts = store.cumulative {
+                    #expect(StoreCounters.Event.allCases.allSatisfy { counts[$0] >= 0 })
+                }
+                store.renewGranularity()
+                if let claim = store.control.claim(4096) { store.control.giveBack(claim) }
+                #expect(try fixture.get("k").map { $0 == "v" } ?? true)
+            }
+            words.store(before, at: place)
+        }
+    }
+}

@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+
+/// One thing that is wrong with one file of a cache directory.
+public struct HostileCase: Sendable {
+    /// What of the cache it has hit: "locks/janitor", "entry".
+    public let place: String
+    /// What is there instead: "FIFO", "word 8 = -1".
+    public let kind: String
+    /// Whether it is about contents, and not about what kind of file is there.
+    public let isContent: Bool
+    private let damage: @Sendable (HostileTemplate) throws -> Void
+
+    /// Both names.
+    public var name: String { "\(place): \(kind)" }
+
+    /// Does the damage in the cache at `directory`, a copy of ``HostileTemplate``.
+    public func apply(in directory: String) throws {
+        try damage(HostileTemplate(directory: directory))
+    }
+
+    /// Nothing is wrong: what the others are compared with.
+    public static let none = HostileCase(place: "nothing", kind: "as it should be", isContent: true) { _ in }
+
+    init(
+        place: String,
+        kind: String,
+        isContent: Bool,
+        damage: @escaping @Sendable (HostileTemplate) throws -> Void
+    ) {
+        self.place = place
+        self.kind = kind
+        self.isContent = isContent
+        self.damage = damage
+    }
+}
+
+/// The cache in which damage is done, with a file in every place where a cache may have one.
+///
+/// Key "key" has the value "value" and the tag "tag", "other" has "other value".
+public struct HostileTemplate: Sendable {
+    /// The cache directory.
+    public let directory: String
+
+    /// One in this directory.
+    public init(directory: String) {
+        self.directory = directory
+    }
+
+    /// The keys and their values.
+    public static let values = ["key": "value", "other": "other value"]
+
+    /// Adds to a cache that has these keys what is there only at times.
+    public func complete() throws {
+        let janitor = try String(contentsOfFile: path("locks/janitor"), encoding: .utf8)
+        precondition(janitor.hasPrefix("sweep 1\n"), "collect first")
+        for (name, contents) in [
+            "events.1": try String(contentsOfFile: path("events"), encoding: .utf8),
+            "candidates": "none", "tmp/put-x": "x",
+            Self.flight: "pid 1 since 1700000000.123               \n",
+        ] where !FileManager.default.fileExists(atPath: path(name)) {
+            makeFile(path(name), contents)
+        }
+        try Data("outside".utf8).write(to: URL(fileURLWithPath: outside))
+        try FileManager.default.createDirectory(atPath: outside + ".d", withIntermediateDirectories: true)
+        for place in Self.files + Self.directories {
+            precondition(access(path(place.path), F_OK) == 0, "the template lacks \(place.path)")
+        }
+    }
+
+    /// A file beside the directory that no link may lead to.
+    public var outside: String { directory + ".outside" }
+
+    func path(_ name: String) -> String { "\(directory)/\(name)" }
+
+    private static func digest(_ text: String) -> String {
+        var hash = SHA256()
+        hash.update(Array(text.utf8).span)
+        let digest = hash.finalize()
+        return (0..<32).map { String(format: "%02x", digest[$0]) }.joined()
+    }
+
+    private static func shard(_ tree: String, _ text: String) -> String {
+        "\(tree)/\(digest(text).prefix(2))"
+    }
+    static let entry = "\(shard("entries", "key"))/\(digest("key"))"
+    private static let object = "\(shard("objects", "value"))/\(digest("value"))"
+    static let flight = "locks/flight-\(digest("key"))"
+
+    private static func stripe(_ text: String) -> String {
+        let byte = Int(digest(text).prefix(2), radix: 16) ?? 0
+        return String(format: "%02x", byte >> 2)
+    }
+
+    /// Every place where a file is opened.
+    static let files: [(name: String, path: String)] =
+        [
+            "format", "config.json", "control", "candidates", "events", "events.1", "CACHEDIR.TAG", "README",
+            "locks/format", "locks/janitor", "locks/sessions", "tmp/put-x",
+        ].map { ($0, $0) } + [
+            ("entry", entry), ("object", object), ("locks/flight", flight),
+            ("locks/object", "locks/object-\(stripe("value"))"),
+            ("locks/entry", "locks/entry-\(stripe("key"))"),
+        ]
+
+    /// Every place where a directory is opened.
+    static let directories: [(name: String, path: String)] =
+        ["entries", "objects", "locks", "tmp"].map { ($0, $0) } + [
+            ("entries/xx", shard("entries", "key")), ("objects/xx", shard("objects", "value")),
+        ]
+}
+
+extension HostileCase {
+    /// Every place with every kind of file, and contents at their extremes.
+    public static let all: [HostileCase] = {
+        var cases: [HostileCase] = []
+        for place in HostileTemplate.files {
+            cases += HostileKind.allCases.filter { $0 != .file && $0.isPossible }
+                .map { HostileCase($0, place, isDirectory: false) }
+            cases += HostileContents.ofAnyFile.map { HostileCase($0.kind, place, $0.bytes) }
+        }
+        for place in HostileTemplate.directories {
+            cases += HostileKind.allCases.filter { $0 != .directory && $0 != .fullDirectory && $0.isPossible }
+                .map { HostileCase($0, place, isDirectory: true) }
+        }
+        return cases + HostileContents.ofTexts + HostileContents.ofControl + HostileContents.ofRecord
+    }()
+
+    private init(_ kind: HostileKind, _ place: (name: String, path: String), isDirectory: Bool) {
+        self.init(place: place.name, kind: kind.rawValue, isContent: false) { template in
+            let path = template.path(place.path)
+            try FileManager.default.removeItem(atPath: path)
+            try kind.make(at: path, outside: template.outside + (isDirectory ? ".d" : ""))
+        }
+    }
+
+    fileprivate init(
+        _ kind: String,
+        _ place: (name: String, path: String),
+        _ bytes: @escaping @Sendable ([UInt8]) -> [UInt8]?
+    ) {
+        self.init(place: place.name, kind: kind, isContent: true) { template in
+            let path = template.path(place.path)
+            let before = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
+            chmod(path, 0o600)
+            let after = bytes(before)
+            // To cut short what others have mapped ends them with SIGBUS, whatever they do: so this one is replaced.
+            if place.name == "control", let after, after.count < before.count {
+                return try Data(after).write(to: URL(fileURLWithPath: path), options: .atomic)
+            }
+            // In place, as a failing disk or an editor does it.
+            let file = try FileHandle(forWritingTo: URL(fileURLWithPath: path))
+            guard let after else { return try file.truncate(atOffset: 1 << 40) }
+            try file.write(contentsOf: after)
+            try file.truncate(atOffset: UInt64(after.count))
+            try file.close()
+        }
+    }
+}
+
+/// What can be in the place of a file or a directory.
+enum HostileKind: String, CaseIterable, Sendable {
+    case missing, file, directory
+    case fullDirectory = "full directory"
+    case fifo = "FIFO"
+    case socket, device
+    case danglingLink = "dangling link"
+    case linkToItself = "link to itself"
+    case linkOutside = "link outside"
+
+    /// Device files are root's to make.
+    var isPossible: Bool { self != .device || geteuid() == 0 }
+
+    func make(at path: String, outside: String) throws {
+        switch self {
+        case .missing: return
+        case .file:
+            try check(FileManager.default.createFile(atPath: path, contents: Data("file".utf8)) ? 0 : -1)
+        case .directory: try check(mkdir(path, 0o700))
+        case .fullDirectory:
+            try check(mkdir(path, 0o700))
+            makeFile(path + "/file")
+        case .fifo: try check(mkfifo(path, 0o600))
+        case .socket: try check(mknod(path, S_IFSOCK | 0o600, 0))
+        // /dev/zero, which has no end.
+        case .device: try check(mknod(path, S_IFCHR | 0o600, 1 << 8 | 5))
+        case .danglingLink: try check(symlink("/nowhere", path))
+        case .linkToItself: try check(symlink(path, path))
+        case .linkOutside: try check(symlink(outside, path))
+        }
+    }
+
+    private func check(_ result: Int32) throws {
+        if result != 0 { throw CocoaError(.fileWriteUnknown) }
+    }
+}
+
+/// Contents that nobody has written, or at the ends of what a number can be.
+private enum HostileContents {
+    static let extremes: [UInt64] = [0, 1, .max, 1 << 63 - 1, 1 << 63, 1 << 63 + 1, 1 << 62, 1 << 56 + 1]
+
+    /// The same as text, and what is no number of 64 bits.
+    static let texts =
+        extremes.map { String(Int64(bitPattern: $0)) } + ["9223372036854775808", "1e400", "-", ""]
+
+    static let ofAnyFile: [(kind: String, bytes: @Sendable ([UInt8]) -> [UInt8]?)] = [
+        ("empty", { _ in [] }), ("half", { Array($0.prefix($0.count / 2)) }),
+        ("one byte more", { $0 + [0] }), ("zeros", { $0.map { _ in 0 } }), ("ones", { $0.map { _ in 0xff } }),
+        ("random", { SeededGenerator.bytes(max(4096, $0.count), seed: 7) }),
+        // A hole of a terabyte.
+        ("huge", { _ in nil }),
+    ]
+
+    static var ofTexts: [HostileCase] {
+        let begin = "sweep 1\nprocess 7\nbegan 1700000000000000000\n"
+        let fields = [
+            "process %", "began %", "ended %", "busy %", "entries % %", "objects % %", "horizon %",
+            "drift % %",
+        ]
+        var cases = texts.flatMap { number in
+            (fields + ["full %\ncost %", "removed size % %\nremoved expired % %"]).map { field in
+                let line = field.replacingOccurrences(of: "%", with: number)
+                let rest = "ended 1700000000000000000\ncomplete yes\nscope full\n"
+                return text(
+                    "locks/janitor",
+                    field.replacingOccurrences(of: "\n", with: ", "),
+                    number,
+                    begin + rest + line + "\nend\n"
+                )
+            } + [
+                text("config.json", "maximumSize", number, "{\"maximumSize\": \(number)}"),
+                text(
+                    "config.json",
+                    "maximumAge",
+                    number,
+                    "{\"maximumAge\": \(number), \"maximumIdleTime\": \(number)}"
+                ),
+                text("config.json", "maximumEntries", number, "{\"maximumEntries\": \(number)}"),
+                text("config.json", "minimumFree", number, "{\"minimumFree\": \"\(number)%\"}"),
+                text(
+                    "config.json",
+                    "maximumValueSize, eventLog",
+                    number,
+                    "{\"maximumValueSize\": \(number), \"eventLog\": \(number)}"
+                ),
+                text("format", "version", number, "diskcache \(number)\n"),
+                text(
+                    "events",
+                    "time, process",
+                    number,
+                    "\n\(number) \(number) size \(String(repeating: "a", count: 64))\n"
+                ),
+                text(
+                    HostileTemplate.flight,
+                    "pid, since",
+                    number,
+                    "pid \(number) since \(number).\(number)\n"
+                ),
+            ]
+        }
+        // A thread of the janitor has 512 KiB of stack.
+        for depth in [100, 300, 30_000] {
+            let (open, close) = (String(repeating: "[", count: depth), String(repeating: "]", count: depth))
+            cases.append(text("config.json", "nested", "\(depth)", "{\"a\": \(open)1\(close)}"))
+            let objects = String(repeating: "{\"a\":", count: depth / 5 + 100)
+            cases.append(text("config.json", "nested objects", "\(depth)", objects))
+        }
+        cases += [
+            text(
+                "config.json",
+                "keys",
+                "twice",
+                #"{"maximumSize": 1e9, "maximumSize": "x", "a": 1, "a": 2}"#
+            ),
+            text("config.json", "text", "NUL", "{\"maximumAge\u{0}\": 1}\u{0}"),
+            HostileCase("not UTF-8", ("config.json", "config.json")) { _ in
+                Array("{\"a\": \"".utf8) + [0xff, 0xc0] + Array("\"}".utf8)
+            },
+        ]
+        return cases
+    }
+
+    private static func text(_ path: String, _ field: String, _ value: String, _ text: String) -> HostileCase
+    {
+        let name = path == HostileTemplate.flight ? "locks/flight" : path
+        return HostileCase("\(field) = \(value)", (name, path)) { _ in Array(text.utf8) }
+    }
+
+    /// Words of the control file, which lie as OnDiskFormat says.
+    static var ofControl: [HostileCase] {
+        let words =
+            [3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19].map { ($0, $0) }
+            + [(8, 19), (128, 255), (256, 511), (512, 1535), (1536, 263_679), (263_680, 394_751)]
+        return words.flatMap { (first, last) in
+            extremes.map { value in
+                let kind = first == last ? "word \(first)" : "words \(first) to \(last)"
+                return HostileCase("\(kind) = \(Int64(bitPattern: value))", ("control", "control")) { bytes in
+                    var bytes = bytes
+                    let word = withUnsafeBytes(of: value) { Array($0) }
+                    for place in first...last { bytes.replaceSubrange(place * 8..<place * 8 + 8, with: word) }
+                    return bytes
+                }
+            }
+        }
+    }
+
+    /// Records in the extended attribute, as OnDiskFormat says, which promise what can't be.
+    static var ofRecord: [HostileCase] {
+        let most: [UInt8] = [UInt8](repeating: 0xff, count: 9) + [1]
+        let length = [UInt8](repeating: 0xff, count: 8) + [0x7e]
+        let created: [UInt8] = [0, 0x68, 0xe5, 0xcf, 0x8b, 1]
+        let late = [UInt8](repeating: 0xff, count: 6)
+        let records: [(String, [UInt8])] = [
+            ("empty", []), ("random", SeededGenerator.bytes(70, seed: 8)),
+            ("length = most", record(0, length + created)),
+            ("length > most", record(0, most + created)),
+            ("created = 0", record(0, [5] + [UInt8](repeating: 0, count: 6))),
+            ("created = most", record(0, [5] + late)),
+            ("all times = most", record(0x01 | 0x02 | 0x08 | 0x10, [5] + late + most + most + most + [0xff])),
+            ("expired long ago, stale for ever", record(0x01 | 0x04 | 0x08, [5] + created + [2] + most)),
+            ("idle for ever", record(0x01 | 0x02, [5] + created + most + most)),
+            ("details longer than it", record(0x20, [5] + created + most)),
+            ("key not UTF-8", record(0x40, [5] + created + [0xff, 0xfe, 0])),
+            ("as long as it gets", record(0x40, [5] + created + [UInt8](repeating: 0x61, count: 60_000))),
+        ]
+        return records.map { (kind, bytes) in
+            HostileCase(place: "entry", kind: "record " + kind, isContent: true) { template in
+                let path = template.path(HostileTemplate.entry)
+                // A record of 60 KB fits few file systems; then it is one in the file.
+                do {
+                    try FileDescriptor(opening: path, .writeOnly).setAttribute("user.dc", to: bytes.span)
+                } catch {
+                    try FileManager.default.removeItem(atPath: path)
+                    try Data(bytes).write(to: URL(fileURLWithPath: path))
+                }
+            }
+        }
+    }
+
+    private static func record(_ flags: UInt8, _ rest: [UInt8]) -> [UInt8] {
+        [1, flags] + [UInt8](repeating: 0xab, count: 36) + rest
+    }
+}
