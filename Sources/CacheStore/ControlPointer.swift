@@ -83,10 +83,10 @@ struct ControlPointer: Equatable {
         let file: FileDescriptor
         do throws(Errno) {
             let access: OpenFlags = isWritable ? .readWrite : .readOnly
-            file = try SharedMemory.open().open(name, [access, .nonBlocking])
+            file = try SharedMemory.open().open(name, access)
         } catch {
             switch error {
-            case .noEntry, .accessDenied, .noDevice, .tooManyLinks, .notDirectory, .noDeviceOrAddress:
+            case .noEntry, .accessDenied, .noDevice, .tooManyLinks, .isDirectory, .notDirectory, .noDeviceOrAddress:
                 return nil
             default: throw error
             }
@@ -147,7 +147,7 @@ struct ControlPointer: Equatable {
                 guard let pointer = ControlPointer(name: name[...]) else { continue }
                 // Somebody else's, or gone by now: not this one's affair.
                 bestEffort { () throws(Errno) in
-                    let file = try memory.open(pointer.name, [.readWrite, .nonBlocking])
+                    let file = try memory.open(pointer.name, .readWrite)
                     guard try file.status().owner == CurrentProcess.effectiveUser,
                         try file.tryLock(.exclusive),
                         try !pointer.isNamed(by: file)
@@ -164,11 +164,11 @@ struct ControlPointer: Equatable {
             $0 != 0
         }
         if path.isEmpty || path.count == ControlLayout.memoryPathSize { return true }
-        let control = String(decoding: path, as: UTF8.self) + "/\(StoreLayout.control)"
         do throws(Errno) {
-            return try ControlPointer(in: FileDescriptor(opening: control, [.readOnly, .nonBlocking])) == self
+            let directory = try Directory(opening: String(decoding: path, as: UTF8.self))
+            return try ControlPointer(in: directory.open(StoreLayout.control, .readOnly)) == self
         } catch {
-            if error == .noEntry || error == .notDirectory { return false }
+            if error == .noEntry || error == .notDirectory || error.wordsOfNoFile != nil { return false }
             throw error
         }
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import Foundation
 import Platform
 import TestSupport
@@ -52,8 +53,13 @@ private struct StoppingSource: FlightSource {
         try await flight.lookupOffThread(allowingStale: allowingStale)
     }
 
-    func store(_ value: Data, cost: Duration, for options: ComputeOptions) throws(CacheError) {
-        try flight.store(value, cost: cost, for: options)
+    func store(
+        _ value: Data,
+        cost: Duration,
+        for options: ComputeOptions,
+        _ room: RoomTerms
+    ) throws(CacheError) {
+        try flight.store(value, cost: cost, for: options, room)
         if place == .stored { stop.pass() }
     }
 }
