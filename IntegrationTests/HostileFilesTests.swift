@@ -123,7 +123,7 @@ import Testing
         "doctor", "stats", "get key", "put key", "stats --prometheus", "gc --last", "verify", "ls -l",
         "info key",
         "gc --dry-run", "gc", "log", "rm key", "touch key", "config", "stats --json", "config set max-age 9d",
-        "clear",
+        "clear --yes",
         "run -- echo value", "put other", "doctor --json", "gc --json --last", "ls --json",
     ]
 
@@ -196,7 +196,7 @@ import Testing
             // The control file is made anew before anybody looks.
             let isNamed = run.output.contains("is in the place of \(name)")
             #expect(isNamed != (hostile.place == "control"), "\(hostile.name): \(run.output)")
-            #expect(run.status == (hostile.place == "control" ? 0 : 78))
+            #expect(run.status == (hostile.place == "control" ? 0 : 78), "\(hostile.name): \(run.output)")
             try FileManager.default.removeItem(atPath: directory)
         }
     }

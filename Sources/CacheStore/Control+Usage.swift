@@ -57,10 +57,18 @@ private struct ClaimWord {
 extension Control {
     /// nil where no control file is mapped.
     var usage: StoreUsage? {
+        guard var usage = recordedUsage else { return nil }
+        usage.bytes = usage.bytes.plausible
+        usage.entries = Int(Int64(usage.entries).plausible)
+        return usage
+    }
+
+    /// The words as they are, for a recount, which has to take off all that is wrong.
+    var recordedUsage: StoreUsage? {
         guard let words else { return nil }
         return StoreUsage(
-            bytes: Int64(bitPattern: words.load(ControlLayout.usedBytes)).plausible,
-            entries: Int(Int64(bitPattern: words.load(ControlLayout.usedEntries)).plausible),
+            bytes: Int64(bitPattern: words.load(ControlLayout.usedBytes)),
+            entries: Int(Int64(bitPattern: words.load(ControlLayout.usedEntries))),
             isCounted: words.load(ControlLayout.isUsageCounted) != 0
         )
     }

@@ -193,7 +193,7 @@ package struct Sweep {
         guard let skipped = try objectStripes.barrier(patience: { stripePatience() }) else { return false }
         worker.state.value.withLock { $0.skipped[.objects, default: []].formUnion(skipped) }
         let replaced = store.control.replacedEntries
-        let before = store.usage
+        let before = store.control.recordedUsage
         let filter = request.isDryRun ? nil : store.control.beginningOfFilter
         let hasReadEntries = try scan(.entries) { (worker, shard) throws(StoreError) in
             try worker.scanEntries(inShard: shard, noting: filter)
@@ -204,12 +204,12 @@ package struct Sweep {
         // At no particular time; here, so that of a sweep whose time runs out it takes none: in a debug build to
         // look at the whole table takes 65 ms.
         try clearDeadWriters()
-        let between = store.usage
+        let between = store.control.recordedUsage
         let hasSeenObjects = try scan(.objects) { (worker, shard) throws(StoreError) in
             try worker.scanObjects(inShard: shard)
         }
         guard hasSeenObjects else { return false }
-        if !hasCounted { recount(before, between, store.usage) }
+        if !hasCounted { recount(before, between, store.control.recordedUsage) }
         hasCounted = true
         addOverhead()
         if request.expiredOnly { return true }

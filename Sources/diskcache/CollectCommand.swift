@@ -44,8 +44,8 @@ enum CollectCommand: Command {
         this once. An access is noted once in 225 s at most, sooner where limits evict sooner: of values used
         within that time of each other, those that were stored first go first.
 
-        One process sweeps at a time. --wait without SPAN waits as long as it takes. --watch waits for
-        nobody, but leaves that turn to who is at it. It prints a line a sweep, with --json an object with
+        One process sweeps at a time. A stopped one is waited for only with --wait; without SPAN that waits as
+        long as it takes. --watch waits for nobody, but leaves that turn to who is at it. It prints a line a sweep, with --json an object with
         time; what fails goes to standard error, and it goes on. SIGTERM and SIGINT end it cleanly, also in
         the middle of a sweep, which the next one then completes; a second one ends it at once.
 
@@ -79,7 +79,7 @@ enum CollectCommand: Command {
             return try CollectWatch(arguments, request, interval: interval).run()
         }
         let cache = try arguments.requireCache()
-        let (report, seconds) = try collect(cache, request)
+        let (report, seconds) = try collect(cache, request, insists: arguments.has("wait"))
         var description = Description(report: report, seconds: seconds)
         let isJSON = arguments.has("json")
         if !isJSON { try Output.print(text(report)) }
@@ -96,11 +96,12 @@ enum CollectCommand: Command {
     /// One sweep, with progress on a terminal, and the seconds that it took.
     private static func collect(
         _ cache: SharedCache,
-        _ request: GarbageCollection
+        _ request: GarbageCollection,
+        insists: Bool
     ) throws(CacheError) -> (GCReport, seconds: Double) {
         let start = ContinuousClock.now
         let report = try ProgressLine.during { (line) throws(CacheError) in
-            try waiting(request.patience) { (patience) throws(CacheError) in
+            try waiting(request.patience, insists: insists) { (patience) throws(CacheError) in
                 var request = request
                 request.patience = patience
                 return try cache.collectGarbage(request) { line.show($0) }
@@ -112,8 +113,12 @@ enum CollectCommand: Command {
     }
 
     /// Tries for a second at a time until `patience` is over, so that it can be said for whom it waits.
+    ///
+    /// Unless the user `insists` it gives up where an attempt ends before its second is over: the process that sweeps
+    /// does not get on, because it is stopped for instance.
     private static func waiting<Value>(
         _ patience: Duration,
+        insists: Bool,
         _ attempt: (Duration) throws(CacheError) -> Value,
         meanwhile: (CacheError) -> Void
     ) throws(CacheError) -> Value {
@@ -124,12 +129,10 @@ enum CollectCommand: Command {
             do throws(CacheError) {
                 return try attempt(max(.zero, min(rest, .seconds(1))))
             } catch {
-                // One that gives up before the second is over has found a process that does not get on.
-                guard error.code == .busy, rest > .seconds(1), ContinuousClock.now - begin >= .seconds(1)
-                else {
-                    throw error
-                }
+                let unused = .seconds(1) - (ContinuousClock.now - begin)
+                guard error.code == .busy, rest > .seconds(1), insists || unused <= .zero else { throw error }
                 meanwhile(error)
+                if unused > .zero { sleepThread(for: unused) }
             }
         }
     }

@@ -359,7 +359,9 @@ import Testing
         }
         let words = try #require(store.control.writableWords)
         for index in ControlLayout.usedBytes...ControlLayout.sweepHolder
-        where index != ControlLayout.isUsageCounted && index != ControlLayout.filterSeal {
+        where ![ControlLayout.isUsageCounted, ControlLayout.filterSeal, ControlLayout.pointerSeal].contains(
+            index
+        ) {
             words.store(word, at: index)
         }
         for index in ControlLayout.counters..<ControlLayout.counters + 64 { words.store(word, at: index) }

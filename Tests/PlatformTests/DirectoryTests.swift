@@ -56,9 +56,11 @@ import Testing
         for flags: OpenFlags in [
             .readOnly, .writeOnly, .readWrite, [.readWrite, .create], [.writeOnly, .append, .create],
         ] {
-            #expect(throws: expected) { _ = try handle.open("special", flags, mode: 0o600).rawValue }
+            #expect(throws: expected) {
+                _ = try handle.open("special", flags, mode: flags.contains(.create) ? 0o600 : 0).rawValue
+            }
         }
-        for count in [0, 10, 2 << 20] {
+        for count in [10, 2 << 20] {
             // As many zeros as were asked for are what a device gives; whose bytes they are, their digest tells.
             if kind == S_IFCHR, count < 1 << 20 { continue }
             #expect(throws: expected) { try handle.contents(of: "special", count: count) { _ in true } }
