@@ -28,6 +28,7 @@ import Testing
                     ["max-size", "256.0 MiB"], ["max-entries", "1 000"], ["min-free", "2.5%"],
                     ["max-age", "30d"],
                     ["max-idle", "1m 30s"], ["max-value-size", "1.0 MiB"], ["event-log", "64.0 KiB"],
+                    ["assume-local", "-"],
                 ]
         )
         #expect(try tool.run("config", "get", "max-size").output == "268435456\n")
@@ -73,6 +74,17 @@ import Testing
         #expect(try tool.run("get", "key").output == "value")
         #expect(try tool.run("put", "other", input: Data("value".utf8)).status == 0)
         #expect(try tool.run("doctor").status == 78)
+    }
+
+    @Test func `that the file system is local is said and taken back, and limits leave it alone`() throws {
+        #expect(try tool.run("config", "set", "assume-local", "perhaps").status == 64)
+        #expect(try tool.run("config", "set", "assume-local", "true").status == 0)
+        #expect(try tool.run("config", "get", "assume-local").output == "true\n")
+        try SharedCache(at: tool.directory).setLimits(CacheLimits(maximumSize: .mebibytes(100)))
+        #expect(try tool.run("config", "get", "assume-local").output == "true\n")
+        #expect(try tool.run("config", "unset", "assume-local").status == 0)
+        #expect(try tool.run("config", "get", "assume-local").status == 1)
+        #expect(try tool.run("config", "get", "max-size").output == "104857600\n")
     }
 
     @Test func `a put that is too long, and one without room, say so`() throws {

@@ -54,14 +54,15 @@ import Testing
     @Test func `who is stopped while he collects is found, also how long he has been`() throws {
         #expect(try finding("collections") == ("fine", "none yet"))
         let script = """
-            exec 9<>"$DISKCACHE_DIR/locks/janitor"
-            flock 9
-            sleep 1000 9>&- &
+            lock="$DISKCACHE_DIR/locks/janitor"
+            # Without a fork, as the kernel names whoever took the lock.
+            flock --no-fork "$lock" sleep 1000 &
             trap 'kill -9 $!' EXIT
+            while flock --nonblock "$lock" true; do :; done
             kill -STOP $!
-            printf 'sweep 1\\nprocess %d\\nbegan %d000000000\\nend\\n' $! $(($(date +%s) - 300)) >&9
+            printf 'sweep 1\\nprocess %d\\nbegan %d000000000\\nend\\n' $! $(($(date +%s) - 300)) 1<>"$lock"
             while [ "$(ps -o stat= -p $! | cut -c1)" != T ]; do :; done
-            "$TOOL" doctor 9>&-
+            "$TOOL" doctor
             """
         let run = try tool.shell(script)
         #expect(run.status == 78, "\(run.error)")

@@ -154,7 +154,8 @@ int64_t cplatform_birth_time(int descriptor) {
 int64_t cplatform_filesystem_magic(int descriptor, int64_t *block_size) {
     struct statfs status;
     if (fstatfs(descriptor, &status) != 0) return -1;
-    *block_size = (int64_t)status.f_bsize;
+    // f_bsize is what the file system likes to be read by: on ZFS a whole record.
+    *block_size = (int64_t)(status.f_frsize > 0 ? status.f_frsize : status.f_bsize);
     return (int64_t)(uint32_t)status.f_type;
 }
 

@@ -13,8 +13,9 @@ package enum SharedMapping: Sendable, Equatable {
     /// Not at all: other machines may be using the directory.
     case none
 
-    init(on fileSystem: FileSystemKind) {
-        self = fileSystem.isRemote ? .none : fileSystem.storesNeedNoRoom ? .file : .memory
+    init(on fileSystem: FileSystemKind, isAssumedLocal: Bool = false) {
+        let isRemote = fileSystem.isRemote && !isAssumedLocal
+        self = isRemote ? .none : fileSystem.storesNeedNoRoom ? .file : .memory
     }
 }
 

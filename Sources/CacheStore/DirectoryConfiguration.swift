@@ -13,7 +13,8 @@ import Platform
 ///   "maximumAge": 2592000,         seconds
 ///   "maximumIdleTime": 604800,
 ///   "maximumValueSize": 67108864,  bytes
-///   "eventLog": 1048576            bytes; missing or 0: no log is kept
+///   "eventLog": 1048576,           bytes; missing or 0: no log is kept
+///   "assumeLocal": true            the file system is local, though it does not look so
 /// }
 /// ```
 ///
@@ -24,6 +25,8 @@ package struct DirectoryConfiguration: Sendable, Equatable {
     package var maximumValueSize: Int64?
     /// Bytes that the log of removals may take; nil: none is kept.
     package var eventLogSize: Int64?
+    /// Whether all who use the directory are on this machine, whatever its file system looks like; counts when it is opened.
+    package var assumesLocal = false
     private var others: [String: JSONValue] = [:]
 
     /// No limits.
@@ -68,6 +71,7 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         limits.maximumIdleTime = try takeSeconds("maximumIdleTime")
         maximumValueSize = try takeNumber("maximumValueSize", "bytes")
         eventLogSize = try takeNumber("eventLog", "bytes").flatMap { $0 == 0 ? nil : $0 }
+        assumesLocal = try takeTruth("assumeLocal")
     }
 
     /// As ``init(json:)`` reads it, for people to read as well.
@@ -80,6 +84,7 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         values["maximumIdleTime"] = limits.maximumIdleTime.map { .number($0 / .seconds(1)) }
         values["maximumValueSize"] = maximumValueSize.map { .number(Double($0)) }
         values["eventLog"] = eventLogSize.map { .number(Double($0)) }
+        if assumesLocal { values["assumeLocal"] = .bool(true) }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
         do {
@@ -99,6 +104,14 @@ package struct DirectoryConfiguration: Sendable, Equatable {
             throw Problem(words: "\(key) is no number of \(unit)")
         }
         return whole
+    }
+
+    private mutating func takeTruth(_ key: String) throws(Problem) -> Bool {
+        switch others.removeValue(forKey: key) {
+        case .bool(let value): return value
+        case nil, .null: return false
+        default: throw Problem(words: "\(key) is neither true nor false")
+        }
     }
 
     private mutating func takeSeconds(_ key: String) throws(Problem) -> Duration? {

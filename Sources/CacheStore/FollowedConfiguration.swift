@@ -102,27 +102,42 @@ final class FollowedConfiguration: Sendable {
         }
     }
 
-    /// What the file says; no limits where there is none.
-    func read() throws(StoreError) -> DirectoryConfiguration {
-        let bytes: [UInt8]??
-        do throws(Errno) {
-            bytes = try ifExists { () throws(Errno) in
-                try directory.root.open(StoreLayout.configuration, .readOnly).readToEnd(limit: Self.longest)
-            }
+    /// Whether the configuration of the cache at `path` says that its file system is local; false where it can't be read,
+    /// which whoever needs its limits is told of.
+    static func assumesLocal(_ root: borrowing Directory, _ path: String) -> Bool {
+        do throws(StoreError) {
+            return try read(in: root, "\(path)/\(StoreLayout.configuration)").assumesLocal
         } catch {
-            if let words = error.wordsOfNoFile { throw unreadable(words) }
-            throw StoreError(errno: error, "read", path: path)
-        }
-        guard let bytes else { return DirectoryConfiguration() }
-        guard let bytes else { throw unreadable("it is too long") }
-        do throws(DirectoryConfiguration.Problem) {
-            return try DirectoryConfiguration(json: bytes)
-        } catch {
-            throw unreadable(error.words)
+            return false
         }
     }
 
-    private func unreadable(_ words: String) -> StoreError {
+    /// What the file says; no limits where there is none.
+    func read() throws(StoreError) -> DirectoryConfiguration { try Self.read(in: directory.root, path) }
+
+    private static func read(
+        in root: borrowing Directory,
+        _ path: String
+    ) throws(StoreError) -> DirectoryConfiguration {
+        let bytes: [UInt8]??
+        do throws(Errno) {
+            bytes = try ifExists { () throws(Errno) in
+                try root.open(StoreLayout.configuration, .readOnly).readToEnd(limit: Self.longest)
+            }
+        } catch {
+            if let words = error.wordsOfNoFile { throw unreadable(path, words) }
+            throw StoreError(errno: error, "read", path: path)
+        }
+        guard let bytes else { return DirectoryConfiguration() }
+        guard let bytes else { throw unreadable(path, "it is too long") }
+        do throws(DirectoryConfiguration.Problem) {
+            return try DirectoryConfiguration(json: bytes)
+        } catch {
+            throw unreadable(path, error.words)
+        }
+    }
+
+    private static func unreadable(_ path: String, _ words: String) -> StoreError {
         StoreError(.badConfiguration, "read", path: path, detail: words)
     }
 

@@ -94,6 +94,17 @@ extension Store {
         }
     }
 
+    /// Who runs the collection that `record` tells of, by the numbers that this process sees; nil where it sees none such,
+    /// as it may be in another container.
+    package func visibleSweeper(_ record: SweepRecord) -> Int32? {
+        var inode: UInt64?
+        bestEffort { () throws(Errno) in
+            inode = try directory.locks.status(of: StoreLayout.janitorLock).identity.inode
+        }
+        guard let inode, ProcFiles.holdsLock(record.process, inode: inode) else { return nil }
+        return record.process
+    }
+
     /// What the cache takes on disk, as added up since the last sweep; nil where there is no control file.
     package var usage: StoreUsage? { control.usage }
 

@@ -36,6 +36,8 @@ package final class StoreDirectory: Sendable {
     /// In such portions the file system gives out space.
     let blockSize: Int64
     let fileSystem: FileSystemKind
+    /// Whether `config.json` says that a file system is local which does not look so.
+    package let isAssumedLocal: Bool
     private let knownIdentities = Locked<[FileStatus.Identity]?>(nil)
 
     /// Opens the cache at `path`, creating it and the directories above it where they are missing.
@@ -56,7 +58,8 @@ package final class StoreDirectory: Sendable {
         let found = try setup.probe(locks)
         var capabilities = found.capabilities
         let fileSystem = try setup.fileSystem(of: root)
-        capabilities.sharedMapping = SharedMapping(on: fileSystem.kind)
+        isAssumedLocal = fileSystem.kind.isRemote && FollowedConfiguration.assumesLocal(root, path)
+        capabilities.sharedMapping = SharedMapping(on: fileSystem.kind, isAssumedLocal: isAssumedLocal)
         blockSize = fileSystem.blockSize
         self.fileSystem = fileSystem.kind
         self.capabilities = assumed ?? capabilities

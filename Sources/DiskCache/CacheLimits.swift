@@ -29,6 +29,12 @@ public struct CacheLimits: Sendable, Equatable, Codable {
     public var maximumValueSize: ByteCount?
     /// Bytes that the log of removals may take; nil: none is kept.
     public var eventLogSize: ByteCount?
+    /// Whether the directory is on a local file system though it does not look so; nil: as it was.
+    ///
+    /// For one that is not known here, and FUSE: without this they are taken for file systems on the network. It counts for
+    /// processes that open the cache afterwards: end all that have it open. On a file system that other machines write to,
+    /// processes would give out old values.
+    public var assumesLocal: Bool?
 
     /// No limits, or a size alone.
     public init(maximumSize: ByteCount? = nil) {
@@ -43,6 +49,7 @@ public struct CacheLimits: Sendable, Equatable, Codable {
         maximumIdleTime = configuration.limits.maximumIdleTime
         maximumValueSize = configuration.maximumValueSize.map { ByteCount($0) }
         eventLogSize = configuration.eventLogSize.map { ByteCount($0) }
+        assumesLocal = configuration.assumesLocal ? true : nil
     }
 
     // MARK: JSON
@@ -50,6 +57,7 @@ public struct CacheLimits: Sendable, Equatable, Codable {
     /// As in `config.json`.
     private enum Key: String, CodingKey {
         case maximumSize, maximumEntries, minimumFree, maximumAge, maximumIdleTime, maximumValueSize, eventLog
+        case assumeLocal
     }
 
     /// Reads what ``encode(to:)`` writes.
@@ -65,6 +73,7 @@ public struct CacheLimits: Sendable, Equatable, Codable {
         maximumIdleTime = try seconds(.maximumIdleTime)
         maximumValueSize = try container.decodeIfPresent(ByteCount.self, forKey: .maximumValueSize)
         eventLogSize = try container.decodeIfPresent(ByteCount.self, forKey: .eventLog)
+        assumesLocal = try container.decodeIfPresent(Bool.self, forKey: .assumeLocal)
     }
 
     /// Writes the keys of `config.json`, spans in seconds; what is not limited is left out.
@@ -77,6 +86,7 @@ public struct CacheLimits: Sendable, Equatable, Codable {
         try container.encodeIfPresent(maximumIdleTime.map { $0 / .seconds(1) }, forKey: .maximumIdleTime)
         try container.encodeIfPresent(maximumValueSize, forKey: .maximumValueSize)
         try container.encodeIfPresent(eventLogSize, forKey: .eventLog)
+        try container.encodeIfPresent(assumesLocal, forKey: .assumeLocal)
     }
 
     func apply(to configuration: inout DirectoryConfiguration) {
@@ -87,6 +97,7 @@ public struct CacheLimits: Sendable, Equatable, Codable {
         configuration.limits.maximumIdleTime = maximumIdleTime
         configuration.maximumValueSize = maximumValueSize?.bytes
         configuration.eventLogSize = eventLogSize?.bytes
+        if let assumesLocal { configuration.assumesLocal = assumesLocal }
     }
 
     /// Refuses what no directory can be kept within.
@@ -163,11 +174,18 @@ extension SharedCache {
 
     /// Writes the limits of this cache's configuration where the directory has none of its own yet.
     func establishLimits() throws(CacheError) {
+        // That the file system is local is no limit.
+        var present = core.store.configuration
+        present.assumesLocal = false
         guard let limits = configuration.limits, core.store.directory.isWritable,
-            core.store.configuration == DirectoryConfiguration(), core.store.configurationFailure == nil
+            present == DirectoryConfiguration(), core.store.configurationFailure == nil
         else { return }
         // Another process may have been first.
-        try updateLimits { if $0 == CacheLimits() { $0 = limits } }
+        try updateLimits { present in
+            var others = present
+            others.assumesLocal = nil
+            if others == CacheLimits() { present = limits }
+        }
     }
 }
 

@@ -42,8 +42,9 @@ extension SharedCache {
         let record = core.store.lastSweep().flatMap { $0.ended == nil ? $0 : nil }
         let holder =
             record.map { record in
+                let name = core.store.visibleSweeper(record).map { "process \($0)" } ?? "another process"
                 let seconds = max(0, (Timestamp.now - record.began) / .seconds(1))
-                return "process \(record.process) has been at it for \(Int(seconds)) s"
+                return "\(name) has been at it for \(Int(seconds)) s"
             } ?? "another process is at it"
         let message = "sweep \(path): \(holder): wait for it, or try again later"
         return CacheError(.busy, message, errno: error.errno, path: error.path)

@@ -38,6 +38,14 @@ package struct FileSystemKind: Sendable, Equatable {
         0xCA45_1A4E: ("bcachefs", false),
         0x4D44: ("FAT", false),
         0x2011_BAB0: ("exFAT", false),
+        0x3153_464A: ("JFS", false),
+        0x3434: ("NILFS2", false),
+        0x7366_746E: ("NTFS", false),
+        0x482B: ("HFS+", false),
+        0x1501_3346: ("UDF", false),
+        0x9660: ("ISO 9660", false),
+        0x7371_7368: ("SquashFS", false),
+        0xE0F5_E1E2: ("EROFS", false),
     ]
 
     /// "ext4", or the number of one that is not known here.
@@ -45,10 +53,14 @@ package struct FileSystemKind: Sendable, Equatable {
         Self.known[magic]?.name ?? "type 0x\(String(magic, radix: 16))"
     }
 
-    /// Whether other machines may be using it too, or a program stands in for the kernel.
+    /// Whether other machines may be using it too, or a program stands in for the kernel; also where nothing is known
+    /// of it: to take a remote one for local would give out old values.
     package var isRemote: Bool {
-        Self.known[magic]?.isRemote ?? false
+        Self.known[magic]?.isRemote ?? true
     }
+
+    /// Whether it is one of those that are told apart here.
+    package var isKnown: Bool { Self.known[magic] != nil }
 
     /// Whether a store into a mapped page never needs room, once the page has its block.
     ///

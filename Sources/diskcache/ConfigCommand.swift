@@ -25,13 +25,16 @@ enum ConfigCommand: Command {
           max-idle        how long ago a value may have been used last: 7d
           max-value-size  bytes of the longest value that is accepted: 64M
           event-log       bytes that the log of removals may take, see diskcache log: 1M; 0: no log
+          assume-local    true: all who use the directory are on this machine, though its file system is not known
+                          or is FUSE; counts for processes that open it afterwards
 
         `get` prints the value alone, and nothing where there is no such limit; `set` makes the cache where
         there is none. It refuses a limit of 0 and a min-free of 100%, with which nothing can be kept and all
         that is there goes; --force sets them all the same. `unset` takes a limit away.
 
         JSON, and config.json: maximumSize, maximumEntries, minimumFree (bytes, or "10%"), maximumAge and
-        maximumIdleTime (seconds), maximumValueSize, eventLog; what is not limited is left out.
+        maximumIdleTime (seconds), maximumValueSize, eventLog, assumeLocal; what is not limited is
+        left out.
 
         Exit status: 0 done; 1 get: there is no such limit; 64 usage; 73 no directory, or a read-only file
         system; 75 another process changes them; 77 permission; 78 there is no cache, or config.json is damaged.
@@ -159,7 +162,22 @@ struct Setting: Sendable {
         span("max-idle", \.maximumIdleTime),
         size("max-value-size", \.maximumValueSize),
         size("event-log", \.eventLogSize, isZeroNone: true),
+        assumeLocal,
     ]
+
+    private static let assumeLocal = Setting(
+        name: "assume-local",
+        parse: { (text, limits) throws(Failure) in
+            guard let value = ["true": true, "false": false][text] else {
+                throw .usage("config: assume-local: \(text.escaped) is no answer: give true or false")
+            }
+            limits.assumesLocal = value
+        },
+        // nil would leave it as it is.
+        copy: { $1.assumesLocal = $0.assumesLocal ?? false },
+        text: { $0.assumesLocal.map { "\($0)" } },
+        exactText: { $0.assumesLocal.map { "\($0)" } }
+    )
 
     private typealias Path<Value> = WritableKeyPath<CacheLimits, Value?> & Sendable
 

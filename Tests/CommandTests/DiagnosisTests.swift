@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
 import DiskCache
 import Platform
 import TestSupport
 import Testing
+
+@testable import CacheStore
 
 /// The policy of `doctor`, on facts made up.
 @Suite(.takesTurns) struct DiagnosisTests {
@@ -112,11 +113,29 @@ import Testing
         #expect(troubles == ["file system": .fallback])
     }
 
-    @Test func `a file system that is not known is named by its number`() {
+    @Test func `a file system that is not known is named by its number, and local only where that is said`() {
         let findings = Self.findings { $0.fileSystem = FileSystemKind(magic: 0xABC) }
-        #expect(
-            findings.contains { $0.subject == "file system" && $0.level == .fine && $0.state == "type 0xabc" }
-        )
+        let found = findings.first { $0.subject == "file system" }
+        #expect(found?.level == .risk && found?.state.hasPrefix("type 0xabc: ") == true)
+        #expect(found?.advice?.contains("assume-local") == true)
+        let troubles = Self.troubles {
+            $0.fileSystem = FileSystemKind(magic: 0xABC)
+            $0.isAssumedLocal = true
+        }
+        #expect(troubles.isEmpty)
+    }
+
+    @Test func `only file systems that are known to be local share memory, and only some map the file`() {
+        func mapping(_ magic: Int64, _ isAssumedLocal: Bool = false) -> SharedMapping {
+            SharedMapping(on: FileSystemKind(magic: magic), isAssumedLocal: isAssumedLocal)
+        }
+        for magic: Int64 in [0xEF53, 0x0102_1994, 0x8584_58F6] { #expect(mapping(magic) == .file) }
+        for magic: Int64 in [0x5846_5342, 0x9123_683E, 0xCA45_1A4E, 0x2FC1_2FC1, 0xF2F5_2010, 0x794C_7630] {
+            #expect(mapping(magic) == .memory)
+        }
+        for magic: Int64 in [0x6969, 0x6573_5546, 0xABC] {
+            #expect(mapping(magic) == .none && mapping(magic, true) == .memory)
+        }
     }
 
     @Test(arguments: [(true, [:]), (nil, [:]), (false, ["locks": Finding.Level.risk])])

@@ -165,6 +165,34 @@ import Testing
         return waited
     }
 
+    @Test func `a collection of a process that can't be seen is not blamed on another one with its number`()
+        throws
+    {
+        let fixture = try CacheFixture()
+        let store = try Store(at: fixture.cache.path)
+        let lock = try LockFile.acquire(StoreLayout.janitorLock, in: store.directory.locks, patience: .zero)
+        guard let lock else { throw CancellationError() }
+        SweepRecord(beginning: SweepRequest(), after: nil).write(to: lock.descriptor)
+        #expect(try fixture.cache.facts().collections.holder?.process == getpid())
+        // As in another namespace of processes, where it is 1.
+        let path = fixture.cache.path + "/locks/janitor"
+        let text = try String(contentsOfFile: path, encoding: .utf8)
+        let handle = try #require(FileHandle(forWritingAtPath: path))
+        let own = "process \(getpid())"
+        let other = "process 1".padding(toLength: own.utf8.count, withPad: " ", startingAt: 0)
+        try handle.write(contentsOf: Data(text.replacingOccurrences(of: own, with: other).utf8))
+        try handle.close()
+        let holder = try #require(try fixture.cache.facts().collections.holder)
+        #expect(holder.process == nil && !holder.isStopped)
+        let error = #expect(throws: CacheError.self) {
+            var options = GarbageCollection()
+            options.patience = .zero
+            try fixture.cache.collectGarbage(options)
+        }
+        #expect(error?.message.contains("process 1 ") == false, "\(error?.message ?? "")")
+        lock.release()
+    }
+
     @Test func `a stopped writer delays a collection by a second, not by one an entry`() throws {
         let fixture = try CacheFixture()
         var keys: [String] = []

@@ -105,6 +105,17 @@ extension DirectoryFacts {
     }
 
     var fileSystemFinding: Finding {
+        if isAssumedLocal {
+            return Finding.fine("file system", "\(fileSystem.name): local, as config.json says")
+        }
+        if !fileSystem.isKnown {
+            return Finding.risk(
+                "file system",
+                "\(fileSystem.name): not known, and taken for remote",
+                "where only this machine uses it: `diskcache config set assume-local true`, and open the cache anew in all "
+                    + "processes"
+            )
+        }
         if fileSystem.isRemote {
             return Finding.risk(
                 "file system",

@@ -39,16 +39,19 @@ extension DirectoryFacts {
     var collectionsFinding: Finding {
         let subject = "collections"
         if let holder = collections.holder {
+            let name = holder.process.map { "process \($0)" } ?? "a process that this one does not see"
             if holder.isStopped || holder.duration > Self.longestCollection {
                 return Finding.risk(
                     subject,
-                    "process \(holder.process) has been at one for \(Words.span(holder.duration))"
+                    "\(name) has been at one for \(Words.span(holder.duration))"
                         + (holder.isStopped ? ", and is stopped" : ""),
-                    "nobody else can collect: look at it (ps -o stat,cmd -p \(holder.process)), let it go on (kill "
-                        + "-CONT) or end it"
+                    holder.process.map {
+                        "nobody else can collect: look at it (ps -o stat,cmd -p \($0)), let it go on (kill -CONT) or end it"
+                    }
+                        ?? "nobody else can collect: look for it in the other containers that share the directory"
                 )
             }
-            return Finding.fine(subject, "one is under way, by process \(holder.process)")
+            return Finding.fine(subject, "one is under way, by \(name)")
         }
         if collections.sinceLast ?? collections.age > Self.longestPause {
             return Finding.fallback(

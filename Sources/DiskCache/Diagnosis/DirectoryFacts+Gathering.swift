@@ -36,6 +36,7 @@ extension SharedCache {
                     permissions: permissions,
                     clockSkew: directory.isWritable ? Self.clockSkew(directory.root) : nil
                 )
+                facts.isAssumedLocal = directory.isAssumedLocal
                 facts.parts = try PartFacts(of: directory, owner: status.owner)
                 facts.parts.sample(StoreScan(of: store))
                 facts.kernel = .present
@@ -200,10 +201,11 @@ extension CollectionFacts {
         guard record.ended == nil, SharedCache.isHeld(StoreLayout.janitorLock, store.directory.root) else {
             return
         }
+        let process = store.visibleSweeper(record)
         holder = Holder(
-            process: record.process,
+            process: process,
             duration: now - record.began,
-            isStopped: ProcFiles.isStopped(record.process) ?? false
+            isStopped: process.flatMap { ProcFiles.isStopped($0) } ?? false
         )
     }
 }

@@ -18,6 +18,8 @@ package struct DirectoryFacts: Sendable, Equatable {
     /// Whether the path still leads to the directory that was opened.
     package var isCurrent: Bool
     package var fileSystem: FileSystemKind
+    /// Whether `config.json` says that it is local, though it does not look so.
+    package var isAssumedLocal = false
     package var space: FileSystemSpace
     package var owner: UInt32
     /// The user that this process acts as.
@@ -102,12 +104,13 @@ package struct PartFacts: Sendable, Equatable {
 package struct CollectionFacts: Sendable, Equatable {
     /// Who is at one.
     package struct Holder: Sendable, Equatable {
-        package var process: Int32
+        /// nil where this process does not see it: it may be in another container.
+        package var process: Int32?
         package var duration: Duration
         /// By a signal or a debugger, as far as this process can see it.
         package var isStopped: Bool
 
-        package init(process: Int32, duration: Duration, isStopped: Bool) {
+        package init(process: Int32?, duration: Duration, isStopped: Bool) {
             self.process = process
             self.duration = duration
             self.isStopped = isStopped
