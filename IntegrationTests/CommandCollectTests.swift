@@ -25,8 +25,8 @@ import Testing
             let run = try tool.shell(
                 """
                 lock="$DISKCACHE_DIR/locks/janitor"
-                flock --no-fork "$lock" sleep 1000 &
-                trap 'kill $!' EXIT
+                flock --no-fork "$lock" sleep 1000 >/dev/null 2>&1 &
+                trap 'kill -KILL $!' EXIT
                 while flock --nonblock "$lock" true; do :; done
                 printf 'sweep 1\\nprocess %d\\nbegan \(began)\\nend\\n' \(holder) > "$lock"
                 "$TOOL" gc \(words.joined(separator: " "))

@@ -56,7 +56,7 @@ import Testing
         let script = """
             lock="$DISKCACHE_DIR/locks/janitor"
             # Without a fork, as the kernel names whoever took the lock.
-            flock --no-fork "$lock" sleep 1000 &
+            flock --no-fork "$lock" sleep 1000 >/dev/null 2>&1 &
             trap 'kill -9 $!' EXIT
             while flock --nonblock "$lock" true; do :; done
             kill -STOP $!

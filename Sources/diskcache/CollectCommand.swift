@@ -45,9 +45,10 @@ enum CollectCommand: Command {
         within that time of each other, those that were stored first go first.
 
         One process sweeps at a time. A stopped one is waited for only with --wait; without SPAN that waits as
-        long as it takes. --watch waits for nobody, but leaves that turn to who is at it. It prints a line a sweep, with --json an object with
-        time; what fails goes to standard error, and it goes on. SIGTERM and SIGINT end it cleanly, also in
-        the middle of a sweep, which the next one then completes; a second one ends it at once.
+        long as it takes. --watch waits for nobody, but leaves that turn to who is at it. It prints a line a
+        sweep, with --json an object with time; what fails goes to standard error, and it goes on. SIGTERM and
+        SIGINT end it cleanly, also in the middle of a sweep, which the next one then completes; a second one
+        ends it at once.
 
         JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries,
         size, freeSpace; each with count and bytes; what does not occur is left out), removedBytes, entries
@@ -114,8 +115,8 @@ enum CollectCommand: Command {
 
     /// Tries for a second at a time until `patience` is over, so that it can be said for whom it waits.
     ///
-    /// Unless the user `insists` it gives up where an attempt ends before its second is over: the process that sweeps
-    /// does not get on, because it is stopped for instance.
+    /// Unless the user `insists` it gives up where an attempt ends before its second is over: the process that
+    /// sweeps does not get on, because it is stopped for instance.
     private static func waiting<Value>(
         _ patience: Duration,
         insists: Bool,

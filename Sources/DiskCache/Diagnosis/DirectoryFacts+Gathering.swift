@@ -154,7 +154,7 @@ extension PartFacts {
     /// What kind of file the cache makes under that name; nil: none.
     private static func kind(of name: String) -> FileStatus.Kind? {
         let parts = name.split(separator: "/")
-        if parts.count == 2 { return parts[0] == "locks" ? .regular : .directory }
+        if parts.count == 2 { return ["locks", "tmp"].contains(parts[0]) ? .regular : .directory }
         if StoreLayout.partNames.contains(name) { return .directory }
         return StoreLayout.ownNames.contains(name) ? .regular : nil
     }
