@@ -87,7 +87,8 @@ struct ControlPointer: Equatable {
             file = try SharedMemory.open().open(name, access)
         } catch {
             switch error {
-            case .noEntry, .accessDenied, .noDevice, .tooManyLinks, .isDirectory, .notDirectory, .noDeviceOrAddress:
+            case .noEntry, .accessDenied, .noDevice, .tooManyLinks, .isDirectory, .notDirectory,
+                .noDeviceOrAddress:
                 return nil
             default: throw error
             }

@@ -293,7 +293,9 @@ import Testing
         #expect(error { _ = try store.remove(Digest(ofKey: "a"), now: .now) }?.code == .busy)
         // In the time of one wait.
         let begin = ContinuousClock.now
-        for _ in 0..<10 { #expect(error { _ = try store.remove(Digest(ofKey: "a"), now: .now) }?.code == .busy) }
+        for _ in 0..<10 {
+            #expect(error { _ = try store.remove(Digest(ofKey: "a"), now: .now) }?.code == .busy)
+        }
         #expect(ContinuousClock.now - begin < Stripes.writerPatience * 10)
         lock?.release()
         #expect(try !store.remove(Digest(ofKey: "a"), now: .now))
