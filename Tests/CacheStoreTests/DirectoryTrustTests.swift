@@ -7,7 +7,7 @@ import Testing
 
 @testable import CacheStore
 
-struct DirectoryTrustTests {
+@Suite(.takesTurns) struct DirectoryTrustTests {
     private func isTrusted(_ permissions: UInt32, owner: UInt32, parent: UInt32? = nil) -> Bool {
         DirectoryTrust(permissions: permissions, owner: owner, parentPermissions: parent).problem(for: 1000)
             == nil
