@@ -29,9 +29,16 @@ import Testing
         try HostileTemplate(directory: template).complete()
     }
 
-    /// The cases to try: all, or every so many, so that those next to each other, which are alike, take turns.
-    private func choice(everyNth step: Int) -> [Int] {
-        Array(stride(from: 0, to: HostileCase.all.count, by: Self.isSoak ? 1 : step))
+    /// The cases to try: all, or every so many.
+    ///
+    /// Those next to each other are alike, and the steps go into no number of
+    /// kinds, so that every place and every kind has its turn.
+    private func choice(kinds step: Int, contents: Int) -> [Int] {
+        if Self.isSoak { return Array(HostileCase.all.indices) }
+        let groups = Dictionary(grouping: HostileCase.all.indices) { HostileCase.all[$0].isContent }
+        return [(false, step), (true, contents)].flatMap { (isContent, step) in
+            (groups[isContent] ?? []).enumerated().filter { $0.offset.isMultiple(of: step) }.map(\.element)
+        }
     }
 
     // MARK: Calls
@@ -51,7 +58,7 @@ import Testing
     }
 
     /// Runs the probe again and again, as long as it dies, from the case after the one that it died of.
-    private func probe(_ numbers: [Int]) throws -> [Outcome] {
+    private func probe(_ numbers: [Int], isAlternating: Bool = false) throws -> [Outcome] {
         let program = URL(fileURLWithPath: Tool.path).deletingLastPathComponent()
             .appendingPathComponent("HostileProbe").path
         var outcomes: [Outcome] = []
@@ -60,7 +67,11 @@ import Testing
             let scratch = "\(place.path)/\(UUID().uuidString)"
             try FileManager.default.createDirectory(atPath: scratch, withIntermediateDirectories: false)
             // The limit only ends what hangs.
-            let words = ["-s", "KILL", "600", program, template, scratch] + rest.map(String.init)
+            let words =
+                ["-s", "KILL", "600", program, template, scratch]
+                + rest.map { number in
+                    isAlternating ? "\(number)/\(number.isMultiple(of: 2) ? "open" : "closed")" : "\(number)"
+                }
             let run = try BuiltCommand.run("/usr/bin/timeout", words)
             outcomes += parse(run.output)
             guard run.status != 0, let last = outcomes.indices.last else { break }
@@ -95,7 +106,8 @@ import Testing
         }
         #expect(try #require(expected[false]).contains("get=right"))
 
-        let outcomes = try probe(choice(everyNth: 5))
+        let choice = choice(kinds: 5, contents: 25)
+        let outcomes = try probe(choice, isAlternating: !Self.isSoak)
         var table = ""
         for outcome in outcomes {
             let calls = outcome.calls.map { "\($0.name)=\($0.end ?? "DIED")" }
@@ -113,7 +125,7 @@ import Testing
             let values = outcome.calls.filter { $0.name == "value" && $0.end != nil }
             #expect(values.allSatisfy { $0.end == "right" }, "\(outcome.name): \(calls)")
         }
-        #expect(outcomes.count >= 2 * choice(everyNth: 5).count)
+        #expect(outcomes.count >= choice.count)
         print(table)
     }
 
@@ -134,7 +146,7 @@ import Testing
         throws
     {
         var table = ""
-        for (turn, number) in choice(everyNth: 3).enumerated() {
+        for (turn, number) in choice(kinds: 5, contents: 19).enumerated() {
             let hostile = HostileCase.all[number]
             let directory = place.path + "/case"
             try #require(

@@ -8,7 +8,8 @@ import TestSupport
 // Makes every call of the library on caches with hostile files in them: HostileProbe TEMPLATE SCRATCH CASE…
 //
 // TEMPLATE is a cache as `HostileTemplate` describes it, SCRATCH a directory for copies; each CASE is the number of one
-// of `HostileCase.all`, or -1 for none. Before each call a line says which, after it how it ended: so who reads the
+// of `HostileCase.all`, or -1 for none; with "/open" the damage is done while the cache is open, with "/closed" before,
+// else there is one cache for each. Before each call a line says which, after it how it ended: so who reads the
 // output of a process that was killed knows by what.
 
 /// What a call came to.
@@ -127,12 +128,11 @@ func run(_ hostile: HostileCase, opensFirst: Bool, _ template: String, _ directo
 }
 
 let words = CommandLine.arguments
-if words.count == 2 {
-    for (number, hostile) in HostileCase.all.enumerated() { say("\(number)\t\(hostile.name)") }
-}
-for number in words.dropFirst(3).compactMap({ Int($0) }) {
+for word in words.dropFirst(3) {
+    let parts = word.split(separator: "/")
+    guard let number = parts.first.flatMap({ Int($0) }) else { fatalError("usage: TEMPLATE SCRATCH CASE…") }
     let hostile = number < 0 ? HostileCase.none : HostileCase.all[number]
-    for opensFirst in [false, true] {
+    for opensFirst in [false, true] where parts.count == 1 || opensFirst == (parts[1] == "open") {
         say("case\t\(number)\t\(opensFirst)")
         try run(hostile, opensFirst: opensFirst, words[1], "\(words[2])/\(number)-\(opensFirst)")
     }

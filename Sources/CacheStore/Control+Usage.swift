@@ -230,8 +230,10 @@ extension Control {
     }
 
     /// Entries that were replaced or removed since the last mark: as many objects may be named by none.
+    ///
+    /// The word as it is: a sweep takes off all that it holds.
     var replacedEntries: Int {
-        words.map { Int(Int64(bitPattern: $0.load(ControlLayout.replacedEntries)).plausible) } ?? 0
+        words.map { Int(Int64(bitPattern: $0.load(ControlLayout.replacedEntries))) } ?? 0
     }
 
     func noteReplacement(_ count: Int = 1) {

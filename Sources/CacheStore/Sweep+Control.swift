@@ -41,8 +41,8 @@ extension Sweep {
         store.control.addUsage(bytes: 0 &- bytes, entries: 0 &- entries)
         store.control.noteUsageIsCounted()
         var drift = SweepTally()
-        drift.count = entries
-        drift.bytes = bytes
+        drift.count = Int(Int64(entries).plausible)
+        drift.bytes = bytes.plausible
         worker.state.value.withLock { [drift] in $0.report.drift = drift }
     }
 
