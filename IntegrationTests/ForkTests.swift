@@ -44,6 +44,10 @@ import Testing
         try expectSuccess(of: "fork-locks")
     }
 
+    @Test func `in a child the thread that forked may wait for others, and others for it`() throws {
+        try expectSuccess(of: "fork-contend")
+    }
+
     @Test func `workers that are forked first and open the cache then share it`() throws {
         try expectSuccess(of: "prefork")
     }

@@ -177,6 +177,31 @@ struct ForkingHost {
         expectSuccess(of: child)
     }
 
+    /// The thread that forked shares a cache with others in the child: each holds the locks that the others wait for.
+    func contendInChild() throws {
+        // What a thread remembers of itself for its locks is remembered before it forks.
+        Locked(0).withLock { $0 += 1 }
+        inChild {
+            let cache = try SharedCache(at: path)
+            try cache.put("value", forKey: "key")
+            let ended = DispatchSemaphore(value: 0)
+            @Sendable func use() {
+                for _ in 0..<20_000 {
+                    expect((try? cache.get("key"))?.data == Data("value".utf8), "the value")
+                }
+            }
+            for _ in 0..<3 {
+                Thread.detachNewThread {
+                    use()
+                    ended.signal()
+                }
+            }
+            use()
+            for _ in 0..<3 { ended.wait() }
+            cache.close()
+        }
+    }
+
     /// The example of OpeningAndClosing.md.
     func prefork() throws {
         // example begins

@@ -194,36 +194,6 @@ const char *cplatform_getopt_argument(void) { return optarg; }
 int cplatform_getopt_index(void) { return optind; }
 int cplatform_getopt_offender(void) { return optopt; }
 
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define CPLATFORM_THREAD_SANITIZER 1
-extern void __tsan_acquire(void *address);
-extern void __tsan_release(void *address);
-#endif
-#endif
-
-#ifdef CPLATFORM_THREAD_SANITIZER
-const _Bool cplatform_is_thread_sanitized = 1;
-#else
-const _Bool cplatform_is_thread_sanitized = 0;
-#endif
-
-void cplatform_thread_sanitizer_acquire(void *address) {
-#ifdef CPLATFORM_THREAD_SANITIZER
-    __tsan_acquire(address);
-#else
-    (void)address;
-#endif
-}
-
-void cplatform_thread_sanitizer_release(void *address) {
-#ifdef CPLATFORM_THREAD_SANITIZER
-    __tsan_release(address);
-#else
-    (void)address;
-#endif
-}
-
 _Thread_local unsigned int cplatform_numbered_thread;
 
 unsigned int cplatform_number_thread(void) {

@@ -59,6 +59,9 @@ enum SweepCrew {
         task: @escaping @Sendable (inout Worker, Int) throws(StoreError) -> Bool
     ) throws(StoreError) {
         let board = Monitored(Board(lanes: lanes))
+        // One task before there are others, so that it initializes the globals that all of them use: in a child by
+        // fork(2) two threads that come upon one at once may spin for good (Swift 6.3, `swift_once`).
+        guard workOnce(lanes, board, &worker, progress, task) else { return }
         for _ in 1..<max(1, min(threads, lanes.count)) {
             let copy = worker
             board.withLock { $0.atWork += 1 }
@@ -86,19 +89,29 @@ enum SweepCrew {
         _ progress: (Int) -> Void,
         _ task: (inout Worker, Int) throws(StoreError) -> Bool
     ) {
-        while true {
-            let begun = board.withLock { board in board.begin().map { ($0, board.begun) } }
-            guard let (number, count) = begun else { return }
-            progress(count - 1)
-            do throws(StoreError) {
-                if try !task(&worker, number) { board.withLock { $0.isOver = true } }
-            } catch {
-                board.withLock { board in
-                    board.isOver = true
-                    if board.failure == nil { board.failure = error }
-                }
+        while workOnce(lanes, board, &worker, progress, task) {}
+    }
+
+    /// Does the next task; false where there is none.
+    private static func workOnce<Worker>(
+        _ lanes: [Int],
+        _ board: Monitored<Board>,
+        _ worker: inout Worker,
+        _ progress: (Int) -> Void,
+        _ task: (inout Worker, Int) throws(StoreError) -> Bool
+    ) -> Bool {
+        let begun = board.withLock { board in board.begin().map { ($0, board.begun) } }
+        guard let (number, count) = begun else { return false }
+        progress(count - 1)
+        do throws(StoreError) {
+            if try !task(&worker, number) { board.withLock { $0.isOver = true } }
+        } catch {
+            board.withLock { board in
+                board.isOver = true
+                if board.failure == nil { board.failure = error }
             }
-            board.withLock { $0.end(lane: lanes[number]) }
         }
+        board.withLock { $0.end(lane: lanes[number]) }
+        return true
     }
 }

@@ -15,8 +15,8 @@ package struct LockArray<Value: ~Copyable>: ~Copyable, Sendable {
         self.count = count
         unsafe base = UnsafeMutableRawPointer.allocate(byteCount: count * Self.stride, alignment: 128)
         for position in 0..<count {
-            unsafe (base + position * Self.stride).bindMemory(to: Locked<Value>.self, capacity: 1)
-                .initialize(to: Locked(make()))
+            unsafe (base + position * Self.stride).bindMemory(to: LockedCell<Value>.self, capacity: 1)
+                .initialize(to: LockedCell(make()))
         }
     }
 
@@ -25,21 +25,21 @@ package struct LockArray<Value: ~Copyable>: ~Copyable, Sendable {
         unsafe base.deallocate()
     }
 
-    @usableFromInline static var stride: Int { (MemoryLayout<Locked<Value>>.size + 127) & ~127 }
+    @usableFromInline static var stride: Int { (MemoryLayout<LockedCell<Value>>.size + 127) & ~127 }
 
     @unsafe
     @inlinable
-    func place(_ position: Int) -> UnsafeMutablePointer<Locked<Value>> {
+    func place(_ position: Int) -> UnsafeMutablePointer<LockedCell<Value>> {
         precondition(position >= 0 && position < count, "outside of the array")
-        return unsafe (base + position * Self.stride).assumingMemoryBound(to: Locked<Value>.self)
+        return unsafe (base + position * Self.stride).assumingMemoryBound(to: LockedCell<Value>.self)
     }
 
     /// Runs `body` with a value, alone.
     @inlinable
     package func withLock<Result: ~Copyable, Failure: Error>(
         at position: Int,
-        _ body: (inout sending Value) throws(Failure) -> sending Result
-    ) throws(Failure) -> sending Result {
-        try unsafe place(position).pointee.withLock(body)
+        _ body: (inout Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try unsafe LockedCell.withLock(place(position), body)
     }
 }

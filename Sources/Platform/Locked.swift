@@ -1,28 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CPlatform
-public import Synchronization
+public import Glibc
 
-/// A value behind a mutex.
+/// A value behind a mutex: `pthread_mutex_lock`(3), which ThreadSanitizer knows.
 ///
-/// Synchronization.Mutex, made known to ThreadSanitizer, which does not see its futex on Linux and
-/// would report every use of the value as a race.
+/// Not `Synchronization.Mutex`: on Linux it takes the thread's number from where the thread has noted it once (Swift
+/// 6.3, `_swift_stdlib_gettid`). In a child made by fork(2) that is a number of the parent's, and as soon as another
+/// thread waits for what the first thread of the child holds, the process ends or both wait for good.
 @safe
 @usableFromInline
 package struct Locked<Value: ~Copyable>: ~Copyable, Sendable {
-    /// An address that stays, for the sanitizer to know this mutex by; nil without it.
-    @usableFromInline nonisolated(unsafe) let token: UnsafeMutableRawPointer?
-    // Behind it, so that what the value begins with is in the same cache line as both.
-    @usableFromInline let mutex: Mutex<Value>
+    @usableFromInline nonisolated(unsafe) let cell: UnsafeMutablePointer<LockedCell<Value>>
 
     package init(_ value: consuming sending Value) {
-        mutex = Mutex(value)
-        unsafe token =
-            cplatform_is_thread_sanitized ? UnsafeMutableRawPointer.allocate(byteCount: 1, alignment: 1) : nil
+        unsafe cell = .allocate(capacity: 1)
+        unsafe cell.initialize(to: LockedCell(value))
     }
 
     deinit {
-        unsafe token?.deallocate()
+        unsafe cell.deinitialize(count: 1)
+        unsafe cell.deallocate()
     }
 
     /// Runs `body` with the value, alone.
@@ -30,27 +27,32 @@ package struct Locked<Value: ~Copyable>: ~Copyable, Sendable {
     /// Decide inside, act outside: no system call belongs in here.
     @inlinable
     package func withLock<Result: ~Copyable, Failure: Error>(
-        _ body: (inout sending Value) throws(Failure) -> sending Result
-    ) throws(Failure) -> sending Result {
-        let token = unsafe token
-        return try mutex.withLock { value throws(Failure) in
-            if let token = unsafe token { unsafe noteAcquired(token) }
-            defer { if let token = unsafe token { unsafe noteReleased(token) } }
-            return try body(&value)
-        }
+        _ body: (inout Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try unsafe LockedCell.withLock(cell, body)
     }
 }
 
-@unsafe
+/// A mutex and what it guards, which stay where they are.
+@safe
 @usableFromInline
-func noteAcquired(_ token: UnsafeMutableRawPointer) {
-    unsafe cplatform_thread_sanitizer_acquire(token)
-}
+package struct LockedCell<Value: ~Copyable>: ~Copyable {
+    @usableFromInline var mutex = unsafe pthread_mutex_t()
+    @usableFromInline var value: Value
 
-@unsafe
-@usableFromInline
-func noteReleased(_ token: UnsafeMutableRawPointer) {
-    unsafe cplatform_thread_sanitizer_release(token)
+    init(_ value: consuming sending Value) {
+        self.value = value
+    }
+
+    @inlinable
+    static func withLock<Result: ~Copyable, Failure: Error>(
+        _ cell: UnsafeMutablePointer<Self>,
+        _ body: (inout Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        unsafe pthread_mutex_lock(&cell.pointee.mutex)
+        defer { unsafe pthread_mutex_unlock(&cell.pointee.mutex) }
+        return try unsafe body(&cell.pointee.value)
+    }
 }
 
 extension Locked where Value: ~Copyable {

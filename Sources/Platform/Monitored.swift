@@ -3,43 +3,32 @@
 import Glibc
 
 /// A value behind a mutex together with a condition, for threads that wait until the value is as they need
-/// it: pthread_cond_wait(3), which ThreadSanitizer knows.
+/// it: `pthread_cond_wait`(3).
 @safe
 package final class Monitored<Value>: Sendable {
-    private nonisolated(unsafe) let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let state: Locked<Value>
     private nonisolated(unsafe) let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
-    /// Read and written only while the mutex is held; apart, as accesses to a variable of an object are checked
-    /// at run time.
-    private nonisolated(unsafe) let value = UnsafeMutablePointer<Value>.allocate(capacity: 1)
 
     package init(_ value: sending Value) {
-        unsafe self.value.initialize(to: value)
-        unsafe mutex.initialize(to: pthread_mutex_t())
+        state = Locked(value)
         unsafe condition.initialize(to: pthread_cond_t())
         var attributes = pthread_condattr_t()
         unsafe pthread_condattr_init(&attributes)
         unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
-        unsafe pthread_mutex_init(mutex, nil)
         unsafe pthread_cond_init(condition, &attributes)
         unsafe pthread_condattr_destroy(&attributes)
     }
 
     deinit {
         unsafe pthread_cond_destroy(condition)
-        unsafe pthread_mutex_destroy(mutex)
         unsafe condition.deallocate()
-        unsafe mutex.deallocate()
-        unsafe value.deinitialize(count: 1)
-        unsafe value.deallocate()
     }
 
     /// Runs `body` with the value, alone; wakes nobody.
     package func withLock<Result, Failure: Error>(
         _ body: (inout Value) throws(Failure) -> Result
     ) throws(Failure) -> Result {
-        unsafe pthread_mutex_lock(mutex)
-        defer { unsafe pthread_mutex_unlock(mutex) }
-        return try unsafe body(&value.pointee)
+        try state.withLock(body)
     }
 
     /// Lets one of those who wait look at the value again, whichever.
@@ -62,12 +51,13 @@ package final class Monitored<Value>: Sendable {
         until deadline: ContinuousClock.Instant? = nil,
         for body: (inout Value) throws(Failure) -> Result?
     ) throws(Failure) -> Result? {
-        unsafe pthread_mutex_lock(mutex)
-        defer { unsafe pthread_mutex_unlock(mutex) }
+        let cell = unsafe state.cell
+        unsafe pthread_mutex_lock(&cell.pointee.mutex)
+        defer { unsafe pthread_mutex_unlock(&cell.pointee.mutex) }
         while true {
-            if let result = try unsafe body(&value.pointee) { return result }
+            if let result = try unsafe body(&cell.pointee.value) { return result }
             guard let deadline else {
-                unsafe pthread_cond_wait(condition, mutex)
+                unsafe pthread_cond_wait(condition, &cell.pointee.mutex)
                 continue
             }
             let rest = (deadline - .now).saturatingNanoseconds
@@ -75,7 +65,7 @@ package final class Monitored<Value>: Sendable {
             var time = timespec()
             unsafe clock_gettime(CLOCK_MONOTONIC, &time)
             var limit = (Timestamp(time) + .nanoseconds(rest)).fileTime
-            unsafe pthread_cond_timedwait(condition, mutex, &limit)
+            unsafe pthread_cond_timedwait(condition, &cell.pointee.mutex, &limit)
         }
     }
 }

@@ -100,13 +100,6 @@ int cplatform_getopt_index(void);
 /// The option character or value that was not understood.
 int cplatform_getopt_offender(void);
 
-/// Marks for ThreadSanitizer what Synchronization.Mutex does: its futex path is not instrumented.
-/// They do nothing in a build without that sanitizer.
-void cplatform_thread_sanitizer_acquire(void *address);
-void cplatform_thread_sanitizer_release(void *address);
-/// Whether this is a build with that sanitizer.
-extern const _Bool cplatform_is_thread_sanitized;
-
 /// Has the cache line at `address` fetched, which may be any, without waiting for it.
 static inline void cplatform_prefetch(const void *address) { __builtin_prefetch(address); }
 
