@@ -99,9 +99,14 @@ extension FixedWidthInteger {
 extension Control {
     func hasWriters(inStripe stripe: Int) -> Bool {
         guard let words = writableWords else { return false }
-        return Generations.indices(ofStripe: stripe).contains {
-            GenerationWord(rawValue: words.load(ControlLayout.generations + $0)).hasWriters
+        var index = Generations.indices(ofStripe: stripe).lowerBound
+        let end = Generations.indices(ofStripe: stripe).upperBound
+        // Each sweep looks at all words: a loop over the range takes half of a small one's time where nothing is optimized.
+        while index < end {
+            if GenerationWord(rawValue: words.load(ControlLayout.generations + index)).hasWriters { return true }
+            index += 1
         }
+        return false
     }
 
     /// The caller holds the stripe exclusively.

@@ -33,7 +33,8 @@ extension String {
 
     /// JSON whose strings have no such characters either: they are written as `\u` and four digits, RFC 8259.
     var escapedJSON: String {
-        escaping { _ in
+        if utf8.span.isPlainASCII { return self }
+        return escaping { _ in
             false
         } as: { scalar in
             if scalar == "\n" { return "\n" }

@@ -30,6 +30,9 @@ import Testing
         }
     }
 
+    /// With `DISKCACHE_SOAK` set ten times as many calls.
+    private static let steps = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] == nil ? 150 : 1500
+
     @Test(arguments: Place.all, [UInt64(1), 2])
     func `random calls are answered as by a model of the times`(place: Place, seed: UInt64) throws {
         let directory = try TemporaryDirectory()
@@ -43,7 +46,7 @@ import Testing
         configuration.now = { clock.date }
         let cache = try SharedCache(at: directory.path + "/cache", configuration: configuration)
         var run = AgreementRun(cache: cache, clock: clock, seed: seed)
-        for step in 0..<400 {
+        for step in 0..<Self.steps {
             try run.step()
             if let difference = run.differences.first {
                 let last = run.history.suffix(20).joined(separator: "\n")

@@ -21,6 +21,11 @@ public struct SeededGenerator: RandomNumberGenerator {
     /// Bytes that look random.
     public static func bytes(_ count: Int, seed: UInt64) -> [UInt8] {
         var generator = SeededGenerator(seed: seed)
-        return (0..<count).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
+        return [UInt8](unsafeUninitializedCapacity: count + 8) { bytes, initialized in
+            for offset in stride(from: 0, to: count, by: 8) {
+                UnsafeMutableRawBufferPointer(bytes).storeBytes(of: generator.next(), toByteOffset: offset, as: UInt64.self)
+            }
+            initialized = count
+        }
     }
 }
