@@ -103,7 +103,9 @@ extension Control {
         let end = Generations.indices(ofStripe: stripe).upperBound
         // Each sweep looks at all words: a loop over the range takes half of a small one's time where nothing is optimized.
         while index < end {
-            if GenerationWord(rawValue: words.load(ControlLayout.generations + index)).hasWriters { return true }
+            if GenerationWord(rawValue: words.load(ControlLayout.generations + index)).hasWriters {
+                return true
+            }
             index += 1
         }
         return false

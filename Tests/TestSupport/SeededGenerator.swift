@@ -23,7 +23,11 @@ public struct SeededGenerator: RandomNumberGenerator {
         var generator = SeededGenerator(seed: seed)
         return [UInt8](unsafeUninitializedCapacity: count + 8) { bytes, initialized in
             for offset in stride(from: 0, to: count, by: 8) {
-                UnsafeMutableRawBufferPointer(bytes).storeBytes(of: generator.next(), toByteOffset: offset, as: UInt64.self)
+                UnsafeMutableRawBufferPointer(bytes).storeBytes(
+                    of: generator.next(),
+                    toByteOffset: offset,
+                    as: UInt64.self
+                )
             }
             initialized = count
         }
