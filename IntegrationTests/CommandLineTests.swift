@@ -68,9 +68,10 @@ import Testing
     // MARK: Expiration
 
     @Test func `after its ttl a value is a miss, and gc reports it with its bytes`() throws {
-        try put("k", "hello", "--ttl", "1")
+        try put("k", "hello", "--ttl", "1h")
         #expect(try tool.run("get", "k").status == 0)
-        Thread.sleep(forTimeInterval: 1.2)
+        try put("k", "hello", "--ttl", "1ms")
+        try waitUntil("it expires") { try tool.run("get", "k").status == 1 }
         let miss = try tool.run("get", "k")
         #expect(miss.status == 1 && miss.outputData.isEmpty && miss.errorData.isEmpty)
         let report = try json(tool.run("gc", "--json"))

@@ -45,8 +45,14 @@ import Testing
     }
 
     @Test func `both streams keep their order, when it runs and when it is replayed`() throws {
+        let seen = tool.path("seen")
+        // Each line is written when the one before it has come through: of two at once nobody knows which was first.
         let script = """
-            $RUN -- bash -c "$NOTE"'; for i in 1 2 3 4 5 6 7 8; do echo out$i; sleep 0.03; echo err$i >&2; sleep 0.03; done' 2>&1
+            export SEEN='\(seen)'; : > "$SEEN"; $RUN -- bash -c "$NOTE"';
+            said() { until [ $(wc -l < "$SEEN") = $1 ]; do sleep 0.01; done; }
+            for i in 1 2 3 4 5 6 7 8; do
+                echo out$i; said $((2 * i - 1)); echo err$i >&2; said $((2 * i))
+            done' > "$SEEN" 2>&1; cat "$SEEN"
             """
         let expected = (1...8).map { "out\($0)\nerr\($0)\n" }.joined()
         #expect(try shell(script).output == expected)
