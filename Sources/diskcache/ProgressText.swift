@@ -26,11 +26,11 @@ struct ProgressText {
         var parts = [Self.head(progress)]
         if let items = progress.items {
             let rate = Double(items - (first.items ?? 0)) / elapsed.inSeconds
-            parts.append("\(Quantity.grouped(Int(rate.rounded())))/s")
+            parts.append("\(Quantity.grouped(Int(saturating: rate)))/s")
         }
         if let bytes = progress.bytes {
             let rate = Double(bytes - (first.bytes ?? 0)) / elapsed.inSeconds
-            parts.append("\(Quantity.text(bytes: Int64(rate)))/s")
+            parts.append("\(Quantity.text(bytes: Int64(Int(saturating: rate))))/s")
         }
         let done = progress.done - first.done
         if done > 0 {

@@ -15,7 +15,8 @@ enum Quantity {
             throw .usage("invalid size '\(text)': write it like 512, 64K, 1.5M or 2G")
         }
         let bytes = value * Double(sign: .plus, exponent: 10 * position, significand: 1)
-        guard bytes < 9e18 else { throw .usage("\(text) is too large: the most is 8191P") }
+        // More does not come out of `config.json` as it went in.
+        guard bytes < 0x1p53 else { throw .usage("\(text) is too large: the most is 8191T") }
         return ByteCount(Int64(bytes))
     }
 
@@ -122,5 +123,12 @@ enum Quantity {
             text.append(digit)
         }
         return text
+    }
+}
+
+extension Int {
+    /// The whole number next to `value`; the greatest or the least there is where that lies beyond.
+    init(saturating value: Double) {
+        self = value >= 0x1p63 ? .max : value < -0x1p63 ? .min : Int(value.rounded())
     }
 }

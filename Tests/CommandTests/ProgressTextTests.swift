@@ -53,6 +53,14 @@ import Testing
         )
     }
 
+    @Test func `numbers that can't be are shown, and nothing overflows`() {
+        let last = progress(1, of: 2, items: .max, bytes: .max)
+        #expect(
+            line(progress(0, of: 2, items: 0, bytes: 0), last, after: 1)
+                == "verifying values: 50 %, 9 223 372 036 854 775 807, 9 223 372 036 854 775 807/s, 8192.0 PiB/s, 1s left"
+        )
+    }
+
     @Test func `rates are those of the phase, which begins where it is first heard of`() {
         let first = progress(400, of: 1000, .deleting, items: 400)
         let last = progress(500, of: 1000, .deleting, items: 500)

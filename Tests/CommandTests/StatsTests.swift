@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import DiskCache
+import CacheStore
 import Foundation
 import Platform
 import TestSupport
 import Testing
 
+@testable import DiskCache
 @testable import diskcache
 
 /// What `stats` is asked for, and how its counts are put.
@@ -122,6 +123,21 @@ import Testing
         #expect(cells.count == StatsLine.heading.split(separator: " ").count)
         #expect(line.count == StatsLine.heading.count)
         #expect(cells.prefix(6) == ["2026-11-21T01:06:37Z", "1.3", "0.3", "80", "1", "0.3"])
+        withExtendedLifetime(place) {}
+    }
+
+    /// The most that is taken for a count, of everything, in no time.
+    @Test func `counts that somebody has forged are shown, and nothing overflows`() throws {
+        let (cache, place) = try cache()
+        let interval = StatsInterval(activity: CacheActivity { _ in 1 << 56 }, seconds: 0.001)
+        let rows = StatsRow.all(interval.activity, interval)
+        func rate(_ name: String) -> String? { rows.first { $0.name == name }?.rate }
+        let most = "922 337 203 685 477 580"
+        #expect(rate("misses") == most && rate("removed by sweeps") == most && rate("read") == "8192.0 PiB")
+        let totals = try #require(try cache.totals())
+        let cells = StatsLine.text(totals, interval, now: .now).split(separator: " ")
+        #expect(cells.count == 13 && cells[2] == "922337203685477580.7", "\(cells)")
+        #expect(StatsRow.percent(Double(1 << 56)) == "922337203685477580.7 %")
         withExtendedLifetime(place) {}
     }
 

@@ -64,7 +64,7 @@ struct StatsRow {
 
     /// "92.5 %", rounded down: 100 % means that nothing was missed.
     static func percent(_ ratio: Double) -> String {
-        let thousandths = Int((ratio * 1000).rounded(.down))
+        let thousandths = Int(saturating: (ratio * 1000).rounded(.down))
         return "\(thousandths / 10).\(thousandths % 10) %"
     }
 
@@ -85,7 +85,8 @@ struct StatsRow {
 
         mutating func addBytes(_ name: String, _ count: (CacheActivity) -> Int) {
             let rate = interval.map { interval in
-                Quantity.text(bytes: Int64(Double(count(interval.activity)) / interval.seconds))
+                let bytes = Double(count(interval.activity)) / interval.seconds
+                return Quantity.text(bytes: Int64(Int(saturating: bytes)))
             }
             append(name, Quantity.text(bytes: Int64(count(activity))), rate)
         }
@@ -113,7 +114,7 @@ struct StatsRow {
 
         /// One digit after the point where that says something.
         private func number(_ rate: Double) -> String {
-            let tenths = Int((rate * 10).rounded())
+            let tenths = Int(saturating: rate * 10)
             return tenths >= 1000 ? Quantity.grouped(tenths / 10) : "\(tenths / 10).\(tenths % 10)"
         }
     }

@@ -149,7 +149,7 @@ enum StatsLine {
 
     /// With one digit after the point where it is no whole number.
     private static func number(_ value: Double) -> String {
-        let tenths = Int((value * 10).rounded())
+        let tenths = Int(saturating: value * 10)
         return tenths % 10 == 0 ? "\(tenths / 10)" : "\(tenths / 10).\(tenths % 10)"
     }
 }
