@@ -56,6 +56,7 @@ import Testing
         ["set", "max-size", "2 GB"], ["set", "max-size", "-1"], ["set", "min-free", "101%"],
         ["set", "max-age", "soon"], ["set", "nothing", "1"], ["get", "nothing"], ["set", "max-size"], ["get"],
         ["put", "max-size", "1"], ["set", "max-entries", "0"], ["set", "max-size", "1M"], ["unset"],
+        ["set", "max-size", "8P"], ["set", "min-free", "7900P"],
     ])
     func `what makes no sense is refused in one line, and no limit is set`(words: [String]) throws {
         let run = try tool.run(["config"] + words)
@@ -94,6 +95,7 @@ import Testing
         #expect(try tool.run("config", "set", "min-free", "100%", "--force").status == 0)
         let full = try tool.run("put", "key", input: Data("short".utf8))
         #expect(full.status == 75 && full.error.contains("nothing is left to evict"), "\(full.error)")
+        #expect(full.error.contains("(min-free: a lower one)"), "\(full.error)")
     }
 
     @Test func `gc applies the directory's limits, and others for once`() throws {
@@ -112,23 +114,31 @@ import Testing
     }
 
     @Test(arguments: [
-        ["max-age", "0"], ["max-age", "0ms"], ["max-idle", "0"], ["max-value-size", "0"],
-        ["min-free", "100%"],
+        ["max-age", "0"], ["max-age", "0ms"], ["max-age", "0.00001ms"],
+        ["max-idle", "0"], ["max-value-size", "0"],
+        ["min-free", "100%"], ["min-free", "8000T"],
         ["max-size", "0"], ["max-entries", "0"],
     ])
     func `a limit with which nothing can be kept is not set by accident`(words: [String]) throws {
         #expect(try tool.run("put", "k").status == 0)
         let run = try tool.run(["config", "set"] + words)
         #expect(run.status == 64 && run.error.split(separator: "\n").count == 1)
-        for way in ["`diskcache config unset \(words[0])`", "`diskcache clear`", "--force"] {
+        for way in ["`diskcache config unset \(words[0])`", "`diskcache clear`"] {
             #expect(run.error.contains(way), "\(run.error)")
         }
+        // It is offered where it works.
+        let isRefusedAnyway = ["max-size", "max-entries"].contains(words[0])
+        #expect(run.error.contains("--force") != isRefusedAnyway, "\(run.error)")
+        if isRefusedAnyway { #expect(try tool.run(["config", "set", "--force"] + words).status == 64) }
         #expect(try tool.run("config", "--json").output == "{}\n")
         #expect(try tool.run("gc").status == 0)
         #expect(try tool.run("get", "k").status == 0)
     }
 
-    @Test(arguments: [["max-age", "0"], ["max-value-size", "0"], ["min-free", "100%"]])
+    @Test(arguments: [
+        ["max-age", "0"], ["max-idle", "0"], ["max-value-size", "0"], ["min-free", "100%"],
+        ["min-free", "8000T"],
+    ])
     func `it is set where that is asked for`(words: [String]) throws {
         #expect(try tool.run(["config", "set", "--force"] + words).status == 0)
         #expect(try tool.run("config", "get", words[0]).lines.count == 1)

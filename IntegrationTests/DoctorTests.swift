@@ -110,6 +110,9 @@ import Testing
         #expect(try finding("limit").level == "risk")
         #expect(try tool.run("config", "set", "min-free", "1%").status == 0)
         #expect(try finding("limit").level == "fine")
+        #expect(try tool.run("config", "set", "min-free", "8000T", "--force").status == 0)
+        let unreachable = try finding("limit")
+        #expect(unreachable.level == "risk" && unreachable.state.contains("are to stay free"))
         // The command refuses it; an editor does not.
         makeFile(tool.directory + "/config.json", "{\"maximumSize\": 100000}")
         let found = try finding("limit")

@@ -146,7 +146,7 @@ extension CacheError {
         case .noRoom:
             (
                 .noRoom, error.detail ?? "a limit is reached",
-                "try again, or raise the limit with `diskcache config set`"
+                "try again, or change the limit with `diskcache config set` (min-free: a lower one)"
             )
         case .badConfiguration:
             (
@@ -166,7 +166,7 @@ extension CacheError {
         }
     }
 
-    private static func advice(on errno: Errno?) -> String {
+    static func advice(on errno: Errno?) -> String {
         switch errno {
         case .outOfMemory: "use the calls for files, which need little memory, or raise the limit (ulimit -v)"
         case .tooManyOpenFiles: "close some files, or raise the limit (ulimit -n)"

@@ -169,11 +169,16 @@ extension SharedCache {
             return try body()
         } catch {
             let code = StoreError(errno: error, operation, path: path).code
-            let isWriting = operation == "write" && error == .accessDenied
-            let advice = isWriting ? "; links and pipes that other users have put there are not used" : ""
+            let advice =
+                switch error {
+                case .tooManyOpenFiles, .outOfMemory: CacheError.advice(on: error)
+                case .accessDenied where operation == "write":
+                    "check the path and its permissions; links and pipes that other users have put there are not used"
+                default: "check the path and its permissions"
+                }
             throw CacheError(
                 CacheError.code(code),
-                "\(operation) \(path): \(error): check the path and its permissions\(advice)",
+                "\(operation) \(path): \(error): \(advice)",
                 errno: error.rawValue,
                 path: path
             )

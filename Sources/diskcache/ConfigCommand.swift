@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DiskCache
+import Platform
 
 /// `diskcache config`.
 enum ConfigCommand: Command {
@@ -9,7 +10,7 @@ enum ConfigCommand: Command {
     static let operandChoices = [["get", "set", "unset"], Setting.all.map(\.name)]
     static let summary = "show or change the limits of the directory"
     static let options = [
-        Option("force", "f", help: "set: also a value with which nothing can be kept"), Option.json,
+        Option("force", "f", help: "set: also an age, length or min-free that leaves nothing"), Option.json,
     ]
     static let details = """
         Limits belong to the directory, in its file config.json: all processes that use it follow a change
@@ -29,15 +30,17 @@ enum ConfigCommand: Command {
                           or is FUSE; counts for processes that open it afterwards
 
         `get` prints the value alone, and nothing where there is no such limit; `set` makes the cache where
-        there is none. It refuses a limit of 0 and a min-free of 100%, with which nothing can be kept and all
-        that is there goes; --force sets them all the same. `unset` takes a limit away.
+        there is none. It refuses a limit of 0, and a min-free of all that the file system has or more: nothing
+        can be kept with it, and all that is there goes. --force sets max-age, max-idle, max-value-size and
+        min-free all the same. `unset` takes a limit away.
 
         JSON, and config.json: maximumSize, maximumEntries, minimumFree (bytes, or "10%"), maximumAge and
         maximumIdleTime (seconds), maximumValueSize, eventLog, assumeLocal; what is not limited is
         left out.
 
-        Exit status: 0 done; 1 get: there is no such limit; 64 usage; 73 no directory, or a read-only file
-        system; 75 another process changes them; 77 permission; 78 there is no cache, or config.json is damaged.
+        Exit status: 0 done; 1 get: there is no such limit; 64 usage; 73 DIR is no directory, or a read-only
+        file system; 75 another process changes them; 77 permission; 78 there is no cache, or config.json is
+        damaged.
 
         Examples:
           diskcache config set max-size 2G
@@ -57,15 +60,15 @@ enum ConfigCommand: Command {
             var limits = CacheLimits()
             // What is no value is refused before a cache is made for it.
             try setting.parse(text, &limits)
-            if !arguments.has("force"), setting.keepsNothing(limits) {
-                throw Failure.usage(
-                    """
-                    config: \(setting.name): with \(text) nothing can be kept, and all that is there goes: for no limit \
-                    `diskcache config unset \(setting.name)`, to empty the cache once `diskcache clear`, to mean it --force
-                    """
-                )
+            let isMeant = arguments.has("force")
+            if !isMeant, setting.keepsNothing(limits) { throw refusal(setting, text) }
+            let cache = try arguments.openCache()
+            if !isMeant, case .bytes(let floor)? = limits.minimumFree,
+                floor.bytes >= (try cache.facts()).space.totalBytes
+            {
+                throw refusal(setting, text)
             }
-            return try change(try arguments.openCache(), arguments) { setting.copy(limits, &$0) }
+            return try change(cache, arguments) { setting.copy(limits, &$0) }
         case "unset":
             try arguments.expectOperands(2...2, "unset NAME")
             let setting = try setting(arguments)
@@ -75,6 +78,17 @@ enum ConfigCommand: Command {
                 "config: unknown word '\(verb)': give get, set or unset, or nothing for a list"
             )
         }
+    }
+
+    private static func refusal(_ setting: Setting, _ text: String) -> Failure {
+        // The library refuses a size and a number of keys with which nothing can be kept, meant or not.
+        let way = ["max-size", "max-entries"].contains(setting.name) ? "" : ", to mean it --force"
+        return .usage(
+            """
+            config: \(setting.name): with \(text) nothing can be kept, and all that is there goes: for no limit \
+            `diskcache config unset \(setting.name)`, to empty the cache once `diskcache clear`\(way)
+            """
+        )
     }
 
     private static func setting(_ arguments: Arguments) throws(Failure) -> Setting {
@@ -141,8 +155,10 @@ struct Setting: Sendable {
         var only = CacheLimits()
         copy(limits, &only)
         if case .percent(let share) = only.minimumFree, share >= 100 { return true }
-        return only.maximumSize?.bytes == 0 || only.maximumEntries == 0 || only.maximumAge == .zero
-            || only.maximumIdleTime == .zero || only.maximumValueSize?.bytes == 0
+        for span in [only.maximumAge, only.maximumIdleTime] {
+            if let span, span < .milliseconds(1) { return true }
+        }
+        return only.maximumSize?.bytes == 0 || only.maximumEntries == 0 || only.maximumValueSize?.bytes == 0
     }
 
     /// In the order in which they are shown.

@@ -13,11 +13,11 @@ import Testing
     }
 
     /// Bytes; the file system of the tests has 50 of 100 free.
-    static func limits(_ size: Int64?, hasMinimumFree: Bool = false) -> ConfigurationFacts {
+    static func limits(_ size: Int64?, minimumFree: FreeSpace? = nil) -> ConfigurationFacts {
         var configuration = ConfigurationFacts()
         configuration.isThere = true
         configuration.maximumSize = size
-        configuration.hasMinimumFree = hasMinimumFree
+        configuration.minimumFree = minimumFree
         return configuration
     }
 
@@ -115,7 +115,7 @@ import Testing
 
     @Test func `no limit at all is a fallback, unless it is what is free`() {
         #expect(Self.troubles { $0.configuration = Self.limits(nil) } == ["limit": .fallback])
-        #expect(Self.troubles { $0.configuration = Self.limits(nil, hasMinimumFree: true) }.isEmpty)
+        #expect(Self.troubles { $0.configuration = Self.limits(nil, minimumFree: .percent(10)) }.isEmpty)
     }
 
     @Test(arguments: [
@@ -130,7 +130,23 @@ import Testing
         isRisk: Bool
     ) {
         let troubles = Self.troubles {
-            $0.configuration = Self.limits(limit, hasMinimumFree: hasMinimumFree)
+            $0.configuration = Self.limits(limit, minimumFree: hasMinimumFree ? .percent(10) : nil)
+            $0.usedBytes = used
+        }
+        #expect(troubles == (isRisk ? ["limit": .risk] : [:]))
+    }
+
+    @Test(arguments: [
+        (FreeSpace.percent(50), nil as Int64?, false), (.percent(51), nil, true), (.percent(60), 10, false),
+        (.bytes(ByteCount(60)), 10, false), (.bytes(ByteCount(61)), 10, true),
+    ])
+    func `more to stay free than an empty cache would leave is a risk`(
+        floor: FreeSpace,
+        used: Int64?,
+        isRisk: Bool
+    ) {
+        let troubles = Self.troubles {
+            $0.configuration = Self.limits(nil, minimumFree: floor)
             $0.usedBytes = used
         }
         #expect(troubles == (isRisk ? ["limit": .risk] : [:]))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import Platform
 
 /// How much there is room for, and how much is wanted.
@@ -71,8 +72,20 @@ extension DirectoryFacts {
 
     var limitFinding: Finding? {
         guard let configuration else { return nil }
+        if let floor = configuration.minimumFree?.floor.bytes(of: space.totalBytes),
+            floor > space.availableBytes + (usedBytes ?? 0)
+        {
+            return Finding.risk(
+                "limit",
+                """
+                \(Words.bytes(floor)) are to stay free, and with an empty cache only \
+                \(Words.bytes(space.availableBytes + (usedBytes ?? 0))) would be
+                """,
+                "nothing can be kept: free some, or lower it: `diskcache config set min-free 10%`"
+            )
+        }
         guard let limit = configuration.maximumSize else {
-            if configuration.hasMinimumFree {
+            if configuration.minimumFree != nil {
                 return Finding.fine("limit", "by what is free on the file system")
             }
             return Finding.fallback(
@@ -89,7 +102,7 @@ extension DirectoryFacts {
             )
         }
         let growth = limit - (usedBytes ?? 0)
-        if growth > space.availableBytes && !configuration.hasMinimumFree {
+        if growth > space.availableBytes && configuration.minimumFree == nil {
             return Finding.risk(
                 "limit",
                 "\(Words.bytes(limit)), of which \(Words.bytes(growth)) are to come, but only "

@@ -97,7 +97,7 @@ extension ConfigurationFacts {
         isThere = problem != nil || configuration != DirectoryConfiguration()
         unknownKeys = configuration.unknownKeys
         maximumSize = configuration.limits.maximumSize
-        hasMinimumFree = configuration.limits.minimumFree != nil
+        minimumFree = configuration.limits.minimumFree.map { FreeSpace($0) }
     }
 }
 

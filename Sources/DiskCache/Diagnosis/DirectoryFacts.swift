@@ -149,7 +149,8 @@ package struct ConfigurationFacts: Sendable, Equatable {
     package var unknownKeys: [String] = []
     /// Bytes.
     package var maximumSize: Int64?
-    package var hasMinimumFree = false
+    /// Of the file system.
+    package var minimumFree: FreeSpace?
 
     package init() {}
 }
