@@ -82,6 +82,25 @@ import Testing
         expectFailure(try tool.run("get", "k", "-o", "/dev/full"), 74)
     }
 
+    @Test(.enabled(if: Mount.isAllowed, "nothing can be mounted here"))
+    func `an output where nothing can be written is an output error`() throws {
+        #expect(try tool.run("put", "k", input: Data("x".utf8)).status == 0)
+        let mount = try Mount("tmpfs", options: "ro")
+        expectFailure(try tool.run("get", "k", "-o", mount.path + "/file"), 74, "EROFS")
+    }
+
+    @Test func `a number that is not open is no output, and no file of the cache is taken for it`() throws {
+        #expect(try tool.run("put", "k", input: Data("x".utf8)).status == 0)
+        for number in 3...12 {
+            for directory in ["/dev/fd", "/proc/self/fd"] {
+                let run = try tool.shell("\"$TOOL\" get k -o \(directory)/\(number) \(number)>&-")
+                expectFailure(run, 74, "it is not open")
+            }
+        }
+        #expect(try tool.run("get", "k").output == "x")
+        #expect(try tool.shell("\"$TOOL\" get k -o /dev/fd/7 7>&1").output == "x")
+    }
+
     @Test func `an error is one line, whatever is in the words`() throws {
         expectFailure(try tool.run("put", "k", "--ttl", "a\nb\u{1B}c"), 64, "a\\nb\\x1bc")
     }

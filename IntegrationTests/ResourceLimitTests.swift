@@ -78,6 +78,32 @@ import Testing
         expectWhole(calls)
     }
 
+    @Test func `whatever the limit of descriptors is, run runs its command`() throws {
+        let tool = try Tool()
+        for limit in 4...20 {
+            let command = "run --force -- sh -c 'cat; echo ran; exit 3'"
+            let run = try tool.shell("ulimit -n \(limit); \"$TOOL\" \(command)")
+            #expect(run.output == "ran\n" && run.status == 3, "\(limit): \(run.output)\(run.error)")
+            let lines = run.error.split(separator: "\n")
+            // It says what keeps it from storing the output.
+            let isTold = lines.count <= 2 && lines.allSatisfy { $0.contains("ulimit -n") }
+            #expect(isTold, "\(limit): \(run.error)")
+            if limit < 8 { #expect(!lines.isEmpty, "\(limit)") }
+        }
+        let missing = try tool.shell("ulimit -n 5; \"$TOOL\" run -- /no/such/program")
+        #expect(missing.status == 127 && missing.error.contains("check its name"), "\(missing.error)")
+    }
+
+    @Test func `a get that has no descriptor left says so`() throws {
+        let tool = try Tool()
+        #expect(try tool.run("put", "key", input: Data("value".utf8)).status == 0)
+        for limit in 4...24 {
+            let run = try tool.shell("ulimit -n \(limit); \"$TOOL\" get -o $HOME/file key")
+            let isTold = run.status != 0 && run.error.contains("ulimit -n")
+            #expect(run.status == 0 || isTold, "\(limit): \(run.status) \(run.error)")
+        }
+    }
+
     @Test func `no command ends by a signal where files may not grow`() throws {
         let tool = try Tool()
         #expect(try tool.run("put", "old", input: Data(repeating: 1, count: 3 << 20)).status == 0)

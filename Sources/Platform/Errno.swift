@@ -26,6 +26,8 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
     package static let readOnlyFileSystem = Errno(rawValue: EROFS)
     package static let noDeviceOrAddress = Errno(rawValue: ENXIO)
     package static let tooManyOpenFiles = Errno(rawValue: EMFILE)
+    package static let tooManyOpenFilesInSystem = Errno(rawValue: ENFILE)
+    package static let notExecutable = Errno(rawValue: ENOEXEC)
     package static let noSpace = Errno(rawValue: ENOSPC)
     package static let quotaExceeded = Errno(rawValue: EDQUOT)
     package static let fileTooLarge = Errno(rawValue: EFBIG)

@@ -46,6 +46,28 @@ package struct FileDescriptor: ~Copyable, Sendable {
         self.init(owning: descriptor)
     }
 
+    /// Lends `body` a descriptor that belongs to somebody else and stays open.
+    ///
+    /// It takes none of its own: what is to be said gets out also where there is none left.
+    package static func borrowing<Value>(
+        _ rawValue: CInt,
+        _ body: (borrowing FileDescriptor) throws(Errno) -> Value
+    ) throws(Errno) -> Value {
+        let file = FileDescriptor(owning: rawValue)
+        do throws(Errno) {
+            let value = try body(file)
+            file.forget()
+            return value
+        } catch {
+            file.forget()
+            throw error
+        }
+    }
+
+    private consuming func forget() {
+        discard self
+    }
+
     /// A second descriptor for the same open file.
     ///
     /// The corresponding C function is `fcntl(F_DUPFD_CLOEXEC)`.

@@ -82,6 +82,30 @@ package struct SpawnRequest: Sendable {
         return identifier
     }
 
+    /// Makes this process the program, which takes neither a descriptor nor another process.
+    ///
+    /// Streams are inherited or null; variables are this process's own, and no session is begun.
+    ///
+    /// C: `execv`, `execvp`.
+    ///
+    /// - Returns: why it could not.
+    package func replaceProcess() -> Errno {
+        let words = unsafe CStringList(words.map { unsafe strdup(($0 + [0]).map(CChar.init(bitPattern:))) })
+        guard let program = unsafe words.base.pointee else { return .invalidArgument }
+        for (stream, number, mode) in [
+            (input, STDIN_FILENO, O_RDONLY), (output, STDOUT_FILENO, O_WRONLY),
+            (errors, STDERR_FILENO, O_WRONLY),
+        ] {
+            guard case .null = stream else { continue }
+            // The lowest free number is this one then.
+            _ = Glibc.close(number)
+            if unsafe open("/dev/null", mode) == -1 { return .current }
+        }
+        for number in [SIGPIPE, SIGXFSZ] { _ = Glibc.signal(number, SIG_DFL) }
+        _ = unsafe searchesPath ? execvp(program, words.base) : execv(program, words.base)
+        return .current
+    }
+
     @unsafe
     private static func add(
         _ stream: Stream,

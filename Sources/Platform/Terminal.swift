@@ -38,11 +38,26 @@ package enum Terminal {
         return Size(rows: Int(rows), columns: Int(columns))
     }
 
+    /// The descriptor that a path names by its number: `/dev/fd/7`.
+    package static func descriptor(named path: String) -> Int32? {
+        for directory in ["/dev/fd/", "/proc/self/fd/"] where path.hasPrefix(directory) {
+            return Int32(path.dropFirst(directory.count))
+        }
+        return nil
+    }
+
+    /// C: `fcntl(F_GETFD)`.
+    package static func isOpen(_ descriptor: Int32) -> Bool {
+        fcntl(descriptor, F_GETFD) != -1
+    }
+
     /// Writes text to a descriptor as it is, whole.
     ///
     /// C: `write`.
     package static func write(_ text: String, to descriptor: Int32) throws(Errno) {
-        try FileDescriptor.duplicate(descriptor).writeAll(text.utf8Span.span)
+        try FileDescriptor.borrowing(descriptor) { (file) throws(Errno) in
+            try file.writeAll(text.utf8Span.span)
+        }
     }
 }
 

@@ -67,6 +67,19 @@ struct Arguments {
         return arguments
     }
 
+    /// The same with what stands before `--` as the value of `option`, where that was given without one: for a command
+    /// whose operands are another program's command line, which begins with no number.
+    func takingOperandBeforeCommand(for option: String) -> Arguments {
+        guard values[option]?.last == "", operands.count > 2, operands[1] == "--",
+            operands[0] == "never" || operands[0].first?.isNumber == true
+        else { return self }
+        var arguments = self
+        arguments.values[option] = [operands[0]]
+        arguments.operands.removeFirst(2)
+        arguments.commandLine.removeFirst(2)
+        return arguments
+    }
+
     /// Refuses a wrong number of operands.
     func expectOperands(_ range: ClosedRange<Int>, _ usage: String) throws(Failure) {
         guard range.contains(operands.count) else {

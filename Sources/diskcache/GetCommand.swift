@@ -17,7 +17,7 @@ enum GetCommand: Command {
         alone. `-o -` is standard output, too. A key that begins with - needs -- before it.
 
         Exit status: 0 found; 1 a miss: never stored, expired, removed, damaged, or no cache there at all;
-        64 usage; 73 no directory; 74 the output can't be written; 77 permission; 78 the directory is no
+        64 usage; 73 DIR is no directory; 74 the output can't be written; 77 permission; 78 the directory is no
         cache.
 
         Examples:
@@ -30,6 +30,15 @@ enum GetCommand: Command {
         try arguments.expectOperands(1...1, "KEY")
         let key = try arguments.key()
         if arguments.value("output") == "" { throw Failure.usage("get: --output names no file: give FILE") }
+        if let path = arguments.value("output"), let number = Terminal.descriptor(named: path),
+            !Terminal.isOpen(number)
+        {
+            // What gets this number from now on is the cache's own.
+            throw Failure(
+                .inputOutput,
+                "get: write \(path): it is not open: give the number of an open file"
+            )
+        }
         guard let cache = try arguments.openExistingCache() else { return .miss }
         let isStaleWanted = arguments.has("stale")
         if let path = arguments.value("output"), path != "-" {
@@ -53,8 +62,8 @@ enum GetCommand: Command {
             let entry = try cache.copyValue(forKey: key, toFile: path, allowingStale: isStaleWanted)
             return entry == nil ? .miss : .done
         } catch {
-            // A get takes no room in the cache: it is the output that is full.
-            if error.code == .noSpace { throw Failure(.inputOutput, error.message) }
+            // A get writes nothing into the cache: it is the output that is full, or can't be written.
+            if error.code == .noSpace || error.code == .readOnly { throw Failure(.inputOutput, error.message) }
             throw error
         }
     }

@@ -37,7 +37,9 @@ struct Output {
         let piece = bytes
         bytes.removeAll(keepingCapacity: true)
         if piece.isEmpty { return }
-        try FileDescriptor.duplicate(Terminal.standardOutput).writeAll(piece.span)
+        try FileDescriptor.borrowing(Terminal.standardOutput) { (file) throws(Errno) in
+            try file.writeAll(piece.span)
+        }
     }
 
     /// Runs `body` and writes all that it has added, also where it fails half way.

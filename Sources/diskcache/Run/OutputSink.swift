@@ -22,7 +22,9 @@ struct OutputSink: Sendable {
 
     private static func isRegular(_ stream: OutputStream) -> Bool {
         do throws(Errno) {
-            return try FileDescriptor.duplicate(number(of: stream)).status().kind == .regular
+            return try FileDescriptor.borrowing(number(of: stream)) { (file) throws(Errno) in
+                try file.status().kind == .regular
+            }
         } catch {
             // Then writing says what is wrong.
             return false
@@ -44,8 +46,19 @@ struct OutputSink: Sendable {
         isAbandoned: () throws(Errno) -> Bool = { () throws(Errno) in false }
     ) throws(Errno) {
         if isSilent { return }
-        let file = try FileDescriptor.duplicate(Self.number(of: stream))
-        if isRegular[stream] == true { return try file.writeAll(bytes) }
+        try FileDescriptor.borrowing(Self.number(of: stream)) { (file) throws(Errno) in
+            if isRegular[stream] == true { return try file.writeAll(bytes) }
+            try write(bytes, inPiecesTo: file, interruption, isAbandoned)
+        }
+    }
+
+    /// Looks up between the pieces, and while nobody takes one.
+    private func write(
+        _ bytes: Span<UInt8>,
+        inPiecesTo file: borrowing FileDescriptor,
+        _ interruption: Int32?,
+        _ isAbandoned: () throws(Errno) -> Bool
+    ) throws(Errno) {
         var written = 0
         while written < bytes.count {
             let ready = try Readiness.wait(

@@ -50,8 +50,8 @@ enum RunCommand: Command {
         until it writes. Processes that CMD leaves behind with its output open are waited for.
 
         Where the cache can't be used, whatever the reason (a full disk, no permission, no $HOME), or the key
-        can't be made (--cwd, --modtime), one line on standard error says so, and CMD runs all the same. Its
-        words are bytes, and need not be UTF-8.
+        can't be made (--cwd, --modtime), one line on standard error says so, and CMD runs all the same; where
+        there is no descriptor left, in the place of this process. Its words are bytes, and need not be UTF-8.
 
         Exit status: that of CMD, and where a signal ended it, this process ends by that signal too;
         126 CMD can't be executed; 127 there is no CMD; 64 usage; 74 the output can't be written.
@@ -63,6 +63,7 @@ enum RunCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
+        let arguments = arguments.takingOperandBeforeCommand(for: "cache-failures")
         let order = try RunOrder(arguments)
         Signal.ignoreBrokenPipes()
         let session = RunSession(order, cache(order, arguments))

@@ -125,16 +125,23 @@ struct RunSession {
     // MARK: Running
 
     private func execute(_ lock: consuming FlightLock?) throws -> SpawnedProcess.End {
-        let signals = try HeldSignals(RunningCommand.heard)
+        let signals: HeldSignals
+        do throws(Errno) {
+            signals = try HeldSignals(RunningCommand.heard)
+        } catch {
+            return executeUnheard(lock, error)
+        }
         let began = ContinuousClock.now
         // Without a lock nothing is stored: the cache is out of order, or can't keep it.
         var recorder = lock == nil ? nil : cache.map { Recorder(in: $0) }
         let command: RunningCommand
         do throws(Errno) {
             command = try RunningCommand(order.words, sink)
+        } catch .tooManyOpenFiles, .tooManyOpenFilesInSystem {
+            return executeUnheard(lock, .tooManyOpenFiles)
         } catch {
             lock?.release()
-            return Self.unstartable(String(decoding: order.words[0], as: UTF8.self), error)
+            return unstartable(error)
         }
         cache?.count(.computation)
         let outcome = try command.follow(signals) { stream, bytes in
@@ -150,10 +157,29 @@ struct RunSession {
         throw Failure(.inputOutput, "run: write the output: \(failure): check where it goes")
     }
 
+    /// Without a descriptor left its output can't be heard: it takes the place of this process.
+    private func executeUnheard(_ lock: consuming FlightLock?, _ error: Errno) -> SpawnedProcess.End {
+        Notice.warn("the result is not stored: \(error): close some files, or raise the limit (ulimit -n)")
+        lock?.releaseUnstored()
+        var request = SpawnRequest(bytes: order.words)
+        request.input = .null
+        if order.isSilent {
+            request.output = .null
+            request.errors = .null
+        }
+        request.searchesPath = true
+        return unstartable(request.replaceProcess())
+    }
+
     /// The exit statuses are those of env(1) and of shells.
-    private static func unstartable(_ program: String, _ error: Errno) -> SpawnedProcess.End {
-        let advice = error == .noEntry ? "check its name and $PATH" : "name a program that can be executed"
-        Notice.warn("\(program): \(error): \(advice)")
+    private func unstartable(_ error: Errno) -> SpawnedProcess.End {
+        let advice =
+            switch error {
+            case .noEntry: "check its name and $PATH"
+            case .accessDenied, .notExecutable: "name a program that can be executed"
+            default: "it was not run"
+            }
+        Notice.warn("\(String(decoding: order.words[0], as: UTF8.self)): \(error): \(advice)")
         return .exited(error == .noEntry ? 127 : 126)
     }
 
@@ -176,7 +202,9 @@ struct RunSession {
             )
             return true
         } catch {
-            let reason = (error as? CacheError)?.message ?? "write its output to \(cache.path): \(error)"
+            let reason =
+                (error as? CacheError)?.message
+                ?? "write its output to \(cache.path): \(error): run `diskcache doctor`"
             Notice.warn("the result was not stored: \(reason)")
             return false
         }
