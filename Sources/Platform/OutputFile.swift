@@ -79,13 +79,15 @@ package enum OutputFile {
         }
     }
 
-    private static func make(
+    /// What takes the place of a private file is private from its first byte on, as a kill would leave it so for ever.
+    static func make(
         _ draft: RelativePath,
         in directory: borrowing Directory,
         like old: FileStatus?,
         _ body: (borrowing FileDescriptor) throws(Errno) -> Void
     ) throws(Errno) {
-        let file = try directory.open(draft, [.readWrite, .create, .exclusive], mode: newFileMode)
+        let mode = old == nil ? newFileMode : 0o600
+        let file = try directory.open(draft, [.readWrite, .create, .exclusive], mode: mode)
         do throws(Errno) {
             try fill(file, like: old, body)
         } catch {

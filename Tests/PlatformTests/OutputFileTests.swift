@@ -75,6 +75,23 @@ import Testing
         #expect(mode == 0o640)
     }
 
+    @Test func `what takes the place of a private file is private from its first byte on`() throws {
+        makeFile(path)
+        #expect(chmod(path, 0o640) == 0)
+        let place = try Directory(opening: directory.path)
+        let draft = RelativePath("draft")
+        for (old, modes) in [
+            (try FileStatus.of(path), [0o600, 0o640] as [UInt32]),
+            (nil, [UInt32(usualMode), UInt32(usualMode)]),
+        ] {
+            try OutputFile.make(draft, in: place, like: old) { (file) throws(Errno) in
+                #expect(try file.status().permissions == modes[0])
+            }
+            #expect(try place.status(of: draft).permissions == modes[1])
+            try place.unlink(draft)
+        }
+    }
+
     @Test func `a name of any length that there can be`() throws {
         let long = directory.path + "/" + String(repeating: "n", count: 255)
         try write("x", to: long)
