@@ -4,7 +4,7 @@
 package struct VerificationRequest: Sendable {
     /// Which part of the objects to read.
     package enum Sample: Sendable, Equatable {
-        /// Each with this probability, 0 to 1.
+        /// Each with this probability, 0 to 1; one at least, unless it is 0.
         case share(Double)
         /// So many of all, each as likely as any other.
         case count(Int)

@@ -52,28 +52,33 @@ struct VerificationWorker: Sendable {
 
     // MARK: Sample
 
-    /// Chooses a number of objects from all of them; nothing where the sample is no number.
+    /// Chooses the sample's objects from all of them; nothing where there is no sample.
     ///
-    /// A reservoir: each object that is listed takes the place of one chosen before with a probability that leaves all
-    /// equally likely.
+    /// For a number a reservoir: each object that is listed takes the place of one chosen before with a probability that
+    /// leaves all equally likely.
     mutating func chooseSample() throws(StoreError) {
-        guard case .count(let limit) = request.sample else { return }
+        guard let sample = request.sample else { return }
         var reservoir: [Digest] = []
+        // None at all would be sound, whatever they are.
+        var spare: Digest?
         var listed = 0
         for shard in 0..<256 {
             for digest in try listing(.objects, shard: shard)?.digests ?? [] {
                 listed += 1
-                if reservoir.count < limit {
-                    reservoir.append(digest)
-                } else if case let place = Int.random(in: 0..<listed), place < limit {
-                    reservoir[place] = digest
+                let place = Int.random(in: 0..<listed)
+                if place == 0 { spare = digest }
+                switch sample {
+                case .share(let share): if Double.random(in: 0..<1) < share { reservoir.append(digest) }
+                case .count(let limit) where reservoir.count < limit: reservoir.append(digest)
+                case .count(let limit): if place < limit { reservoir[place] = digest }
                 }
             }
         }
+        if reservoir.isEmpty, case .share(let share) = sample, share > 0, let spare { reservoir = [spare] }
         var shards = [[Digest]](repeating: [], count: 256)
         for digest in reservoir { shards[Int(digest.byte(0))].append(digest) }
         chosen = shards
-        share = listed == 0 ? 0 : Double(reservoir.count) / Double(listed)
+        if case .count = sample { share = listed == 0 ? 0 : Double(reservoir.count) / Double(listed) }
     }
 
     private func isChosen() -> Bool {
@@ -90,7 +95,7 @@ struct VerificationWorker: Sendable {
             state.report.unrecognised += listing.unrecognised
             state.report.listedObjects += listed.count
         }
-        let digests = chosen?[shard] ?? listed.filter { _ in isChosen() }
+        let digests = chosen?[shard] ?? listed
         for digest in digests {
             try passingOver { () throws(StoreError) in try verify(digest) }
             step(of: digests.count)

@@ -6,7 +6,7 @@ import CacheStore
 public struct VerifyOptions: Sendable {
     /// Which part of the values to read.
     public enum Sample: Sendable, Equatable {
-        /// Each value with this probability, 0 to 100 per cent.
+        /// Each value with this probability, 0 to 100 per cent; one at least, unless it is 0.
         case percent(Double)
         /// So many, each as likely as any other.
         case count(Int)

@@ -15,8 +15,8 @@ enum VerifyCommand: Command {
     static let details = """
         Safe beside readers and writers. Damage is found out by every read as well, and is a miss then. What
         is found is printed at once. Several threads read; memory is about 27 bytes a value, 270 MB for 10
-        million. Of a sample, the values are hashed; as large a share of the keys is looked at, whose values
-        must be there and have their length.
+        million, and 32 more for each that a sample chooses. Of a sample, the values are hashed, one at least;
+        as large a share of the keys is looked at, whose values must be there and have their length.
 
         JSON: objects, objectBytes (length), entries (all of what was looked at), listedObjects, listedEntries
         (what there is), corruptObjects, corruptEntries, danglingEntries (names of files, the first 1000 of
@@ -27,8 +27,8 @@ enum VerifyCommand: Command {
         repaired (how many were deleted), isClean.
 
         Exit status: 0 all is sound; 65 something was corrupt, dangling, unreadable or lost, also where it was
-        repaired; 64 usage; 73 no directory, or --repair on a read-only file system; 77 permission; 78 there
-        is no cache.
+        repaired; 64 usage; 73 DIR is no directory, or --repair on a read-only file system; 77 permission; 78
+        there is no cache.
 
         Examples:
           diskcache verify --repair
@@ -87,7 +87,7 @@ enum VerifyCommand: Command {
             text += """
                 keys without their metadata: \(report.unfinishedEntries) of \(report.entries); it is in extended \
                 attributes (user.dc), which get lost where cp has no -a, rsync no -X, tar no --xattrs
-                nobody can read these keys any more: copy the directory again with them, or remove what is left \
+                nobody can read these keys any more: copy the directory again with extended attributes, or remove what is left \
                 with `diskcache gc`
 
                 """

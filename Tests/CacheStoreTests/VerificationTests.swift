@@ -181,6 +181,12 @@ import Testing
         #expect(try verify(fixture, .share(0)).objects == 0)
     }
 
+    @Test func `a share of few is one at least`() throws {
+        let fixture = try StoreFixture()
+        for number in 0..<5 { try fixture.put("value \(number)", "key \(number)") }
+        for _ in 0..<20 { #expect(try verify(fixture, .share(1e-6)).objects == 1) }
+    }
+
     @Test func `each object is as likely to be in a sample as any other`() throws {
         let fixture = try StoreFixture()
         for number in 0..<20 {
