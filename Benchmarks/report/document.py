@@ -95,7 +95,6 @@ def section(results, verdicts, picture):
         "## Performance",
         "",
         wrapped(f"{measured_on(results, place, rounds)} {LIMIT}"),
-        *[wrapped(f"({note})") for note in results.notes],
         "",
         formats.markdown(["", "ours", "limit", "ours / limit", "best peer", "target"], rows, (1, 2, 3)),
         "",
@@ -112,10 +111,10 @@ def measured_on(results, place, rounds):
     parts = [
         f"Measured {facts.get('date', '')}" + (f" ({facts['run']})" if "run" in facts else ""),
         machine.processor(results),
-        facts.get("kernel", ""),
+        machine.kernel(results),
         machine.file_system(results, place),
         f"Swift {facts['Swift']}" if "Swift" in facts else "",
-        f"commit {facts['commit']}" if "commit" in facts else "",
+        f"commit {machine.clean_commit(results)}" if "commit" in facts else "",
     ]
     span = (
         f"{rounds[0]} rounds" if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]} rounds" if rounds else "no rounds"

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the runs said about the machine, as words."""
 
+import re
 import statistics
 
 
@@ -33,6 +34,19 @@ def file_system(results, fs):
         if how:
             return how.split(",")[0]
     return fs
+
+
+def kernel(results):
+    """Its number, without what its builder has added: "Linux 6.18.44"."""
+    told = first(results).get("kernel", "")
+    number = re.match(r"\S+ [0-9]+(\.[0-9]+)*", told)
+    return number[0] if number else told
+
+
+def clean_commit(results):
+    """The commits that were measured as they are; where there are none, all of them."""
+    clean = [one["commit"] for one in results.machines if "commit" in one and not one.get("dirty")]
+    return ", ".join(dict.fromkeys(clean)) or commit(results)
 
 
 def commit(results):

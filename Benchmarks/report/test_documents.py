@@ -79,7 +79,7 @@ class Documents(unittest.TestCase):
         self.assertTrue(once.endswith(f"\n{document.END}\n\nafter\n{document.END}\n"))
         self.assertNotIn("old", once)
         self.assertIn("Measured 2026-01-02 (full run), Example", once)
-        self.assertIn("(one note)", once)
+        self.assertNotIn("one note", once)
         self.assertIn(
             "| get from disk, 4 KiB, every byte verified | 5.00 µs | 4.00 µs | 1.25 × | - | ≤ 1.4 ×, met |", once
         )
@@ -94,6 +94,19 @@ class Documents(unittest.TestCase):
         once = self.get("README.md")
         self.assertIn("(quick run)", once)
         self.assertIn("medians of 5 rounds", once)
+
+    def test_readme_has_the_number_of_the_kernel_and_the_commits_without_changes(self):
+        one = {**sample()[0], "kernel": "Linux 6.18.44-local-v1"}
+        self.found = read(one, {**one, "dirty": True}, *sample()[1:])
+        self.write()
+        self.assertIn("Linux 6.18.44, journaled", self.get("README.md"))
+        self.assertIn("commit abc;", self.get("README.md"))
+        text = self.get("Benchmarks/RESULTS.md")
+        for words in ("Linux 6.18.44-local-v1", "abc, abc with changes"):
+            self.assertIn(words, text)
+        self.found = read({**one, "dirty": True}, *sample()[1:])
+        self.write()
+        self.assertIn("commit abc with changes;", self.get("README.md"))
 
     def test_readme_without_markers_is_left_alone(self):
         self.put("README.md", "# x\n")

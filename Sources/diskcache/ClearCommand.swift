@@ -15,9 +15,9 @@ enum ClearCommand: Command {
 
         JSON: {"removed": how many keys}.
 
-        Exit status: 0 done, also where the cache was empty; 1 the answer was no; 64 usage; 73 no directory,
-        or a read-only file system; 75 another process collects garbage and did not end within a minute;
-        77 permission; 78 there is no cache.
+        Exit status: 0 done, also where the cache was empty; 1 the answer was no; 64 usage; 73 DIR is no
+        directory, or a read-only file system; 75 another process collects garbage and did not end within a
+        minute; 77 permission; 78 there is no cache.
 
         Example:
           diskcache clear --yes

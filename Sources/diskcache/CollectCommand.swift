@@ -61,8 +61,8 @@ enum CollectCommand: Command {
         much more than there was the processes had added up), lastFull (when the last full one began).
 
         Exit status: 0 done, also where there was nothing to do, and --watch that was ended; 1 with --last
-        where there was none yet; 64 usage; 65 --verify found damage; 73 no directory, or a read-only file
-        system; 75 another process does it and did not end in time; 77 permission; 78 there is no cache.
+        where there was none yet; 64 usage; 65 --verify found damage; 73 DIR is no directory, or a read-only
+        file system; 75 another process does it and did not end in time; 77 permission; 78 there is no cache.
 
         Examples:
           diskcache gc --max-size 2G --max-idle 30d

@@ -72,7 +72,7 @@ struct DiskCacheTool {
             try Output.print("diskcache \(version)\n")
             return .done
         }
-        if globals.has("help") || scanned.operands == ["help"] {
+        if globals.has("help") || ["help"] == Set(scanned.operands) {
             try Output.print(overview)
             return .done
         }
@@ -108,8 +108,9 @@ struct DiskCacheTool {
         "One cache directory for all processes of a machine: no server, no wrong bytes, safe at any kill."
 
     static let conventions = """
-        The directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache; it is made
-        where it is missing. Sizes are written like 64K or 2G (powers of 1024), times like 90s, 15m, 7d.
+        The directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache; `put`,
+        `run` and `config set` make it where it is missing. Sizes are written like 64K or 2G (powers of 1024),
+        times like 90s, 15m, 7d.
         """
 
     static let statuses = """

@@ -25,8 +25,8 @@ enum DoctorCommand: Command {
         is any); with --bench: bench (each with operation, count, perSecond, medianMicroseconds,
         p99Microseconds, usualMicroseconds: from, to).
 
-        Exit status: 0 nothing to do; 64 usage; 73 no directory; 77 permission; 78 a risk was found, or there is
-        no cache.
+        Exit status: 0 nothing to do; 64 usage; 73 DIR is no directory; 77 permission; 78 a risk was found, or
+        there is no cache.
 
         Examples:
           diskcache doctor

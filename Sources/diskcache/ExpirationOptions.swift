@@ -6,7 +6,7 @@ import FoundationEssentials
 /// The options that say until when a value is good.
 enum ExpirationOptions {
     static let all = [
-        Option("ttl", "t", "SPAN", help: "it expires after this: 90s, 15m, 7d (below); never: not at all"),
+        Option("ttl", "t", "SPAN", help: "it expires after this: 90s, 15m, 7d; never: not at all"),
         Option("expires-at", nil, "TIME", help: "it expires then: 2030-01-31T18:00:00Z, +02:00 instead of Z"),
         Option("renew", help: "each access gives it the whole time again"),
     ]

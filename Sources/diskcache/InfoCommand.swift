@@ -23,8 +23,8 @@ enum InfoCommand: Command {
         unfinished, damagedMetadata, stale, expired, valueGone, damagedValue); lastRemoval (as `diskcache log`
         prints it); with --order evictionRank (usedLongerAgo, entries).
 
-        Exit status: 0 a get would find it, as far as that is seen; 1 a miss, which is explained all the same;
-        64 usage; 73 no directory; 77 permission; 78 no cache.
+        Exit status: 0 a get would find it, as far as that is seen; 1 a miss, also where there is no cache; it
+        is explained all the same; 64 usage; 73 DIR is no directory; 77 permission; 78 DIR holds other files.
 
         Examples:
           diskcache info page
@@ -100,7 +100,10 @@ enum InfoCommand: Command {
                 a miss: removed \(Quantity.ago(removal.time, now)) by process \
                 \(removal.process): \(LogCommand.words(removal.cause))
                 """
-        case .unfinished: return "a miss: its put has just begun, or was killed; gc removes it then"
+        case .unfinished:
+            return """
+                a miss: its put has just begun, or was killed, or its metadata was lost in copying; gc removes it then
+                """
         case .damagedMetadata: return "a miss: its metadata is damaged; gc removes it"
         case .stale: return "a miss but for get --stale: \(expired ?? "expired")"
         case .expired: return "a miss: \(expired ?? "expired"); gc removes it"

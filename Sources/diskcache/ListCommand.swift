@@ -37,8 +37,8 @@ enum ListCommand: Command {
 
         JSON: one object a line, as in `diskcache info`, without the paths.
 
-        Exit status: 0 done, also where nothing is there; 64 usage; 73 no directory; 74 or 77 a part could
-        not be read; 78 there is no cache.
+        Exit status: 0 done, also where nothing is there; 64 usage; 73 DIR is no directory; 74 or 77 a part
+        could not be read; 78 there is no cache.
 
         Examples:
           diskcache ls --long --sort size --limit 10

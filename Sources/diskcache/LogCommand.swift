@@ -25,8 +25,8 @@ enum LogCommand: Command {
         corrupt, age, idle, entries, size, freeSpace, removed, cleared, repaired), keyDigest, key (left out
         where it is not known).
 
-        Exit status: 0 done; 1 nothing was logged, or nothing of KEY; 64 usage; 73 no directory; 74 it could
-        not be read; 77 permission; 78 there is no cache.
+        Exit status: 0 done; 1 nothing was logged, or nothing of KEY; 64 usage; 73 DIR is no directory; 74 it
+        could not be read; 77 permission; 78 there is no cache.
 
         Examples:
           diskcache log page

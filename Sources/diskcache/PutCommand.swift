@@ -34,7 +34,8 @@ enum PutCommand: Command {
 
         Exit status: 0 stored; 1 with --if-absent: there was a value already, and it was left alone;
         64 usage; 73 no space, no directory, or it can't be made or written; 74 FILE can't be read;
-        75 another process holds a lock for too long; 77 permission; 78 the directory is no cache.
+        75 another process holds a lock for too long, or no room could be made below a limit; 77 permission;
+        78 the directory is no cache.
 
         Examples:
           curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m

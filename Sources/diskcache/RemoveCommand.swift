@@ -17,8 +17,8 @@ enum RemoveCommand: Command {
 
         JSON: {"removed": how many keys}.
 
-        Exit status: 0 something was removed; 1 nothing was there to remove; 64 usage; 73 no directory, or a
-        read-only file system; 77 permission; 78 the directory is no cache.
+        Exit status: 0 something was removed; 1 nothing was there to remove; 64 usage; 73 DIR is no directory,
+        or a read-only file system; 77 permission; 78 the directory is no cache.
 
         Examples:
           diskcache rm page thumb:17

@@ -13,8 +13,8 @@ enum TouchCommand: Command {
         that was stored with --renew. With --ttl or --expires-at the value gets a new expiration; it is not
         renewed by accesses afterwards, unless --renew is given again.
 
-        Exit status: 0 done; 1 a miss; 64 usage; 73 no directory, or a read-only file system; 77 permission;
-        78 the directory is no cache.
+        Exit status: 0 done; 1 a miss; 64 usage; 73 DIR is no directory, or a read-only file system; 77
+        permission; 78 the directory is no cache.
 
         Examples:
           diskcache touch page

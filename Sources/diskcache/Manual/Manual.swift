@@ -83,8 +83,10 @@ enum Manual {
         ("locks/", "Files for flock(2). Never delete one."),
         ("tmp/", "New files, where the file system has none without a name."),
         ("config.json", "The limits of the directory."),
+        ("candidates", "Who is to be evicted next, where something limits the size."),
         ("events", "The log of removals, if there is to be one; the older half is in events.1."),
         ("format", "\"diskcache 1\": a newer number is refused."),
+        ("README", "Says what the directory is."),
         ("CACHEDIR.TAG", "Lets backup tools skip the directory."),
     ]
 
@@ -111,7 +113,12 @@ enum Manual {
 
           export DISKCACHE_DIR=/var/cache/thumbs
           diskcache put thumb:17 thumb.png --ttl 7d --renew --tag user:1
-          */15 * * * *  diskcache --dir /var/cache/thumbs gc --max-size 2G --no-wait
+          diskcache config set max-size 2G
+
+        and in the crontab, without a word where another process is at it (75):
+
+          PATH=/usr/local/bin:/usr/bin:/bin
+          */15 * * * *  e=$(diskcache --dir /var/cache/thumbs gc --no-wait 2>&1 >/dev/null) || [ $? -eq 75 ] || echo "$e"
 
         What is there, what is wrong:
 

@@ -49,7 +49,8 @@ enum StatsCommand: Command {
         puts, removals, bytesRead, bytesWritten, computations, waits, swept. With --reset: path, reset,
         totals (until then).
 
-        Exit status: 0 done; 64 usage; 73 no directory; 77 permission; 78 there is no cache, or no control file.
+        Exit status: 0 done; 64 usage; 73 DIR is no directory; 77 permission; 78 there is no cache, or no
+        control file.
 
         Examples:
           diskcache stats --json
