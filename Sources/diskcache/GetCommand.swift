@@ -36,7 +36,7 @@ enum GetCommand: Command {
             // What gets this number from now on is the cache's own.
             throw Failure(
                 .inputOutput,
-                "get: write \(path): it is not open: give the number of an open file"
+                "get: write \(path): it is not open: give an open one"
             )
         }
         guard let cache = try arguments.openExistingCache() else { return .miss }
@@ -63,8 +63,8 @@ enum GetCommand: Command {
             return entry == nil ? .miss : .done
         } catch {
             // A get writes nothing into the cache: it is the output that is full, or can't be written.
-            if error.code == .noSpace || error.code == .readOnly { throw Failure(.inputOutput, error.message) }
-            throw error
+            guard [.noSpace, .readOnly].contains(error.code) else { throw error }
+            throw Failure(.inputOutput, error.message)
         }
     }
 }
