@@ -193,6 +193,14 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: tool.directory) == ["letter.txt"])
     }
 
+    @Test(arguments: ["echo nonsense >", "mkfifo", "mkdir", "ln -s control"])
+    func `what is in the place of the format is told by its name`(making: String) throws {
+        #expect(try tool.run("put", "k").status == 0)
+        #expect(try tool.shell("cd \"$DISKCACHE_DIR\" && rm format && \(making) format").status == 0)
+        expectFailure(try tool.run("get", "k"), 78, "its file `format`")
+        #expect(tool.files("entries").count == 1)
+    }
+
     @Test(arguments: [["put", "k"], ["get", "k"], ["gc"], ["clear", "--yes"]])
     func `a cache of a newer format is refused`(words: [String]) throws {
         #expect(try tool.run("put", "k").status == 0)

@@ -296,7 +296,8 @@ import Testing
             until [ $(grep -o "$(printf '\\033')\\[H" '\(output)' | wc -l) -ge 4 ] || ! kill -0 $WATCH; do
                 sleep 0.01
             done
-            kill $WATCH; wait
+            # Not script(1), which takes two seconds to end what it has started.
+            kill $(ps -o pid= --ppid $WATCH); wait
             """
         )
         let text = try String(contentsOfFile: output, encoding: .utf8)

@@ -128,7 +128,12 @@ struct StoreSetup {
         guard let bytes else { return false }
         let words = String(decoding: bytes ?? [], as: UTF8.self).split(whereSeparator: \.isWhitespace)
         guard words.count == 2, words[0] == "diskcache", let version = Int(words[1]), version > 0 else {
-            throw StoreError(.notACache, "read the format of", path: path)
+            throw StoreError(
+                .notACache,
+                "read the format of",
+                path: path,
+                detail: "its file `format` is not that of a cache"
+            )
         }
         guard version <= StoreLayout.formatVersion else {
             throw StoreError(.newerFormat, "read format \(version) of", path: path)

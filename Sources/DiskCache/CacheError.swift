@@ -110,7 +110,7 @@ extension CacheError {
         return switch error.code {
         case .notACache:
             (
-                .notACache, "it is no cache and not empty",
+                .notACache, error.detail ?? "it is no cache and not empty",
                 "choose an empty or a new directory; nothing was changed"
             )
         case .newerFormat:
