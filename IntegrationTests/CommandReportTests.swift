@@ -197,6 +197,7 @@ import Testing
 
     @Test func `the overview has every command`() throws {
         let overview = try tool.run("--help").output
+        for words in [["help"], ["help", "help"]] { #expect(try tool.run(words).output == overview) }
         #expect(Self.commands.allSatisfy { overview.contains("\n  \($0) ") })
     }
 }

@@ -29,8 +29,11 @@ import Testing
         #expect { try Quantity.size(text) } throws: { ($0 as? Failure)?.status == .usage }
     }
 
-    @Test func `a size of more digits than any number has is refused`() {
+    @Test func `a size of more digits than any number has is refused`() throws {
         #expect(throws: Failure.self) { try Quantity.size(String(repeating: "9", count: 500)) }
+        // What config.json can't hold.
+        #expect(try Quantity.size("8191T").bytes == 8191 << 40)
+        #expect(throws: Failure.self) { try Quantity.size("8P") }
     }
 
     @Test(arguments: [
