@@ -2,6 +2,7 @@
 
 import DiskCache
 import Foundation
+import Platform
 import Synchronization
 import TestSupport
 import Testing
@@ -59,36 +60,32 @@ struct FileSystemTests {
 
     /// Ways to store a value, each of which finds a full disk somewhere else.
     enum Way: CaseIterable {
-        case bytes, sidecar, file, pipe, behind, computed, updated
+        case bytes, sidecar, hasty, file, pipe, behind, computed, updated
     }
 
-    @Test(arguments: Way.allCases)
-    func `a disk full of what was replaced keeps nobody from storing more`(way: Way) throws {
-        let mount = try Mount("tmpfs", options: "size=8m")
+    /// What a disk has none of any more: all of that is gone well before the last of 150 values.
+    enum Lack: CaseIterable {
+        case blocks, inodes
+
+        var options: String { self == .blocks ? "size=8m" : "size=64m,nr_inodes=420" }
+    }
+
+    @Test(arguments: Way.allCases, Lack.allCases)
+    func `a disk full of what was replaced keeps nobody from storing more`(way: Way, lack: Lack) throws {
+        let mount = try Mount("tmpfs", options: lack.options)
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
         configuration.memory = .none
         if way == .sidecar { configuration.metadataForm = .sidecar }
+        if way == .hasty { configuration.roomPatience = .zero }
         let failures = Mutex(0)
         configuration.onEvent = { if case .publishFailed = $0 { failures.withLock { $0 += 1 } } }
         let cache = try SharedCache(at: mount.path + "/cache", configuration: configuration)
         let source = try TemporaryDirectory()
-        for index in 0..<150 {
-            let value = Data(SeededGenerator.bytes(100_000, seed: UInt64(index)))
+        for index in 0..<(lack == .blocks ? 150 : 300) {
+            let value = Data(SeededGenerator.bytes(lack == .blocks ? 100_000 : 100, seed: UInt64(index)))
             switch way {
-            case .bytes, .sidecar: try cache.put(value, forKey: "key")
-            case .file:
-                try value.write(to: URL(fileURLWithPath: source.path + "/value"))
-                try cache.put(contentsOfFile: source.path + "/value", forKey: "key")
-            case .pipe:
-                let pipe = Pipe()
-                let writer = pipe.fileHandleForWriting
-                Thread.detachNewThread {
-                    try? writer.write(contentsOf: value)
-                    try? writer.close()
-                }
-                let number = pipe.fileHandleForReading.fileDescriptor
-                try cache.put(contentsOfDescriptor: number, forKey: "key")
+            case .bytes, .sidecar, .hasty, .file, .pipe: try put(value, "key", way, in: cache, by: source)
             case .behind:
                 try cache.put(value, forKey: "key", writing: .behind)
                 _ = cache.flush()
@@ -101,6 +98,70 @@ struct FileSystemTests {
             #expect(try cache.get("key")?.data == value)
         }
         #expect(cache.activity.cacheFailures == 0 && failures.withLock { $0 } == 0)
+    }
+
+    /// Puts from memory, from a file in `place` or from a pipe.
+    private func put(
+        _ value: Data,
+        _ key: String,
+        _ way: Way,
+        in cache: SharedCache,
+        by place: TemporaryDirectory
+    ) throws {
+        switch way {
+        case .file:
+            try value.write(to: URL(fileURLWithPath: place.path + "/value"))
+            try cache.put(contentsOfFile: place.path + "/value", forKey: key)
+        case .pipe:
+            let pipe = Foundation.Pipe()
+            let writer = pipe.fileHandleForWriting
+            Thread.detachNewThread {
+                try? writer.write(contentsOf: value)
+                try? writer.close()
+            }
+            try cache.put(contentsOfDescriptor: pipe.fileHandleForReading.fileDescriptor, forKey: key)
+        default: try cache.put(value, forKey: key)
+        }
+    }
+
+    /// A cache with a limit that is far away, on a disk that others have filled, after a put was killed there that had
+    /// claimed its room.
+    private func hopelessCache(_ mount: Mount) throws -> SharedCache {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        var limits = CacheLimits()
+        limits.maximumSize = .bytes(1 << 30)
+        configuration.limits = limits
+        let cache = try SharedCache(at: mount.path + "/cache", configuration: configuration)
+        let process = try stoppedProcess(at: "claimed", in: cache.path)
+        process.send(Signal.kill)
+        try fill(mount)
+        return cache
+    }
+
+    /// Fills it with a file of others'.
+    private func fill(_ mount: Mount) throws {
+        makeFile(mount.path + "/fill")
+        let file = try #require(FileHandle(forWritingAtPath: mount.path + "/fill"))
+        while (try? file.write(contentsOf: Data(repeating: 1, count: 64 * 1024))) != nil {}
+    }
+
+    @Test(arguments: [Way.bytes, .file, .pipe])
+    func `where others have filled the disk and nothing can go a put says so`(way: Way) throws {
+        let mount = try Mount("tmpfs", options: "size=8m")
+        let cache = try hopelessCache(mount)
+        let value = Data(SeededGenerator.bytes(100_000, seed: 1))
+        #expect(code { try put(value, "new", way, in: cache, by: mount.directory) } == .noSpace)
+        #expect(cache.activity.evictions == 0)
+    }
+
+    @Test func `a command that is run ends also where others have filled the disk`() throws {
+        let mount = try Mount("tmpfs", options: "size=8m")
+        let cache = try hopelessCache(mount)
+        let words = ["run", "--dir", cache.path, "--", "head", "-c", "1000000", "/dev/zero"]
+        let limit = "\(hangLimit.components.seconds)"
+        let run = try BuiltCommand.run("/usr/bin/timeout", [limit, BuiltCommand.path] + words)
+        #expect(run.status == 0 && run.output.utf8.count == 1_000_000)
     }
 
     @Test func `several processes' garbage on a full disk keeps none of them from storing more`() throws {
@@ -152,13 +213,7 @@ struct FileSystemTests {
         for index in 0..<8 {
             try cache.put(Data(SeededGenerator.bytes(1_000_000, seed: UInt64(index))), forKey: "key \(index)")
         }
-        let fill =
-            FileHandle(forWritingAtPath: mount.path + "/fill")
-            ?? {
-                makeFile(mount.path + "/fill")
-                return FileHandle(forWritingAtPath: mount.path + "/fill") ?? .nullDevice
-            }()
-        while (try? fill.write(contentsOf: Data(repeating: 1, count: 64 * 1024))) != nil {}
+        try fill(mount)
         return cache
     }
 
@@ -169,20 +224,7 @@ struct FileSystemTests {
         let mount = try Mount("tmpfs", options: "size=40m")
         let cache = try crowdedCache(mount)
         let value = Data(SeededGenerator.bytes(1_000_000, seed: 100))
-        let source = mount.directory.path + "/value"
-        try value.write(to: URL(fileURLWithPath: source))
-        switch way {
-        case .pipe:
-            let pipe = Pipe()
-            let writer = pipe.fileHandleForWriting
-            Thread.detachNewThread {
-                try? writer.write(contentsOf: value)
-                try? writer.close()
-            }
-            try cache.put(contentsOfDescriptor: pipe.fileHandleForReading.fileDescriptor, forKey: "more")
-        case .file: try cache.put(contentsOfFile: source, forKey: "more")
-        default: try cache.put(value, forKey: "more")
-        }
+        try put(value, "more", way, in: cache, by: mount.directory)
         #expect(try cache.get("more")?.data == value)
         let space = try FileManager.default.attributesOfFileSystem(forPath: mount.path)
         let free = try #require(space[.systemFreeSize] as? Int)

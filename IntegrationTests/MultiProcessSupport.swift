@@ -2,6 +2,7 @@
 
 import DiskCache
 import Foundation
+import Platform
 import TestSupport
 import Testing
 
@@ -19,13 +20,32 @@ enum BuiltCommand {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: program)
         process.arguments = arguments
-        let pipe = Pipe()
+        let pipe = Foundation.Pipe()
         process.standardOutput = pipe
         try process.run()
         let data = try pipe.fileHandleForReading.readToEnd() ?? Data()
         process.waitUntilExit()
         return (String(decoding: data, as: UTF8.self), process.terminationStatus)
     }
+}
+
+/// A process that has stopped itself, at `place` of what it does with the key "key" (see StopProbe).
+func stoppedProcess(at place: String, in directory: String) throws -> ChildProcess {
+    let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
+    let program = tests.deletingLastPathComponent().appendingPathComponent("StopProbe").path
+    let process = try ChildProcess(starting: program, [directory, "key", "value", place])
+    #expect(try process.output.readAvailable() == Array("stopping\n".utf8))
+    while try processState(process.identifier) != "T" {
+        try #require(try processState(process.identifier) != "Z", "it was to stop and not to end")
+        usleep(100)
+    }
+    return process
+}
+
+/// The letter after the name in /proc/PID/stat: "1234 (diskcache) T …".
+func processState(_ process: Int32) throws -> String {
+    let text = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
+    return text.split(separator: ")").last?.split(separator: " ").first.map(String.init) ?? ""
 }
 
 /// Where and how a cache keeps its metadata in a test.

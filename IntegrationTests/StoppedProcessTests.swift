@@ -45,19 +45,13 @@ struct StoppedProcessTests {
         for attempt in 1... {
             usleep(UInt32.random(in: 1000...5000))
             writer.send(.stop)
-            while try state(of: writer) != "T" { usleep(100) }
+            while try processState(writer.identifier) != "T" { usleep(100) }
             let held = try heldLocks()
             if !held.isEmpty { return (writer, held) }
             try #require(attempt < 2000, "a writer must hold locks now and then")
             writer.send(.continue)
         }
         throw CancellationError()
-    }
-
-    /// The letter after the name in /proc/PID/stat: "1234 (diskcache) T …".
-    private func state(of process: WorkerProcess) throws -> String {
-        let text = try String(contentsOfFile: "/proc/\(process.identifier)/stat", encoding: .utf8)
-        return text.split(separator: ")").last?.split(separator: " ").first.map(String.init) ?? ""
     }
 
     @Test
@@ -93,24 +87,6 @@ struct StoppedProcessTests {
     }
 
     // MARK: The table
-
-    /// A process that has stopped itself, at `place` (see StopProbe).
-    private func stopped(_ place: String, in directory: String) throws -> ChildProcess {
-        let tests = URL(fileURLWithPath: CommandLine.arguments[0]).resolvingSymlinksInPath()
-        let program = tests.deletingLastPathComponent().appendingPathComponent("StopProbe").path
-        let process = try ChildProcess(starting: program, [directory, "key", "value", place])
-        #expect(try process.output.readAvailable() == Array("stopping\n".utf8))
-        while try state(of: process.identifier) != "T" {
-            try #require(try state(of: process.identifier) != "Z", "it was to stop and not to end")
-            usleep(100)
-        }
-        return process
-    }
-
-    private func state(of process: Int32) throws -> String {
-        let text = try String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8)
-        return text.split(separator: ")").last?.split(separator: " ").first.map(String.init) ?? ""
-    }
 
     /// What others do meanwhile, and what may come of it.
     private struct Call {
@@ -178,7 +154,7 @@ struct StoppedProcessTests {
             let cache = try SharedCache(at: self.place.path + "/" + place, configuration: configuration)
             for index in 0..<9 { try cache.put("\(index)", forKey: "key \(index)") }
             try cache.put("kept", forKey: "kept")
-            let process = try stopped(place, in: cache.path)
+            let process = try stoppedProcess(at: place, in: cache.path)
             for (index, call) in Self.calls.enumerated() {
                 var outcome = ""
                 let time = ContinuousClock().measure {
@@ -190,7 +166,7 @@ struct StoppedProcessTests {
                     }
                 }
                 // Nobody has let it go on: the call has not waited for that.
-                #expect(try state(of: process.identifier) == "T")
+                #expect(try processState(process.identifier) == "T")
                 #expect(time < patience / 100, "\(call.name) while one is stopped: \(place)")
                 table[index].cells.append("\(milliseconds(time))\(outcome)")
             }
@@ -220,7 +196,7 @@ struct StoppedProcessTests {
         configuration.limits = limits
         let cache = try SharedCache(at: place.path + "/full", configuration: configuration)
         for index in 0..<2 { try cache.put("\(index)", forKey: "key \(index)") }
-        let process = try stopped("sweep", in: cache.path)
+        let process = try stoppedProcess(at: "sweep", in: cache.path)
         let value = cache.value(forKey: "computed") { Data("value".utf8) }
         #expect(value == Data("value".utf8))
         #expect(cache.activity.roomFailures == 1)
@@ -231,6 +207,8 @@ struct StoppedProcessTests {
             let error = #expect(throws: CacheError.self) { try body() }
             #expect(error?.message.contains("process \(process.identifier)") == true)
         }
+        let error = #expect(throws: CacheError.self) { try cache.collectGarbage() }
+        #expect(error?.message.contains("it is stopped") == true)
         process.send(Signal.kill)
     }
 

@@ -83,7 +83,7 @@ extension Control {
     private func complete(_ stripes: Stripes) throws(StoreError) {
         guard let file, file.isWritable, file.state == .forming else { return }
         let end = ContinuousClock.now + Self.patience
-        let skipped = try stripes.barrier { max(.zero, min(Self.stripePatience, end - .now)) }
+        let skipped = try stripes.barrier { _ in max(.zero, min(Self.stripePatience, end - .now)) }
         guard skipped?.isEmpty ?? false else { return }
         file.setState(.ready)
     }

@@ -164,7 +164,8 @@ extension Control {
     /// What writers are about to take.
     var claimedBytes: Int64 {
         guard let words else { return 0 }
-        let turn = Self.turn(words)
+        // Where nobody claims anything any more turns have to go on all the same, or claims of the dead would stay.
+        let turn = writableWords.map { presentTurn($0) } ?? Self.turn(words)
         return (0..<2).reduce(0) { sum, place in
             let word = ClaimWord(rawValue: words.load(ControlLayout.claims + place))
             return sum + (word.counts(in: turn) ? word.bytes : 0)

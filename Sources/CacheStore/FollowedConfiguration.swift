@@ -204,7 +204,7 @@ extension Store {
         if configuration != before {
             let changed = configuration
             // A limit may be what the full disk lacks.
-            try makingSpace(forLength: 0, now: .now) { () throws(StoreError) in try followed.write(changed) }
+            try makingSpace(forLength: 0, now: .now) { _ throws(StoreError) in try followed.write(changed) }
         }
         lock.release()
         followConfiguration()

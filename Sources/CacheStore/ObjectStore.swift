@@ -141,6 +141,17 @@ package final class ObjectStore: Sendable {
         }
     }
 
+    /// The same for one whose digest is not known yet; where no inode is left, some are set free.
+    private func stage(makingSpace makeSpace: (Int) -> Bool) throws(StoreError) -> StagedObject {
+        while true {
+            do throws(StoreError) {
+                return try stage(for: nil)
+            } catch {
+                guard error.errno?.tellsOfFullDisk ?? false, makeSpace(0) else { throw error }
+            }
+        }
+    }
+
     private func openUnnamed(_ place: RelativePath) throws(Errno) -> FileDescriptor {
         try directory.objects.open(place, Self.unnamed, mode: FileMode.object)
     }
@@ -184,7 +195,7 @@ package final class ObjectStore: Sendable {
         atMost most: Int64?,
         makeSpace: (Int) -> Bool
     ) throws(StoreError) -> StagedCopy {
-        let staged = try stage(for: nil)
+        let staged = try stage(makingSpace: makeSpace)
         let place = "\(directory.path)/\(StoreLayout.objects)"
         let isWhole = try describing("copy a file to", place) { () throws(Errno) in
             // Described is what was stored, also when the source changes meanwhile.

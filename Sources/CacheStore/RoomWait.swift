@@ -8,6 +8,18 @@ package struct RoomTerms {
     package var patience: Duration?
     /// Called once where that takes longer than a moment: whoever waits for the caller need not wait for that.
     package var whileWaiting: () -> Void
+    /// The time that the call has waited for room and worked for some.
+    var spent: Duration = .zero
+
+    /// How long to wait for one stripe then.
+    ///
+    /// With what was spent less than a second, also where that was for one who is stopped; holders keep them for
+    /// microseconds.
+    var stripePatience: Duration {
+        spent == .zero
+            ? Stripes.writerPatience
+            : max(.milliseconds(150), min(Stripes.writerPatience, .milliseconds(850) - spent))
+    }
 
     package init(patience: Duration? = nil, whileWaiting: @escaping () -> Void = {}) {
         self.patience = patience
@@ -45,7 +57,7 @@ struct RoomWait {
     init(_ terms: RoomTerms, in store: Store) {
         self.store = store
         self.terms = terms
-        patience = terms.patience ?? store.roomPatience
+        patience = max(.zero, (terms.patience ?? store.roomPatience) - terms.spent)
     }
 
     /// The time since ``begin()``.

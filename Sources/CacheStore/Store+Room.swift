@@ -101,13 +101,14 @@ extension Store {
         forLength length: Int,
         isWritten: Bool = false,
         now: Timestamp,
-        _ room: RoomTerms = RoomTerms()
+        _ room: inout RoomTerms
     ) throws(StoreError) -> RoomClaim? {
         if followed.isDue() { followConfiguration() }
         let configuration = configuration
         try refuse(length, configuration)
         guard configuration.limits.areBounding else { return nil }
         var wait = RoomWait(room, in: self)
+        defer { room.spent += wait.elapsed }
         try countIfUnknown(now: now, &wait)
         let need = RoomNeed(
             bytes: directory.allocation(of: length) + entries.usualAllocation,
@@ -250,16 +251,18 @@ extension Store {
         forLength length: Int,
         now: Timestamp,
         _ room: RoomTerms = RoomTerms(),
-        _ attempt: () throws(StoreError) -> Value
+        _ attempt: (inout RoomTerms) throws(StoreError) -> Value
     ) throws(StoreError) -> Value {
+        var room = room
         var wait = RoomWait(room, in: self)
         while true {
             do throws(StoreError) {
-                return try attempt()
+                return try attempt(&room)
             } catch {
                 guard error.errno?.tellsOfFullDisk ?? false, makeSpace(Int64(length), now: now, &wait) else {
                     throw error
                 }
+                room.spent = max(room.spent, wait.elapsed)
             }
         }
     }
@@ -269,23 +272,24 @@ extension Store {
     func makeSpace(_ bytes: Int64, now: Timestamp, _ wait: inout RoomWait) -> Bool {
         wait.begin()
         if let known = currentImpasse(wait.pace), known != .busy { return false }
+        if wait.isOver, !wait.mayTryInVain() { return false }
         do throws(StoreError) {
-            while !wait.isOver {
-                switch try relieveFullDisk(bytes, now: now + wait.elapsed, wait.pace) {
-                case .done: return true
-                case .impossible, .unfinished:
-                    // Another process may have set something free just before.
-                    return wait.mayTryInVain()
-                case .busy:
-                    // What another process sets free is as good.
-                    if try wait.pauseUntilSwept() { return true }
-                }
+            switch try relieveFullDisk(bytes, now: now + wait.elapsed, wait.pace) {
+            case .done: return true
+            case .impossible, .unfinished:
+                // Another process may have set something free just before.
+                return wait.mayTryInVain()
+            case .busy:
+                // What another process sets free is as good; where none is at it, what writers have claimed is
+                // waited for.
+                guard try wait.pause() else { return false }
+                return try wait.pauseUntilSwept()
             }
         } catch {
             // That the disk is full is what the caller tells then, and is why.
             counters.add(.roomFailure)
+            return false
         }
-        return false
     }
 
     /// The same for a file that is not the store's.
@@ -387,17 +391,19 @@ extension Store {
         // Where it counted otherwise than was known, or others stored or gave up something meanwhile, it is another
         // question now.
         guard report.removed.isEmpty, !limits.areBounding || before == view else { return .done }
-        // In use at this moment, and not for ever.
-        if report.isComplete, report.spared > 0, report.unreadable.isEmpty { return .busy }
+        // In use at this moment, and not for ever: what is still spared when nothing else has changed will be again.
+        let isInUse =
+            report.isComplete && report.spared > 0 && report.unreadable.isEmpty
+            && impasse.withLock { $0?.view } != before
         // What stays although it should go is nobody's to evict; or it is not there yet; or time ran out before it was
         // found.
-        let isClaimed = before.claimed > 0
+        let isPassing = before.claimed > 0 || isInUse
         let rest = (ContinuousClock.now - begin) * Self.futileRest
         let impasse = Impasse(
-            end: .now + (isClaimed ? rest : max(.seconds(1), rest)),
+            end: .now + (isPassing ? rest : max(.seconds(1), rest)),
             view: limits.areBounding ? before : view,
             effort: .now - begin,
-            relief: isClaimed ? .busy : report.isComplete ? .impossible : .unfinished
+            relief: isPassing ? .busy : report.isComplete ? .impossible : .unfinished
         )
         self.impasse.withLock { $0 = impasse }
         return impasse.relief

@@ -50,15 +50,18 @@ extension Store {
         let length = try describing("read the length of a value for", directory.path) { () throws(Errno) in
             try source.lengthLeft()
         }
-        let claim = try length.flatMap { (length) throws(StoreError) in
-            try claimRoom(forLength: Int(clamping: length), now: now)
+        var room = RoomTerms()
+        var claim = try length.flatMap { (length) throws(StoreError) in
+            try claimRoom(forLength: Int(clamping: length), now: now, &room)
         }
-        var wait = RoomWait(RoomTerms(), in: self)
+        var wait = RoomWait(room, in: self)
         var copied: Int64 = 0
         do throws(StoreError) {
             var staged = try objects.stage(copying: source, atMost: longestValue) { left in
-                // Twice as much each time, so that a long pipe needs few of them.
-                copied = max(copied * 2, Int64(left))
+                // It is no room that others will set free, and is claimed anew once the value is there.
+                giveBack(claim.take())
+                // Twice as much each time, so that a long pipe needs few of them; up to 1 TiB.
+                copied = min(max(copied * 2, Int64(left)), 1 << 40)
                 return makeSpace(copied, now: now, &wait)
             }
             staged.claim = claim
@@ -82,22 +85,24 @@ extension Store {
         let publication = try publication(of: record, for: key, if: .none)
         var claim = staged.claim
         var object = Optional(staged.object)
+        var room = RoomTerms()
         defer { giveBack(claim) }
         // A pipe, or a file that has grown or says that it is empty, as in /proc.
         if claim.map({ $0.bytes < directory.allocation(of: length) }) ?? true {
             giveBack(claim.take())
-            claim = try claimRoom(forLength: length, isWritten: true, now: record.created)
+            claim = try claimRoom(forLength: length, isWritten: true, now: record.created, &room)
         }
         var isFirst = true
-        let outcome = try makingSpace(forLength: length, now: record.created) { () throws(StoreError) in
+        let outcome = try makingSpace(forLength: length, now: record.created, room) {
+            (room) throws(StoreError) in
             defer { isFirst = false }
             if !isFirst {
                 // Where the object has got its name and the entry did not fit.
                 var nothing: StagedObject?
-                let outcome = try publish(publication, &nothing, &claim)
+                let outcome = try publish(publication, &nothing, &claim, &room)
                 if outcome != .objectMissing { return outcome }
             }
-            return try publish(publication, &object, &claim)
+            return try publish(publication, &object, &claim, &room)
         }
         guard outcome.isPublished else {
             throw StoreError(errno: .noSpace, "keep an object while room was made in", path: directory.path)
@@ -137,10 +142,10 @@ extension Store {
         // Before the lock is taken: another process may have left any amount unwritten, and nobody should
         // have to wait for that. Under it the same finds next to nothing left to do.
         try objects.synchronizeIfDurable(record.content.digest)
-        let outcome = try makingSpace(forLength: 0, now: now) { () throws(StoreError) in
+        let outcome = try makingSpace(forLength: 0, now: now) { (room) throws(StoreError) in
             var nothing: StagedObject?
             var nothingClaimed: RoomClaim?
-            return try publish(publication, &nothing, &nothingClaimed)
+            return try publish(publication, &nothing, &nothingClaimed, &room)
         }
         // A record that is changed in place leaves the file's time as it was.
         if outcome.isPublished { _ = try entries.setAccessTime(of: key, to: now) }
@@ -204,32 +209,32 @@ extension Store {
         _ room: RoomTerms
     ) throws(StoreError) -> PublishOutcome {
         let (length, now) = (publication.content.length, publication.created)
-        return try makingSpace(forLength: length, now: now, room) { () throws(StoreError) in
-            try publishOnce(publication, bytes, room)
+        return try makingSpace(forLength: length, now: now, room) { (room) throws(StoreError) in
+            try publishOnce(publication, bytes, &room)
         }
     }
 
     private func publishOnce(
         _ publication: Publication,
         _ bytes: Span<UInt8>,
-        _ room: RoomTerms
+        _ room: inout RoomTerms
     ) throws(StoreError) -> PublishOutcome {
         let content = publication.content
         var staged: StagedObject?
         if try objects.isWorthTrying(content) {
             // Of the entry alone.
-            var claim = try claimRoom(forLength: 0, now: publication.created, room)
+            var claim = try claimRoom(forLength: 0, now: publication.created, &room)
             defer { giveBack(claim) }
             try objects.synchronizeIfDurable(content.digest)
-            let outcome = try publish(publication, &staged, &claim, room)
+            let outcome = try publish(publication, &staged, &claim, &room)
             if outcome != .objectMissing { return outcome }
         }
-        var claim = try claimRoom(forLength: content.length, now: publication.created, room)
+        var claim = try claimRoom(forLength: content.length, now: publication.created, &room)
         defer { giveBack(claim) }
         atStep?(.claimed)
         staged = try objects.stage(bytes, as: content.digest)
         atStep?(.written)
-        return try publish(publication, &staged, &claim, room)
+        return try publish(publication, &staged, &claim, &room)
     }
 
     /// Publishes a record, and its object if that is staged; else it must exist already.
@@ -243,16 +248,17 @@ extension Store {
         _ publication: Publication,
         _ staged: inout StagedObject?,
         _ claim: inout RoomClaim?,
-        _ room: RoomTerms = RoomTerms()
+        _ room: inout RoomTerms
     ) throws(StoreError) -> PublishOutcome {
         let content = publication.content
         while true {
-            let outcome = try objectStripes.withLock(.shared, of: content.digest) {
+            let patience = room.stripePatience
+            let outcome = try objectStripes.withLock(.shared, of: content.digest, patience: patience) {
                 () throws(StoreError) -> PublishOutcome? in
                 atStep?(.objectLocked)
                 do throws(StoreError) {
                     switch try establish(content, &staged, &claim) {
-                    case .present: return try writeEntry(publication)
+                    case .present: return try writeEntry(publication, patience)
                     case .missing: return .objectMissing
                     case .unclaimed: return nil
                     }
@@ -269,7 +275,7 @@ extension Store {
                 forLength: content.length,
                 isWritten: true,
                 now: publication.created,
-                room
+                &room
             )
         }
     }
@@ -342,17 +348,20 @@ extension Store {
         }
     }
 
-    private func writeEntry(_ publication: Publication) throws(StoreError) -> PublishOutcome {
+    private func writeEntry(_ publication: Publication, _ patience: Duration) throws(StoreError)
+        -> PublishOutcome
+    {
         let key = publication.key
         // It comes while the kernel sees to the lock.
         control.prefetch(key)
         switch publication.precondition {
         case .none:
-            return try entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
+            return try entryStripes.withLock(.shared, of: key, patience: patience) { () throws(StoreError) in
                 try writeRecord(publication)
             }
         case .unchanged(let expected):
-            return try entryStripes.withLock(.exclusive, of: key) { () throws(StoreError) in
+            return try entryStripes.withLock(.exclusive, of: key, patience: patience) {
+                () throws(StoreError) in
                 guard try entries.read(key)?.bytes == expected else { return .conflict }
                 return try writeRecord(publication)
             }

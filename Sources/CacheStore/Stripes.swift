@@ -75,12 +75,12 @@ package final class Stripes: Sendable {
     /// Takes each stripe exclusively once and lets it go: whoever held one when this began has let it go when
     /// this returns.
     ///
-    /// The stripes that were not to be had within `patience`, asked for each, are returned; nil where it
-    /// called the whole off.
-    func barrier(patience: () -> Duration?) throws(StoreError) -> Set<Int>? {
+    /// The stripes that were not to be had within `patience`, asked for each with how many those are so far, are
+    /// returned; nil where it called the whole off.
+    func barrier(patience: (Int) -> Duration?) throws(StoreError) -> Set<Int>? {
         var skipped: Set<Int> = []
         for stripe in 0..<StoreLayout.stripeCount {
-            guard let patience = patience() else { return nil }
+            guard let patience = patience(skipped.count) else { return nil }
             do throws(StoreError) {
                 try withLock(.exclusive, stripe: stripe, patience: patience) {}
             } catch {

@@ -13,7 +13,8 @@ extension Sweep {
         let store = store
         for stripe in 0..<StoreLayout.stripeCount where store.control.hasWriters(inStripe: stripe) {
             do throws(StoreError) {
-                let patience = request.stripePatience
+                let patience = worker.stripePatience()
+                store.control.noteSweepStep()
                 try store.entryStripes.withLock(.exclusive, stripe: stripe, patience: patience) {
                     store.control.clearWriters(ofStripe: stripe)
                 }

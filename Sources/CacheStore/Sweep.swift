@@ -143,9 +143,9 @@ package struct Sweep {
     }
 
     /// How long to wait for a stripe now; nil once the sweep's time is over.
-    private mutating func stripePatience() -> Duration? {
+    private mutating func stripePatience(after skipped: Int) -> Duration? {
         store.control.noteSweepStep()
-        return worker.mayGoOn() ? min(request.stripePatience, worker.pacer.rest) : nil
+        return worker.mayGoOn() ? worker.stripePatience(after: skipped) : nil
     }
 
     /// Passes over everything until the limits hold or nothing can be evicted: once, but where more has to go than
@@ -190,7 +190,9 @@ package struct Sweep {
         progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
         if store.directory.fileSystem.datesAttributes { worker.stamp = stamp }
         let objectStripes = store.objectStripes
-        guard let skipped = try objectStripes.barrier(patience: { stripePatience() }) else { return false }
+        guard let skipped = try objectStripes.barrier(patience: { stripePatience(after: $0) }) else {
+            return false
+        }
         worker.state.value.withLock { $0.skipped[.objects, default: []].formUnion(skipped) }
         let replaced = store.control.replacedEntries
         let before = store.control.recordedUsage
@@ -241,6 +243,7 @@ package struct Sweep {
                 // Past the deadline the clock must have been put back; an early stamp spares too much,
                 // which is safe.
                 if stamp > start || ContinuousClock.now > deadline { return stamp }
+                store.control.noteSweepStep()
                 sleepThread(for: .microseconds(500))
             }
         }

@@ -11,6 +11,19 @@ extension SweepWorker {
     /// for him. Half of what others wait for a sweep that does not move (``RoomWait/longestStandstill``).
     static let stripePatience: Duration = .milliseconds(400)
 
+    /// How long to wait for each other once one was waited for in vain.
+    ///
+    /// Twice as long as until a waiter asks for it (``FileLock/askAfter``). So 64 that a stopped process holds cost little
+    /// more than one.
+    static let laterStripePatience: Duration = .milliseconds(4)
+
+    /// How long to wait for a stripe now.
+    func stripePatience(after skipped: Int = 0) -> Duration {
+        let isHindered =
+            skipped > 0 || state.value.withLock { state in state.skipped.values.contains { !$0.isEmpty } }
+        return min(isHindered ? Self.laterStripePatience : request.stripePatience, pacer.rest)
+    }
+
     /// How long one stripe is held, at full pace, to delete one thing after the other.
     ///
     /// In it about 50 go, so that the lock itself (2 µs) is a hundredth of the cost. Then other stripes have their
@@ -147,7 +160,7 @@ extension SweepWorker {
             // One copy for all: within the closure each use of what may change copies it.
             let worker = self
             do throws(StoreError) {
-                let patience = min(request.stripePatience, pacer.rest)
+                let patience = stripePatience()
                 try stripes.withLock(.exclusive, stripe: stripe, patience: patience) {
                     () throws(StoreError) in
                     let end = worker.instant() + (worker.pacer.isSparing ? .zero : Self.longestHold)
@@ -157,6 +170,8 @@ extension SweepWorker {
                 }
             } catch {
                 guard error.code == .busy else { return (outcomes, error) }
+                // To wait in vain is to get on.
+                store.control.noteSweepStep()
                 state.value.withLock { _ = $0.skipped[tree, default: []].insert(stripe) }
             }
         }

@@ -40,13 +40,18 @@ extension SharedCache {
     /// The error, saying which process collects instead, where that has left word.
     private func naming(_ error: CacheError) -> CacheError {
         let record = core.store.lastSweep().flatMap { $0.ended == nil ? $0 : nil }
+        let process = record.flatMap { core.store.visibleSweeper($0) }
         let holder =
             record.map { record in
-                let name = core.store.visibleSweeper(record).map { "process \($0)" } ?? "another process"
+                let name = process.map { "process \($0)" } ?? "another process"
                 let seconds = max(0, (Timestamp.now - record.began) / .seconds(1))
                 return "\(name) has been at it for \(Int(seconds)) s"
             } ?? "another process is at it"
-        let message = "sweep \(path): \(holder): wait for it, or try again later"
+        var advice = "wait for it, or try again later"
+        if let process, ProcFiles.isStopped(process) ?? false {
+            advice = "it is stopped: let it go on (kill -CONT \(process)) or end it"
+        }
+        let message = "sweep \(path): \(holder): \(advice)"
         return CacheError(.busy, message, errno: error.errno, path: error.path)
     }
 

@@ -131,9 +131,10 @@ enum CollectCommand: Command {
                 return try attempt(max(.zero, min(rest, .seconds(1))))
             } catch {
                 let unused = .seconds(1) - (ContinuousClock.now - begin)
-                guard error.code == .busy, rest > .seconds(1), insists || unused <= .zero else { throw error }
+                let left = patience - (ContinuousClock.now - start)
+                guard error.code == .busy, left > .zero, insists || unused <= .zero else { throw error }
                 meanwhile(error)
-                if unused > .zero { sleepThread(for: unused) }
+                if unused > .zero { sleepThread(for: min(unused, left)) }
             }
         }
     }

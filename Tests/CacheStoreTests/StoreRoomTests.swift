@@ -126,7 +126,8 @@ import Testing
     @Test func `a claim keeps others from the room`() throws {
         try limitToBlocks(10)
         try put("first", in: store)
-        let claim = try #require(try store.claimRoom(forLength: 8 * 4096, now: .now))
+        var room = RoomTerms()
+        let claim = try #require(try store.claimRoom(forLength: 8 * 4096, now: .now, &room))
         let impatient = try store(patience: .zero)
         let lock = try LockFile.acquire(StoreLayout.janitorLock, in: store.directory.locks, patience: .zero)
         #expect(error { try put("second", 2 * 4096, in: impatient) }?.code == .noRoom)
@@ -138,7 +139,8 @@ import Testing
 
     @Test func `what others are about to store is waited for, as it can be evicted then`() throws {
         try limitToBlocks(8)
-        let claim = try #require(try store.claimRoom(forLength: 7 * 4096, now: .now))
+        var room = RoomTerms()
+        let claim = try #require(try store.claimRoom(forLength: 7 * 4096, now: .now, &room))
         let impatient = try self.store(patience: .zero)
         #expect(error { try put("key", 2 * 4096, in: impatient) }?.code == .noRoom)
         let giver = Thread { [store] in
@@ -164,9 +166,42 @@ import Testing
         _ = store.control.claim(1000)
         // Nobody has claimed anything meanwhile.
         try pass(2)
+        #expect(store.control.claimedBytes == 0)
         let last = try #require(store.control.claim(10))
         #expect(store.control.claimedBytes == 10)
         store.giveBack(last)
+    }
+
+    @Test func `what a sweep spares each time is found once to be beyond it`() throws {
+        try limit { $0.limits.maximumSize = 1 << 30 }
+        for index in 0..<5 { try put("value \(index)", in: store) }
+        for index in 0..<5 { #expect(try store.remove(Digest(ofKey: "value \(index)"), now: .now)) }
+        // As if they had been changed after it began, and so as where the clock was put back.
+        let objects = fixture.directory.files(below: "cache/objects").map { fixture.path + "/objects/" + $0 }
+        var pace = SweepPace()
+        pace.slice = .zero
+        pace.pause = { _ in
+            for object in objects { _ = chmod(object, 0o444) }
+            return true
+        }
+        let excess = LimitExcess(bytes: 4096, entries: 0, reason: .size)
+        let first = try store.sweepForRoom(excess, now: .now, pace: pace)
+        #expect(first == .busy && fixture.objects.count == 5)
+        let second = try store.sweepForRoom(excess, now: .now, pace: pace)
+        #expect(second == .impossible && fixture.objects.count == 5)
+        // The clock has caught up.
+        #expect(try store.sweepForRoom(excess, now: .now, pace: SweepPace()) == .done)
+        #expect(fixture.objects.isEmpty)
+    }
+
+    @Test func `what was waited for room is not waited for stripes as well`() {
+        var room = RoomTerms()
+        #expect(room.stripePatience == Stripes.writerPatience)
+        for spent in [1, 100, 400, 800] {
+            room.spent = .milliseconds(spent)
+            let stripe = room.stripePatience
+            #expect(stripe >= .milliseconds(100) && room.spent + stripe < .seconds(1))
+        }
     }
 
     @Test func `what is given back late takes nothing off that others have claimed`() throws {
@@ -445,5 +480,40 @@ import Testing
         store.control.noteHorizon(.seconds(1600), at: .now - .seconds(3600))
         store.followConfiguration()
         #expect(store.accessGranularity == Store.defaultAccessGranularity.saturatingNanoseconds)
+    }
+}
+
+/// The same where it is the disk that is full.
+@Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"), .takesTurns)
+struct StoreFullDiskTests {
+    private let patience: Duration = .seconds(3600)
+    private let mount: Mount
+    private let store: Store
+
+    init() throws {
+        mount = try Mount("tmpfs", options: "size=4m")
+        var options = StoreOptions()
+        options.roomPatience = patience
+        store = try Store(at: mount.path + "/cache", options: options)
+    }
+
+    @Test func `nobody waits long for a sweep that does not get on`() throws {
+        guard let lock = try Sweep.janitorLock(of: store) else { throw Errno.wouldBlock }
+        var (stored, failure) = (0, StoreError?.none)
+        let time = ContinuousClock().measure {
+            while failure == nil, stored < 1000 {
+                let bytes = SeededGenerator.bytes(50_000, seed: UInt64(stored))
+                let record = Record(content: Content(of: bytes.span), created: .now)
+                do throws(StoreError) {
+                    try store.put(bytes.span, for: Digest(ofKey: "key \(stored)"), record)
+                    stored += 1
+                } catch {
+                    failure = error
+                }
+            }
+        }
+        #expect(failure?.errno == .noSpace && stored > 5)
+        #expect(time < patience / 100)
+        lock.release()
     }
 }

@@ -118,7 +118,7 @@ import Testing
             $0.pace = pace(steps: .max) {
                 rests.add(1, ordering: .relaxed)
                 for stripes in [other.objectStripes, other.entryStripes] {
-                    let held = try? stripes.barrier { .zero }
+                    let held = try? stripes.barrier { _ in .zero }
                     if held != [] { refusals.add("\(String(describing: held))") }
                 }
             }

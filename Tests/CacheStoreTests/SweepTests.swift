@@ -25,6 +25,28 @@ import Testing
         #expect(try fixture.get("b") == "shared")
     }
 
+    @Test func `any number of stripes that are held cost a sweep little more than one`() throws {
+        let fixture = try StoreFixture()
+        for index in 0..<50 { try fixture.put("value \(index)", "key \(index)", expires: .now) }
+        var locks: [Int32] = []
+        defer { for lock in locks { close(lock) } }
+        for kind in [Stripes.Kind.object, .entry] {
+            for stripe in 0..<StoreLayout.stripeCount {
+                let name = StoreLayout.lockName(kind, stripe).description
+                locks.append(open(fixture.path + "/locks/" + name, O_RDWR | O_CREAT | O_CLOEXEC, 0o666))
+                try #require(flock(locks.last ?? -1, LOCK_SH) == 0)
+            }
+        }
+        let limit = SweepWorker.stripePatience * 4
+        let time = try shortestTime(below: limit) {
+            // Another process each time, which knows of none.
+            let store = try Store(at: fixture.path)
+            let report = try Sweep.run(SweepRequest(), on: store, now: .now)
+            #expect(report.skippedStripes.count >= 64 && fixture.objects.count == 50)
+        }
+        #expect(time < limit)
+    }
+
     @Test func `an expired entry goes with its object, counted once with the bytes of both`() throws {
         let fixture = try StoreFixture()
         try fixture.put("value", "key", expires: .now + .seconds(1))

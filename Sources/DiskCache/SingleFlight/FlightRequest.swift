@@ -84,7 +84,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     }
 
     /// How long to wait for room: with what else storing takes less than a second.
-    private static var roomPatience: Duration { .milliseconds(900) }
+    private static var roomPatience: Duration { .milliseconds(800) }
 
     /// The value that has expired, for want of a better one.
     func lastResort() -> Value? {

@@ -11,6 +11,8 @@ import Platform
 struct Recorder: ~Copyable {
     /// What may be in memory: more than most commands write.
     private static let bufferSize = 256 * 1024
+    /// How long room is made on a full disk, for what the buffer holds: meanwhile the command's output stands still.
+    private static let roomPatience: Duration = .seconds(1)
 
     private var buffer = RecordingFormat.header
     private var file: FileDescriptor?
@@ -33,7 +35,8 @@ struct Recorder: ~Copyable {
     private mutating func flush() {
         do throws(Errno) {
             if file == nil { file = try FileDescriptor(unnamedIn: cache.path) }
-            try file?.writeAll(buffer.span) { [cache] in cache.makeSpace($0) }
+            let end = ContinuousClock.now + Self.roomPatience
+            try file?.writeAll(buffer.span) { [cache] in ContinuousClock.now < end && cache.makeSpace($0) }
         } catch {
             failure = error
         }
