@@ -146,13 +146,15 @@ extension Store {
     /// Whether nobody else can have replaced or removed what a put of this process writes, which noted `generation`
     /// before it began to write; nil: there was no control file.
     ///
-    /// So long as no writer has ended that put's value is the latest, written or not. Where exactly one has
-    /// begun and ended, and no other was at it, that was this put, or it is still to write. Anything else is not
-    /// known until it has ended.
+    /// So long as nobody has begun since, it is still to be written. Where nobody else was at it and exactly one has
+    /// begun, or has begun and ended, that was this put, or it is still to write. Anything else is not known until it has
+    /// ended: who was at it before may write what he has over it.
     package func isLatest(_ generation: Generation?) -> Bool {
         guard let generation, let words = control.words else { return false }
-        return words.hold(generation) || words.hold(generation.adding(GenerationWord.begin))
-            || !generation.hasWriters && words.hold(generation.adding(GenerationWord.raise))
+        if words.hold(generation) { return true }
+        return !generation.hasWriters
+            && (words.hold(generation.adding(GenerationWord.begin))
+                || words.hold(generation.adding(GenerationWord.raise)))
     }
 
     /// Whether nobody has begun to write since this was the word at `index`, in the file that is mapped at `mapping`;

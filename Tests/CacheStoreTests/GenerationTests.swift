@@ -81,8 +81,9 @@ import Testing
         let store = fixture.store
         let others = try #require(try other.control.beginWriting(key))
         let noted = try generations().current(of: key)
+        #expect(store.isLatest(noted), "it is not written yet")
         let own = try #require(try store.control.beginWriting(key))
-        #expect(store.isLatest(noted), "nobody has ended")
+        #expect(!store.isLatest(noted), "the other may have written over it by now")
         other.control.endWriting(others)
         #expect(!store.isLatest(noted))
         store.control.endWriting(own)

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import TestSupport
+import Testing
+
+@testable import Models
+
+@Suite("A put in the background beside other writers, in every interleaving, with every crash", .takesTurns)
+struct WriteBehindModelTests {
+    @Test("its process is never given the value once another's took its place")
+    func isSound() {
+        let model = WriteBehindModel.Model(mistake: nil)
+        var space = StateSpace(of: model)
+        let found = space.visit { state, _ in model.isBroken(state) ? true : nil }
+        #expect(found == nil, "\(found?.trace.joined(separator: "\n") ?? "")")
+        #expect(space.states.count > 5_000)
+        #expect(
+            space.states.contains { $0.own == .end && model.isGivenOut(in: $0) },
+            "while it is being written"
+        )
+        #expect(
+            space.states.contains { $0.own == .noteEnd && model.isGivenOut(in: $0) },
+            "once it is written"
+        )
+    }
+
+    @Test("needs each part of its protocol", arguments: WriteBehindModel.Mistake.allCases)
+    func mistakeIsFound(_ mistake: WriteBehindModel.Mistake) {
+        let model = WriteBehindModel.Model(mistake: mistake)
+        var space = StateSpace(of: model)
+        let found = space.visit { state, _ in model.isBroken(state) ? true : nil }
+        #expect(found != nil, "\(mistake) in \(space.states.count) states")
+    }
+}
