@@ -13,9 +13,6 @@ package final class ThreadPool: Sendable {
     /// Starts a thread, as ``DetachedThread/start(_:stackSize:_:)`` does.
     package typealias Starter = @Sendable (StaticString, @escaping Work) throws(Errno) -> Void
 
-    /// How long an idle thread stays: bursts come a second apart, and making a thread costs 50 µs.
-    private static let idleTime: Duration = .seconds(5)
-
     private struct State {
         var queue = WorkQueue()
         var threads = 0
@@ -25,6 +22,7 @@ package final class ThreadPool: Sendable {
 
     private let name: StaticString
     private let limit: Int
+    private let idleTime: Duration
     private let starter: Starter
     private let state = Monitored(State())
 
@@ -33,17 +31,20 @@ package final class ThreadPool: Sendable {
     /// - Parameters:
     ///   - name: of the threads; see ``DetachedThread/start(_:stackSize:_:)``.
     ///   - limit: how many there may be.
+    ///   - idleTime: how long an idle one stays. Bursts come a second apart, and making a thread costs 50 µs.
     ///   - starter: what makes a thread, for tests of what happens where none is to be had. By default one
     ///     with a stack of the usual size: some of the work is the program's own.
     package init(
         _ name: StaticString,
         limit: Int,
+        idleTime: Duration = .seconds(5),
         starter: @escaping Starter = { (name, body) throws(Errno) in
             try DetachedThread.start(name, stackSize: nil, body)
         }
     ) {
         self.name = name
         self.limit = limit
+        self.idleTime = idleTime
         self.starter = starter
     }
 
@@ -82,8 +83,10 @@ package final class ThreadPool: Sendable {
             state.wakeOne()
             return true
         }
+        let first = Locked<Work?>.Box(work)
         return start {
-            work()
+            // Taken out: what the thread was started with lives as long as the thread does.
+            first.value.withLock { $0.take() }?()
             self.serve()
         }
     }
@@ -110,7 +113,7 @@ package final class ThreadPool: Sendable {
     private func next() -> Work? {
         if let work = state.withLock({ $0.queue.popFirst() }) { return work }
         state.withLock { $0.idle += 1 }
-        let work = state.wait(until: .now + Self.idleTime) { state -> Work? in
+        let work = state.wait(until: .now + idleTime) { state -> Work? in
             guard let work = state.queue.popFirst() else { return nil }
             state.idle -= 1
             return work

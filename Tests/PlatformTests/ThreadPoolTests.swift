@@ -53,7 +53,8 @@ import Testing
     }
 
     @Test func `an idle thread does what comes next`() {
-        let pool = ThreadPool("test", limit: 100)
+        // However long this test is kept from going on, it finds the thread there.
+        let pool = ThreadPool("test", limit: 100, idleTime: hangLimit)
         for round in 1...100 {
             let gate = Gate()
             gate.open()
@@ -75,6 +76,33 @@ import Testing
         gate.open()
         gate.waitUntil(done: 2)
         #expect(Set(gate.done) == [0, 1])
+    }
+
+    /// Counts when it goes.
+    private final class Token: Sendable {
+        private let gone: Atomic<Int>.Shared
+        init(_ gone: Atomic<Int>.Shared) { self.gone = gone }
+        deinit { gone.value.add(1, ordering: .relaxed) }
+    }
+
+    @Test func `a thread lets go of the work that it was made for once that is done`() {
+        let pool = ThreadPool("test", limit: 1, idleTime: hangLimit)
+        let gone = Atomic<Int>.Shared()
+        func start() -> Bool {
+            let token = Token(gone)
+            return pool.runIfFree { withExtendedLifetime(token) {} }
+        }
+        #expect(start())
+        let goneBefore = Atomic<Int>.Shared(-1)
+        let gate = Gate()
+        gate.open()
+        // On the same thread, as there may be no other.
+        pool.run {
+            goneBefore.value.store(gone.value.load(ordering: .relaxed), ordering: .relaxed)
+            gate.pass(0)
+        }
+        gate.waitUntil(done: 1)
+        #expect(goneBefore.value.load(ordering: .relaxed) == 1)
     }
 
     @Test func `many threads that hand work in lose none of it`() {
