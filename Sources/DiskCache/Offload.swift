@@ -7,7 +7,8 @@ import Platform
 ///
 /// Swift's own threads, of which there are as many as processors, must never wait.
 enum Lane {
-    /// Waits for the medium at most: it takes no lock and runs nothing of the program's but codecs.
+    /// Waits for the medium, or a second for a put of this process that another one writes beside: it takes no lock and
+    /// runs nothing of the program's but codecs.
     case reading
     /// Waits for locks and for room, within the patience for them, and for nothing that needs one of these threads.
     case writing

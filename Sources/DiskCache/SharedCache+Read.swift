@@ -71,7 +71,7 @@ extension SharedCache {
         return .hit(CacheHit(found.held, from: .memory, isStale: false, at: found.moment))
     }
 
-    /// What a get finds once `write` has ended.
+    /// What a get finds once `write` has ended; a miss where that takes longer than a moment.
     ///
     /// Waits only for the last step of this process's own put, which has its locks, where another process writes
     /// beside it.
@@ -80,7 +80,10 @@ extension SharedCache {
         _ key: String,
         allowingStale: Bool
     ) throws(CacheError) -> CacheHit? {
-        writeBehind.awaitEnd(of: write)
+        guard writeBehind.awaitEnd(of: write) else {
+            counters.add(.miss)
+            return nil
+        }
         return try get(key, allowingStale: allowingStale)
     }
 

@@ -80,7 +80,10 @@ extension TypedCache {
             }
         case .miss: return nil
         case .unsettled(let write):
-            cache.writeBehind.awaitEnd(of: write)
+            guard cache.writeBehind.awaitEnd(of: write) else {
+                cache.counters.add(.miss)
+                return nil
+            }
             return try get(key, allowingStale: allowingStale)
         case .unknown: break
         }
@@ -100,7 +103,8 @@ extension TypedCache {
 
     /// The value in memory, where no put waits to be published.
     func memoryHit(_ key: String) throws(CacheError) -> TypedHit<Value>? {
-        guard case .unknown = try cache.pendingHit(key, allowingStale: false) else { return nil }
+        try cache.core.checkOpen()
+        if !cache.writeBehind.isIdle, cache.writeBehind.isPending(Digest(ofKey: key)) { return nil }
         return heldHit(key)
     }
 

@@ -117,9 +117,11 @@ final class WriteBehind: Sendable {
         return pending.withLock { $0.latest(of: digest) }
     }
 
-    /// Waits for the end of a put that is being written.
-    func awaitEnd(of write: PendingWrite) {
-        _ = pending.wait { _ in write.isEnded ? true : nil }
+    /// Waits for the end of a put that is being written; false: it goes on.
+    ///
+    /// - Parameter limit: a second for a get. The last step of a put takes less, unless it finds no room on disk.
+    func awaitEnd(of write: PendingWrite, within limit: Duration = .seconds(1)) -> Bool {
+        pending.wait(until: .now + limit) { _ in write.isEnded ? true : nil } ?? false
     }
 
     /// Publishes what is pending of `key` now, so that what follows finds it on disk; what is being published

@@ -31,14 +31,14 @@ private final class Valve: Sendable {
     }
 }
 
-@Suite(.takesTurns) struct WriteBehindTests {
-    private func write(_ key: String, _ value: String) -> PendingWrite {
-        let data = Data(value.utf8)
-        let digest = Digest(ofKey: key)
-        let draft = Record(content: Content(digest: digest, length: data.count, checksum: 0), created: .now)
-        return PendingWrite(data, forKey: key, digest, draft: draft)
-    }
+private func write(_ key: String, _ value: String) -> PendingWrite {
+    let data = Data(value.utf8)
+    let digest = Digest(ofKey: key)
+    let draft = Record(content: Content(digest: digest, length: data.count, checksum: 0), created: .now)
+    return PendingWrite(data, forKey: key, digest, draft: draft)
+}
 
+@Suite(.takesTurns) struct WriteBehindTests {
     @Test func `a put does not wait, and what reads sees it`() {
         let gate = Valve()
         let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { gate.publish($0) }
@@ -113,15 +113,16 @@ private final class Valve: Sendable {
             gate.pass()
             write.noteEnd()
         }
-        let write = write("a", "1")
-        #expect(write.standing(in: store) == .latest, "it waits, and only its process can see it")
-        #expect(queue.put(write))
+        let first = write("a", "1")
+        #expect(first.standing(in: store) == .latest, "it waits, and only its process can see it")
+        #expect(queue.put(first))
         while gate.taken.withLock({ $0 }) == 0 { sleepThread(for: .milliseconds(1)) }
-        #expect(write.standing(in: store) == .unsettled)
-        let goesOn = expectBlocks { queue.awaitEnd(of: write) }
+        #expect(first.standing(in: store) == .unsettled)
+        #expect(!queue.awaitEnd(of: first, within: .milliseconds(1)), "it has not ended")
+        let goesOn = expectBlocks { #expect(queue.awaitEnd(of: first, within: hangLimit)) }
         gate.open()
         goesOn()
-        #expect(write.standing(in: store) == .ended)
+        #expect(first.standing(in: store) == .ended)
     }
 
     @Test func `the values of a key become visible in the order of their puts, from many threads`() {
@@ -274,6 +275,55 @@ private final class Valve: Sendable {
         try await other.typed(String.self).put("theirs", forKey: "key")
         try await expect("theirs", "replaced")
         #expect(await cache.value(forKey: "key") { Data() } == Data("\"theirs\"".utf8))
+    }
+
+    /// A cache whose thread in the background stands still until the valve is opened: what is put behind waits.
+    private func stuckFixture() throws -> (CacheFixture, Valve) {
+        let valve = Valve()
+        let fixture = try CacheFixture {
+            $0.memory = MemoryConfiguration()
+            $0.onEvent = { event in
+                if case .removedFromMemory(key: "stuck", cause: .replaced, cost: _) = event { valve.pass() }
+            }
+        }
+        try fixture.cache.put("old", forKey: "stuck")
+        try fixture.cache.put("new", forKey: "stuck", writing: .behind)
+        waitUntil("it is stuck") { valve.taken.withLock { $0 } > 0 }
+        return (fixture, valve)
+    }
+
+    @Test func `a get that can't know for a second what counts is a miss`() throws {
+        let (fixture, valve) = try stuckFixture()
+        defer { valve.open() }
+        let cache = fixture.cache
+        let pending = write("key", "\"mine\"")
+        // As if it were being written, where nobody knows what others have written since.
+        pending.noteWriting(at: nil)
+        #expect(cache.writeBehind.put(pending))
+        let misses = cache.activity.misses
+        onThreads(2) { thread in
+            do {
+                let hit =
+                    thread == 0
+                    ? try cache.get("key")?.data.count : try cache.typed(String.self).get("key")?.value.count
+                #expect(hit == nil)
+            } catch {
+                Issue.record(error)
+            }
+        }
+        #expect(cache.activity.misses == misses + 2)
+    }
+
+    @Test func `an asynchronous get of a pending value counts once`() async throws {
+        let (fixture, valve) = try stuckFixture()
+        defer { valve.open() }
+        let cache = fixture.cache
+        try await cache.put(Data("\"pending\"".utf8), forKey: "key", writing: .behind)
+        let hits = cache.activity.memoryHits
+        #expect(try await cache.typed(String.self).get("key")?.value == "pending")
+        #expect(cache.activity.memoryHits == hits + 1)
+        #expect(try await cache.get("key")?.data == Data("\"pending\"".utf8))
+        #expect(cache.activity.memoryHits == hits + 2)
     }
 
     @Test func `another process sees it once it is flushed`() throws {
