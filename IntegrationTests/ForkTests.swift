@@ -13,17 +13,8 @@ import Testing
     }
 
     private func expectSuccess(of task: String) throws {
-        let program = Tool.path.replacingOccurrences(of: "/diskcache", with: "/HostProbe")
-        let process = Process()
-        let errors = directory.path + "/errors"
-        makeFile(errors)
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = [task, directory.path + "/cache"]
-        process.standardError = FileHandle(forWritingAtPath: errors)
-        try process.run()
-        process.waitUntilExit()
-        let text = try String(contentsOfFile: errors, encoding: .utf8)
-        #expect(process.terminationReason == .exit && process.terminationStatus == 0, "\(text)")
+        let run = try HostRun(task, in: directory)
+        #expect(run.end == .exited(0), "\(run.errors)")
     }
 
     @Test func `a child gets an error from its parent's cache, and works with one that it opens itself`()

@@ -28,17 +28,9 @@ import Testing
     }
 
     private func host(_ task: String) throws -> Report {
-        let program = Tool.path.replacingOccurrences(of: "/diskcache", with: "/HostProbe")
-        let process = Process()
-        let output = Foundation.Pipe()
-        process.executableURL = URL(fileURLWithPath: program)
-        process.arguments = [task, directory.path + "/cache"]
-        process.standardOutput = output
-        try process.run()
-        let text = try output.fileHandleForReading.readToEnd() ?? Data()
-        process.waitUntilExit()
-        try #require(process.terminationReason == .exit && process.terminationStatus == 0, "it was killed")
-        let report = try JSONDecoder().decode(Report.self, from: text)
+        let run = try HostRun(task, in: directory)
+        try #require(run.end == .exited(0), "\(run.errors)")
+        let report = try JSONDecoder().decode(Report.self, from: run.output)
         let heartbeat = report.heartbeat
         print(
             "\(task): \(heartbeat.beats) beats beside \(heartbeat.threadBeats), longest gap \(heartbeat.longestMilliseconds) ms"
@@ -46,9 +38,9 @@ import Testing
         return report
     }
 
-    /// In beats of a thread that is to wake up as often, each 20 ms: half a second, of which a machine that is busy
-    /// with other things costs both the same.
-    private let longestGap = 25
+    /// In beats of a thread that is to wake up as often, each 20 ms: twice the 100 ms that are promised, as a machine that
+    /// is busy with other things costs both the same, but not at the same moment.
+    private let longestGap = 10
 
     @Test func `puts that wait for a stopped process hold up no other task, and no read`() throws {
         let report = try host("blocked")
@@ -60,7 +52,10 @@ import Testing
 
     @Test func `puts that wait for the medium hold up no other task`() throws {
         let report = try host("durable")
-        #expect(report.heartbeat.longestGap < longestGap)
+        #expect(
+            report.heartbeat.longestGap < longestGap,
+            "a fast medium is done before there can be such a gap"
+        )
         #expect(
             report.heartbeat.beats * 4 >= report.heartbeat.threadBeats,
             "it wakes up about as often as the thread"
@@ -72,5 +67,40 @@ import Testing
         let report = try host("descriptors")
         #expect(report.puts == 64, "each has ended, in an error if need be")
         #expect(report.reads == 1)
+    }
+
+    @Test func `a crash in a closure of the program, on a thread of ours, reaches the program's handler`()
+        throws
+    {
+        let run = try HostRun("crash", in: directory)
+        #expect(run.end == .exited(7), "\(run.errors)")
+    }
+}
+
+/// HostProbe, run to its end in a process of its own; one that hangs is killed.
+struct HostRun {
+    let end: SpawnedProcess.End
+    let output: Data
+    let errors: String
+
+    init(_ task: String, in directory: TemporaryDirectory) throws {
+        // Into files: nobody has to read them meanwhile, and what the process leaves behind holds nobody up.
+        let (output, errors) = (directory.path + "/output", directory.path + "/errors")
+        makeFile(output)
+        makeFile(errors)
+        let process = Process()
+        let program = Tool.path.replacingOccurrences(of: "/diskcache", with: "/HostProbe")
+        process.executableURL = URL(fileURLWithPath: program)
+        process.arguments = [task, directory.path + "/cache"]
+        process.standardOutput = FileHandle(forWritingAtPath: output)
+        process.standardError = FileHandle(forWritingAtPath: errors)
+        try process.run()
+        waitUntil("\(task) ends") { !process.isRunning }
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        process.waitUntilExit()
+        let status = process.terminationStatus
+        end = process.terminationReason == .exit ? .exited(status) : .killed(Signal(rawValue: status))
+        self.output = try Data(contentsOf: URL(fileURLWithPath: output))
+        self.errors = try String(contentsOfFile: errors, encoding: .utf8)
     }
 }

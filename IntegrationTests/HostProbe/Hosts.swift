@@ -214,3 +214,22 @@ struct DurableHost {
         return report
     }
 }
+
+/// A program with a handler for its crashes, whose closure crashes on a thread of ours.
+struct CrashingHost {
+    let path: String
+
+    init(_ path: String) {
+        self.path = path
+    }
+
+    func run() async throws -> HostReport {
+        signal(SIGSEGV) { _ in _exit(7) }
+        let cache = try await SharedCache.open(at: path)
+        _ = try await cache.update("key") { (_: Data?) -> Data? in
+            UnsafeMutablePointer<UInt8>(bitPattern: 16)?.pointee = 1
+            return nil
+        }
+        return HostReport()
+    }
+}

@@ -5,6 +5,7 @@
 // blocked:     64 tasks put, all stripes are held by somebody else; others get meanwhile.
 // durable:     256 tasks put with fsync.
 // fork-…:      forks with a cache open, see ForkingHost. prefork: forks first.
+// crash:       a closure crashes on a thread of the cache's; a handler of the program ends it with 7.
 // descriptors: 64 tasks put from a pipe, others write behind, and the process has no descriptor left.
 
 import DiskCache
@@ -21,6 +22,7 @@ case "fork-locks": try ForkingHost(words[2]).giveBackInChild()
 case "fork-contend": try ForkingHost(words[2]).contendInChild()
 case "prefork": try ForkingHost(words[2]).prefork()
 case "blocked": report = try await BlockedHost(words[2]).run()
+case "crash": report = try await CrashingHost(words[2]).run()
 case "descriptors": report = try await ExhaustedHost(words[2]).run()
 case "durable": report = try await DurableHost(words[2]).run()
 default: fatalError("no such task: \(words[1])")

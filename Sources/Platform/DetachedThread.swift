@@ -9,9 +9,17 @@ package enum DetachedThread {
     /// count against limits on address space.
     package static let smallStack = 512 * 1024
 
+    /// Signals that what a thread does raises in that thread itself.
+    ///
+    /// Blocked, they would end the process without its handler, a crash reporter for instance. Dispatch leaves them, too.
+    private static var ofTheThread: [CInt] {
+        [SIGILL, SIGTRAP, SIGFPE, SIGBUS, SIGSEGV, SIGSYS, SIGABRT, SIGPROF]
+    }
+
     /// Runs `body` on a new thread, which nobody can wait for.
     ///
-    /// All signals are blocked in it, so that those of the program arrive at threads of the program.
+    /// All signals are blocked in it but those of the thread's own doing, so that those of the program arrive at threads
+    /// of the program.
     ///
     /// C: `pthread_create`, `pthread_setname_np`.
     ///
@@ -33,6 +41,7 @@ package enum DetachedThread {
         var all = sigset_t()
         var previous = sigset_t()
         unsafe sigfillset(&all)
+        for signal in Self.ofTheThread { unsafe sigdelset(&all, signal) }
         unsafe pthread_sigmask(SIG_SETMASK, &all, &previous)
         defer { unsafe pthread_sigmask(SIG_SETMASK, &previous, nil) }
 
