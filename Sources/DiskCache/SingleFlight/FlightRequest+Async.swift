@@ -10,8 +10,8 @@ extension FlightRequest {
     func value(_ compute: @escaping AsyncCompute) async -> End {
         guard source.cache.core.isOwn else { return await Self.computedAlone(compute) }
         if let hit = await look() {
-            // An expired value whose accesses prolong it makes this read from disk.
-            switch hit.isStale ? await offload(on: .reading, { verdict(on: hit) }) : verdict(on: hit) {
+            // For an expired value whose accesses prolong it this publishes a put that waits, and reads from disk.
+            switch hit.isStale ? await offload({ verdict(on: hit) }) : verdict(on: hit) {
             case .use: return .value(hit.value)
             case .useAndRefresh:
                 startRefresh(of: hit.entry, compute)

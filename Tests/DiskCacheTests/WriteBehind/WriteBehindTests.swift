@@ -287,7 +287,14 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
             }
         }
         try fixture.cache.put("old", forKey: "stuck")
-        try fixture.cache.put("new", forKey: "stuck", writing: .behind)
+        try fixture.cache.put(
+            "new",
+            forKey: "stuck",
+            expires: .seconds(10),
+            onAccess: .renew,
+            attributes: EntryAttributes(staleFor: .seconds(100)),
+            writing: .behind
+        )
         waitUntil("it is stuck") { valve.taken.withLock { $0 } > 0 }
         return (fixture, valve)
     }
@@ -312,6 +319,21 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
             }
         }
         #expect(cache.activity.misses == misses + 2)
+    }
+
+    @Test func `computations that wait for a put hold up no read`() async throws {
+        let (fixture, valve) = try stuckFixture()
+        let cache = fixture.cache
+        fixture.clock.advance(by: 20)
+        let options = ComputeOptions(staleWhileRevalidate: .seconds(100))
+        // As many as there are threads that read. Whether the value can still be used its put tells, once it has ended.
+        let computing = (0..<16).map { _ in
+            Task { await cache.value(forKey: "stuck", options: options) { Data("newer".utf8) } }
+        }
+        while cache.activity.staleHits < 16 { try await Task.sleep(for: .milliseconds(1)) }
+        for _ in 0..<100 { #expect(try await !cache.contains("absent")) }
+        valve.open()
+        for task in computing { #expect(await task.value == Data("new".utf8)) }
     }
 
     @Test func `an asynchronous get of a pending value counts once`() async throws {
