@@ -73,7 +73,11 @@ struct CoherenceTests {
         let violations = history.violations
         #expect(violations.isEmpty, "\(violations.count), seed \(seed): \(violations.prefix(5))")
         #expect(history.count + history.earlyReads >= operations)
-        #expect(history.flights > history.count / 100 && history.behind > history.count / 100)
+        #expect(
+            history.flights > history.count / 100 && history.shared > history.flights / 50,
+            "the test is about values that are shared"
+        )
+        #expect(history.behind > history.count / 100)
     }
 
     @Test

@@ -148,6 +148,9 @@ struct CrewHistory {
     private var replaced: Set<UInt64> = []
     /// Values that calls found or shared which would have computed them.
     private(set) var flights = 0
+    /// Of those, what was found and when the call began; and when the calls that have computed a value have ended.
+    private var found: [(value: UInt64, start: UInt64)] = []
+    private var computed: [UInt64: UInt64] = [:]
     /// Values that were put in the background, and until when their publishing may have taken.
     private var publications: [UInt64: UInt64] = [:]
     /// Reads of what only the reading process could see, as it was not published yet.
@@ -158,6 +161,8 @@ struct CrewHistory {
     /// Writes that a kill cut off.
     private(set) var pending = 0
 
+    /// Values of flights that were still being computed when they were asked for: the call has waited for them.
+    var shared: Int { found.count { $0.start < computed[$0.value, default: 0] } }
     /// Puts in the background.
     var behind: Int { publications.count }
     var count: Int { operations.reduce(0) { $0 + $1.count } }
@@ -177,12 +182,16 @@ struct CrewHistory {
                 misses += 1
                 kind = .miss
             case .write: kind = .write(entry.value)
+            case .computed:
+                kind = .write(entry.value)
+                computed[entry.value] = entry.end
             case .behind:
                 kind = .write(entry.value)
                 publications[entry.value] = entry.end == 0 ? .max : entry.end
             case .remove: kind = .remove
             case .flight:
                 flights += 1
+                found.append((entry.value, entry.start))
                 kind = .read(entry.value)
             case .damaged:
                 damaged += 1
@@ -236,7 +245,7 @@ extension CrewHistory: CustomStringConvertible {
     var description: String {
         """
         \(count) operations: \(memoryHits) hits in memory, \(diskHits) on disk, \(misses) misses, \
-        \(replaced.count) updates, \(flights) values of flights, \(behind) puts in the background with \
+        \(replaced.count) updates, \(flights) values of flights, \(shared) of them shared, \(behind) puts in the background with \
         \(earlyReads) reads before they were published, \(pending) writes cut off
         """
     }

@@ -23,6 +23,8 @@ package struct OperationLog: ~Copyable {
         case damaged
         /// A put that is published in the background; it ends when a flush after it has.
         case behind
+        /// A write by a call that has computed the value.
+        case computed
     }
 
     /// Where a value came from.

@@ -184,7 +184,7 @@ final class WorkerThread {
         let value = newNumber()
         let data = UniqueValues.value(value, key: key)
         let start = OperationLog.now
-        let number = log.append(OperationLog.Entry(kind: .write, key: key, value: value, start: start))
+        let number = log.append(OperationLog.Entry(kind: .computed, key: key, value: value, start: start))
         let (found, isComputed) = Flights.value(
             of: UniqueValues.keys[key],
             in: cache,
