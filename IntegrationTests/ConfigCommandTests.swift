@@ -73,7 +73,10 @@ import Testing
             #expect(run.status == 78 && run.error.contains("config.json"), "\(run.error)")
         }
         #expect(try tool.run("get", "key").output == "value")
-        #expect(try tool.run("put", "other", input: Data("value".utf8)).status == 0)
+        let put = try tool.run("put", "other", input: Data("value".utf8))
+        #expect(put.status == 0 && put.output.isEmpty && put.error.split(separator: "\n").count == 1)
+        #expect(put.error.contains("stored without limits") && put.error.contains("config.json"))
+        #expect(try tool.run("get", "other").output == "value")
         #expect(try tool.run("doctor").status == 78)
     }
 

@@ -29,15 +29,30 @@ import Testing
         try HostileTemplate(directory: template).complete()
     }
 
-    /// The cases to try: all, or every so many.
+    /// The cases to try: all; or every so many kinds, and as many contents.
     ///
-    /// Those next to each other are alike, and the steps go into no number of
-    /// kinds, so that every place and every kind has its turn.
-    private func choice(kinds step: Int, contents: Int) -> [Int] {
-        if Self.isSoak { return Array(HostileCase.all.indices) }
-        let groups = Dictionary(grouping: HostileCase.all.indices) { HostileCase.all[$0].isContent }
-        return [(false, step), (true, contents)].flatMap { (isContent, step) in
-            (groups[isContent] ?? []).enumerated().filter { $0.offset.isMultiple(of: step) }.map(\.element)
+    /// The step goes into no number of kinds, so that every place and every kind has its turn. Contents next to each
+    /// other are alike: so each file has its turn, with others of its contents than the one before.
+    private func choice(kinds step: Int, contents count: Int) -> [Int] {
+        let all = HostileCase.all
+        if Self.isSoak { return Array(all.indices) }
+        let kinds = all.indices.filter { !all[$0].isContent }.enumerated()
+            .filter { $0.offset.isMultiple(of: step) }.map(\.element)
+        let files = Dictionary(grouping: all.indices.filter { all[$0].isContent }) { all[$0].place }
+            .values.sorted { $0[0] < $1[0] }
+        return kinds
+            + (0..<count).map { turn in
+                let own = files[turn % files.count]
+                return own[turn * 11 % own.count]
+            }
+    }
+
+    @Test func `the contents of every file are among the cases`() {
+        let all = HostileCase.all
+        for count in [20, 26] {
+            let chosen = choice(kinds: 5, contents: count).map { all[$0] }.filter(\.isContent)
+            #expect(Set(chosen.map(\.place)) == Set(all.filter(\.isContent).map(\.place)))
+            #expect(Self.isSoak || Set(chosen.map(\.name)).count == count)
         }
     }
 
@@ -106,7 +121,7 @@ import Testing
         }
         #expect(try #require(expected[false]).contains("get=right"))
 
-        let choice = choice(kinds: 5, contents: 25)
+        let choice = choice(kinds: 5, contents: 20)
         let outcomes = try probe(choice, isAlternating: !Self.isSoak)
         var table = ""
         for outcome in outcomes {
@@ -146,7 +161,7 @@ import Testing
         throws
     {
         var table = ""
-        for (turn, number) in choice(kinds: 5, contents: 19).enumerated() {
+        for (turn, number) in choice(kinds: 5, contents: 26).enumerated() {
             let hostile = HostileCase.all[number]
             let directory = place.path + "/case"
             try #require(

@@ -22,6 +22,12 @@ package enum ControlVersion {
         return version == ControlLayout.version ? nil : version
     }
 
+    /// Whether a file begins as control files of all layouts do.
+    static func isControl(_ file: borrowing FileDescriptor) throws(Errno) -> Bool {
+        let bytes = try file.read(8)
+        return bytes.count == 8 && word(bytes[...]) == ControlLayout.magic
+    }
+
     /// In the processor's own order, as the file has it.
     private static func word(_ bytes: ArraySlice<UInt8>) -> UInt64 {
         let word = bytes.reversed().reduce(0) { $0 << 8 | UInt64($1) }

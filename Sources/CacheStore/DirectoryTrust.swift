@@ -5,48 +5,76 @@ import Platform
 /// Whether others may have put into a directory what it gives out.
 ///
 /// Whoever can write a cache can forge values that no checksum finds out: those are there for accidents. So a directory
-/// that everybody may write is refused, and so is another user's (root's aside) in a directory that everybody may write,
-/// where he may have made it before its user came. One that its group may write was opened to it by somebody's hand,
-/// and is taken for shared on purpose.
+/// that everybody may write is refused, and so is another user's (root's aside) that he may have made before its user
+/// came: in a directory that everybody may write, or in others of his in one. What lies in a directory of this user's or
+/// of root's was put there by their hand. One that its group may write was opened to it by somebody's hand, and is taken
+/// for shared on purpose.
 struct DirectoryTrust {
-    /// Permission bits of the directory.
-    let permissions: UInt32
-    let owner: UInt32
-    /// Permission bits of the directory that it is in; nil where it does not matter.
-    var parentPermissions: UInt32?
+    /// A directory on the way.
+    struct Place {
+        let permissions: UInt32
+        let owner: UInt32
+
+        /// Whether it is this user's or root's.
+        func isOwn(of user: UInt32) -> Bool { owner == user || owner == 0 }
+
+        var isWritableForAll: Bool { permissions & 0o002 != 0 }
+    }
+
+    let directory: Place
+    /// What it is in, the nearest first, to the first one that is this user's or root's; empty where it does not matter.
+    var above: [Place] = []
 
     /// Why it is not to be used by `user`; nil: it is.
     func problem(for user: UInt32) -> String? {
-        if permissions & Self.writableForAll != 0 {
-            return "everybody may write it (0\(String(permissions, radix: 8))), and so forge what is read"
+        if directory.isWritableForAll {
+            let mode = String(directory.permissions, radix: 8)
+            return "everybody may write it (0\(mode)), and so forge what is read"
         }
-        if !isOwn(of: user), let parentPermissions, parentPermissions & Self.writableForAll != 0 {
-            return "it is user \(owner)'s, in a directory in which everybody can make one"
+        if !directory.isOwn(of: user), above.contains(where: \.isWritableForAll) {
+            return "it is user \(directory.owner)'s, in a place where everybody can make a directory"
         }
         return nil
     }
+}
 
-    /// Whether it is this user's or root's.
-    func isOwn(of user: UInt32) -> Bool { owner == user || owner == 0 }
-
-    fileprivate static let writableForAll: UInt32 = 0o002
+extension DirectoryTrust.Place {
+    fileprivate init(_ status: FileStatus) {
+        self.init(permissions: status.permissions, owner: status.owner)
+    }
 }
 
 extension StoreSetup {
     /// Refuses a directory in which others may write.
     ///
-    /// One system call; a second one where it is another user's.
+    /// One system call; where it is another user's, one more for each directory up to one that is this user's or root's.
     func checkTrust(in root: borrowing Directory) throws(StoreError) {
         let user = CurrentProcess.effectiveUser
         let problem = try describing("look at", path) { () throws(Errno) -> String? in
-            let status = try root.descriptor.status()
-            var trust = DirectoryTrust(permissions: status.permissions, owner: status.owner)
-            if !trust.isOwn(of: user) { trust.parentPermissions = try root.status(of: "..").permissions }
+            var trust = DirectoryTrust(directory: .init(try root.descriptor.status()))
+            if !trust.directory.isOwn(of: user) { trust.above = try above(root, of: user) }
             return trust.problem(for: user)
         }
         if let problem {
             throw StoreError(.untrusted, "open the cache directory", path: path, detail: problem)
         }
+    }
+
+    /// What `root` is in, to the first one that is this user's or root's, or to the top.
+    private func above(_ root: borrowing Directory, of user: UInt32) throws(Errno) -> [DirectoryTrust.Place] {
+        var places: [DirectoryTrust.Place] = []
+        var path = ".."
+        var below = try root.descriptor.status()
+        while path.utf8.count <= RelativePath.capacity {
+            let status = try root.status(of: RelativePath(path))
+            if status.identity == below.identity { return places }
+            places.append(.init(status))
+            if places.last?.isOwn(of: user) == true { return places }
+            below = status
+            path += "/.."
+        }
+        // Thirty of somebody else's: nobody keeps a cache there.
+        throw .nameTooLong
     }
 
     /// The same for the directories in it, of which one that is missing is made for its owner alone.
@@ -62,7 +90,7 @@ extension StoreSetup {
             let isOpen = try describing("look at", place) { () throws(Errno) in
                 let status = try ifExists { () throws(Errno) in try root.status(of: part) }
                 guard let status, status.kind == .directory else { return false }
-                return status.permissions & DirectoryTrust.writableForAll != 0
+                return DirectoryTrust.Place(status).isWritableForAll
             }
             let words = "everybody may write it, and so forge what is read"
             if isOpen { throw StoreError(.untrusted, "open a part of the cache", path: place, detail: words) }

@@ -60,8 +60,8 @@ package final class EntryStore: Sendable {
             }
         } catch {
             // A symbolic link has no such attribute: it is none of ours, and what stands in its place is
-            // no record.
-            if error == .notPermitted || error == .tooManyLinks { return [] }
+            // no record. Older kernels say it as they open it.
+            if error == .notPermitted || error.tellsOfNoFile { return [] }
             if error != .notSupported { throw error }
         }
         return try sidecar(at: path)
@@ -166,7 +166,7 @@ package final class EntryStore: Sendable {
                 if Self.doesNotFit(error) { return nil }
                 // A symbolic link that somebody has put there can't have the attribute, nor can a pipe or the like; a
                 // sidecar takes its place, and what it leads to is left alone.
-                if error == .notPermitted, try !isFile(path) { return nil }
+                if error == .notPermitted || error.tellsOfNoFile, try !isFile(path) { return nil }
                 if error != .noEntry { throw error }
             }
             if let isWritten = try create(bytes, at: path, for: key, accessed) {

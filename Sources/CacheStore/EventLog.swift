@@ -74,7 +74,8 @@ package struct EventLog: Sendable {
                 mode: FileMode.file
             )
             let status = try file.status()
-            let size = status.size + Int64(batch.count)
+            // Whoever can write the file can make it as long as a file can be.
+            let size = min(status.size, .max - Int64(batch.count)) + Int64(batch.count)
             if status.size == 0 || size <= limit / 2 { return try file.writeAll(batch) }
             if attempt < 2 {
                 try rotate(file, status.identity)
@@ -112,23 +113,32 @@ package struct EventLog: Sendable {
         in directory: StoreDirectory,
         _ body: (RemovalEvent) -> Void
     ) throws(StoreError) -> Bool {
-        try describing("read the event log", "\(directory.path)/\(StoreLayout.events)") { () throws(Errno) in
-            // The newer one first: rotated in between, it is found again as the older one, and read once.
-            let newer = try open(StoreLayout.events, in: directory)
-            let older = try open(StoreLayout.olderEvents, in: directory)
-            let identity = try newer?.status().identity
-            let isThere = newer != nil || older != nil
-            if let older, try older.status().identity != identity { try read(older, body) }
-            if let newer { try read(newer, body) }
-            return isThere
+        // The newer one first: rotated in between, it is found again as the older one, and read once.
+        let newer = try reading(StoreLayout.events, in: directory) { () throws(Errno) in
+            try ifExists { () throws(Errno) in try directory.root.open(StoreLayout.events, .readOnly) }
         }
+        let identity = try reading(StoreLayout.events, in: directory) { () throws(Errno) in
+            try newer?.status().identity
+        }
+        let hasOlder = try reading(StoreLayout.olderEvents, in: directory) { () throws(Errno) in
+            let older = try ifExists { () throws(Errno) in
+                try directory.root.open(StoreLayout.olderEvents, .readOnly)
+            }
+            guard let older else { return false }
+            if try older.status().identity != identity { try read(older, body) }
+            return true
+        }
+        guard let newer else { return hasOlder }
+        try reading(StoreLayout.events, in: directory) { () throws(Errno) in try read(newer, body) }
+        return true
     }
 
-    private static func open(
+    private static func reading<Value: ~Copyable>(
         _ name: RelativePath,
-        in directory: StoreDirectory
-    ) throws(Errno) -> FileDescriptor? {
-        try ifExists { () throws(Errno) in try directory.root.open(name, .readOnly) }
+        in directory: StoreDirectory,
+        _ body: () throws(Errno) -> Value
+    ) throws(StoreError) -> Value {
+        try describing("read the event log", "\(directory.path)/\(name)", body)
     }
 
     private static func read(

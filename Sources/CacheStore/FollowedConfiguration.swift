@@ -65,34 +65,32 @@ final class FollowedConfiguration: Sendable {
 
     /// Looks at the file; true where the configuration is another one.
     ///
-    /// One system call, and three more where the file is another one. What can't be read, or parsed, leaves the configuration as it was: a slip of the editor must neither stop a
-    /// cache nor free it from its limits. ``failure`` tells.
+    /// One system call, and three more where the file is another one. What can't be read, or parsed, leaves the
+    /// configuration as it was: a slip of the editor must neither stop a cache nor free it from its limits.
+    /// ``failure`` tells.
     @discardableResult
     func look() -> Bool {
         nextLook.store(Timestamp.monotonicMilliseconds + Self.interval, ordering: .relaxed)
+        // Of before the reading: whoever writes the file meanwhile makes it another one.
+        var mark: Mark?
         do throws(StoreError) {
-            let mark = try status().map { Mark($0) }
-            if state.withLock({ $0.file == mark && ($0.failure == nil || mark != nil) }) { return false }
+            mark = try status().map { Mark($0) }
+            let present = mark
+            let isKnown = state.withLock { $0.file == present && ($0.failure == nil || present != nil) }
+            if isKnown { return false }
             let configuration = try read()
             return state.withLock { state in
-                defer { state = State(configuration: configuration, file: mark) }
+                defer { state = State(configuration: configuration, file: present) }
                 return state.configuration != configuration
             }
         } catch {
-            let mark = bestMark
+            // What was read stays as bad as it is; anything else, a want of descriptors for one, passes.
+            let known = error.code == .badConfiguration ? mark : nil
             state.withLock { state in
-                state.file = mark
+                state.file = known
                 state.failure = error
             }
             return false
-        }
-    }
-
-    private var bestMark: Mark? {
-        do throws(StoreError) {
-            return try status().map { Mark($0) }
-        } catch {
-            return nil
         }
     }
 

@@ -125,8 +125,10 @@ extension StoreDirectory {
     }
 
     /// What a file of `count` bytes takes on disk: an estimate that needs no call.
+    ///
+    /// At most 4 EiB, which leaves room for sums: a file with holes can be as long as a file can be.
     func allocation(of count: Int) -> Int64 {
-        let count = Int64(count)
+        let count = min(Int64(count), 1 << 62)
         return (count + blockSize - 1) / blockSize * blockSize
     }
 }

@@ -79,12 +79,13 @@ package struct StoreError: Error, Sendable, Equatable {
 }
 
 extension Errno {
-    /// What is in a file's place, where this tells of it.
+    /// What is in the place of a file or a directory of the cache's, where this tells of it.
     var wordsOfNoFile: String? {
         switch self {
         case .tooManyLinks: "a symbolic link is in its place"
         case .isDirectory: "a directory is in its place"
         case .noDeviceOrAddress: "a pipe, a socket or a device is in its place"
+        case .notDirectory: "something is in the place of a directory"
         default: nil
         }
     }

@@ -172,7 +172,7 @@ package struct StoreScan: Sendable {
             } catch {
                 if error == .noEntry { return nil }
                 // Whatever it is that bears the name, readers know what to make of it.
-                guard error == .notSupported || error == .notPermitted || error == .tooManyLinks else {
+                guard error == .notSupported || error == .notPermitted || error.tellsOfNoFile else {
                     throw failure(error, .entries, key)
                 }
             }

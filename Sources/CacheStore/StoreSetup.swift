@@ -32,13 +32,19 @@ struct StoreSetup {
                 throw StoreError(.inputOutput, "open the cache directory", path: path, errno: error)
             }
             guard error == .noEntry else {
-                throw StoreError(errno: error, "open the cache directory", path: path)
+                throw failure(error, "open the cache directory")
             }
         }
         try makeDirectories(upTo: path, mode: FileMode.directory)
         return try describing("open the cache directory", path) { () throws(Errno) in
             try Directory(opening: path)
         }
+    }
+
+    /// Of the directory itself or what is above it, which may be a file of the user's that is to stay where it is.
+    private func failure(_ error: Errno, _ operation: String) -> StoreError {
+        guard error == .notDirectory else { return StoreError(errno: error, operation, path: path) }
+        return StoreError(.notADirectory, operation, path: path, errno: error)
     }
 
     /// Of a directory above the cache's: what the umask leaves of it, as with `mkdir -p`.
@@ -53,7 +59,7 @@ struct StoreSetup {
             if error == .exists { return }
             let parent = path.split(separator: "/", omittingEmptySubsequences: true).dropLast()
             guard error == .noEntry, !parent.isEmpty else {
-                throw StoreError(errno: error, "create the cache directory", path: path)
+                throw failure(error, "create the cache directory")
             }
             let above = (path.hasPrefix("/") ? "/" : "") + parent.joined(separator: "/")
             try makeDirectories(upTo: above, mode: Self.parentMode)
@@ -128,50 +134,13 @@ struct StoreSetup {
         guard let bytes else { return false }
         let words = String(decoding: bytes ?? [], as: UTF8.self).split(whereSeparator: \.isWhitespace)
         guard words.count == 2, words[0] == "diskcache", let version = Int(words[1]), version > 0 else {
-            throw StoreError(
-                .notACache,
-                "read the format of",
-                path: path,
-                detail: "its file `format` is not that of a cache"
-            )
+            let words = try hasBegun(root) ? "its file `format` is not the cache's" : nil
+            throw StoreError(.notACache, "read the format of", path: path, detail: words)
         }
         guard version <= StoreLayout.formatVersion else {
             throw StoreError(.newerFormat, "read format \(version) of", path: path)
         }
         return true
-    }
-
-    /// Refuses a directory that holds anything of somebody else's: nothing of theirs must be mixed with a
-    /// cache, which deletes files for a living.
-    private func checkOwnership(of root: borrowing Directory) throws(StoreError) {
-        // A fresh ext4 of its own has lost+found in its root, which is nobody's.
-        var names = try describing("list", path) { () throws(Errno) in
-            try root.names().filter { $0 != "lost+found" }
-        }
-        // A backup that leaves out what is in caches keeps the file that tells it so.
-        let tag = StoreLayout.cacheDirectoryTag.description
-        if names.contains(tag), try isOwnTag(in: root) { names.removeAll { $0 == tag } }
-        if names.isEmpty { return }
-        // What another process, alive or killed, has begun: it made `locks` first, and the rest only
-        // after `locks/format`.
-        let locks = try describing("list", "\(path)/locks") { () throws(Errno) in
-            try ifExists { () throws(Errno) in try root.openDirectory(StoreLayout.locks).names() }
-        }
-        let isBegun = locks.map { $0.contains("format") || ($0.isEmpty && names == ["locks"]) } ?? false
-        let foreign = names.filter { !StoreLayout.ownNames.contains($0) }.sorted()
-        guard isBegun, foreign.isEmpty else {
-            throw StoreError(.notACache, "use", path: path)
-        }
-    }
-
-    /// Whether the tag is one that this program makes: other caches have one, too.
-    private func isOwnTag(in root: borrowing Directory) throws(StoreError) -> Bool {
-        let bytes = try describing("read", "\(path)/\(StoreLayout.cacheDirectoryTag)") { () throws(Errno) in
-            try ifExists { () throws(Errno) in
-                try root.open(StoreLayout.cacheDirectoryTag, .readOnly).readToEnd(limit: 1024)
-            }
-        }
-        return bytes.map { $0 ?? [] } == Array(StoreLayout.cacheDirectoryTagText.utf8)
     }
 
     private func makePart(_ name: RelativePath, in root: borrowing Directory) throws(StoreError) {

@@ -111,6 +111,12 @@ struct CandidateList: Equatable {
         }
     }
 
+    /// Whether a file begins as such lists of all boots and versions do.
+    static func isList(_ file: borrowing FileDescriptor) throws(Errno) -> Bool {
+        var reader = ListReader(try file.read(8))
+        return reader.bytes.count == 8 && reader.number() == magic
+    }
+
     /// Reads the header; nil where it is none, or of another boot.
     init?(in file: borrowing FileDescriptor) throws(Errno) {
         var reader = ListReader(try file.read(Self.headerSize))

@@ -107,8 +107,8 @@ package struct SweepRecord: Sendable, Equatable {
     static func read(from file: borrowing FileDescriptor) -> SweepRecord? {
         var bytes: [UInt8]?
         bestEffort { () throws(Errno) in
-            try file.rewind()
-            bytes = try file.readToEnd(limit: length)
+            // No more than a record: whatever somebody has put behind it, this one counts.
+            bytes = try file.read(length)
         }
         return bytes.flatMap { SweepRecord(text: String(decoding: $0, as: UTF8.self)) }
     }

@@ -181,6 +181,7 @@ struct VerificationWorker: Sendable {
         case .nothing where request.sample != nil:
             let status = try store.objects.status(of: content.digest)
             if let status, status.kind == .regular, status.size == Int64(content.length) { return .sound }
+            return try conditionOfUnread(key, stored, content)
         // Not there when the objects were listed: written since, swept since, or gone before.
         case .nothing, .differs: break
         }

@@ -108,14 +108,23 @@ extension CacheError {
             )
         }
         return switch error.code {
+        case .notACache where error.detail != nil:
+            (
+                .notACache, error.detail ?? reason,
+                "move that file away: the cache makes its own anew; nothing was changed"
+            )
         case .notACache:
             (
-                .notACache, error.detail ?? "it is no cache and not empty",
+                .notACache, "it is no cache and not empty",
                 "choose an empty or a new directory; nothing was changed"
             )
         case .newerFormat:
             (.newerFormat, "a newer version made it", "update diskcache, or use another directory")
-        case .notADirectory: (.notADirectory, "it is no directory", "choose another path")
+        case .notADirectory:
+            (
+                .notADirectory, error.detail ?? "it is no directory",
+                error.detail == nil ? "choose another path" : misplacedAdvice
+            )
         case .noSpace where error.errno == .fileTooLarge:
             (.noSpace, reason, "raise the limit of this process on the size of files (ulimit -f)")
         case .noSpace: (.noSpace, reason, "free some space, or trim the cache with `diskcache gc --max-size`")
@@ -161,10 +170,12 @@ extension CacheError {
         case .inputOutput:
             (
                 .inputOutput, error.detail ?? reason,
-                error.detail == nil ? advice(on: error.errno) : "move it away, it is none of the cache's"
+                error.detail == nil ? advice(on: error.errno) : misplacedAdvice
             )
         }
     }
+
+    private static let misplacedAdvice = "move it away, it is none of the cache's"
 
     static func advice(on errno: Errno?) -> String {
         switch errno {

@@ -175,7 +175,8 @@ extension SharedCache {
 
     /// The content with this digest, checked against it, or nil.
     ///
-    /// Not an access of any key.
+    /// Not an access of any key. A file that somebody has made longer by large holes is read to its end, however long,
+    /// unless the content was stored under its digest.
     public func data(for digest: ContentDigest) throws(CacheError) -> Data? {
         try core.checkOpen()
         // What `store` was given may wait to be published.

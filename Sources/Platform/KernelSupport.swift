@@ -2,14 +2,18 @@
 
 import CPlatform
 import Glibc
+import Synchronization
 
 /// What the running kernel has, asked once a process.
 package enum KernelSupport {
     /// Whether getxattrat and setxattrat exist (Linux 6.13): a call on no descriptor says EBADF then, and
     /// ENOSYS (or EPERM, under an old seccomp profile) where not.
-    package static let attributeCallsAt: Bool = {
+    package static var attributeCallsAt: Bool { hasAttributeCallsAt.load(ordering: .relaxed) }
+
+    /// A test may say that they don't, in a process of its own.
+    static let hasAttributeCallsAt: Atomic<Bool> = {
         let result = unsafe cplatform_getxattrat(-1, "x", "user.x", nil, 0)
-        return result == -1 && Errno.current == .badDescriptor
+        return Atomic(result == -1 && Errno.current == .badDescriptor)
     }()
 
     /// Whether linkat(AT_EMPTY_PATH) serves the unprivileged: since Linux 6.10, commit 42bd2af5950456d46.

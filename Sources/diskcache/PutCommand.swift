@@ -23,7 +23,8 @@ enum PutCommand: Command {
     static let details = """
         FILE may be -, which is standard input too. The directory is made where it is missing. Once this has
         returned, every process gets the new value; a value that was there before is replaced in one step,
-        and stays where storing fails. Equal values take their space once. In a pipe the exit status of what
+        and stays where storing fails. Equal values take their space once. Where config.json is damaged it is
+        stored without limits, and standard error says so. In a pipe the exit status of what
         comes before is unknown here: where that may fail half-way, let it write a file first. A key that
         begins with - needs -- before it.
 
@@ -51,8 +52,18 @@ enum PutCommand: Command {
         let input = try InputFile.open(arguments.operands.dropFirst().first)
         let cache = try arguments.openCache()
         guard let stored = try store(input, key, order, in: cache) else { return .miss }
+        try warnOfConfiguration(of: cache)
         if arguments.has("json") { try Output.print(JSON.line(EntryDescription(stored))) }
         return .done
+    }
+
+    /// A `config.json` that can't be used stops no put, but nothing has kept this one within the limits.
+    private static func warnOfConfiguration(of cache: SharedCache) throws {
+        do throws(CacheError) {
+            _ = try cache.limits()
+        } catch {
+            try Output.complain("put: stored without limits: \(error.message)")
+        }
     }
 
     /// What the options say of the value.

@@ -113,6 +113,25 @@ import Testing
         #expect(fixture.store.configurationFailure == nil)
     }
 
+    @Test func `what keeps the file from being read just now keeps nobody from reading it later`() async {
+        await #expect(processExitsWith: .success) {
+            let fixture = try StoreFixture()
+            try StoreFixture.open(fixture.path).configure { $0.limits.maximumEntries = 7 }
+            var before = rlimit()
+            getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &before)
+            var none = before
+            none.rlim_cur = 0
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &none)
+            fixture.store.followConfiguration()
+            let failure = fixture.store.configurationFailure
+            setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &before)
+            #expect(failure?.errno == .tooManyOpenFiles)
+            fixture.store.followConfiguration()
+            #expect(fixture.store.configuration.limits.maximumEntries == 7)
+            #expect(fixture.store.configurationFailure == nil)
+        }
+    }
+
     @Test func `a link or a pipe in its place is not followed and not waited for`() throws {
         let path = fixture.path + "/config.json"
         try write(#"{"maximumEntries": 1}"#)

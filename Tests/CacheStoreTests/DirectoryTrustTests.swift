@@ -8,9 +8,15 @@ import Testing
 @testable import CacheStore
 
 @Suite(.takesTurns) struct DirectoryTrustTests {
-    private func isTrusted(_ permissions: UInt32, owner: UInt32, parent: UInt32? = nil) -> Bool {
-        DirectoryTrust(permissions: permissions, owner: owner, parentPermissions: parent).problem(for: 1000)
-            == nil
+    private func isTrusted(
+        _ permissions: UInt32,
+        owner: UInt32,
+        above: [(permissions: UInt32, owner: UInt32)] = []
+    ) -> Bool {
+        DirectoryTrust(
+            directory: .init(permissions: permissions, owner: owner),
+            above: above.map { .init(permissions: $0.permissions, owner: $0.owner) }
+        ).problem(for: 1000) == nil
     }
 
     @Test func `what everybody may write is refused, whoever owns it`() {
@@ -28,10 +34,13 @@ import Testing
     }
 
     @Test func `another user's is refused where everybody can make one, and else accepted`() {
-        #expect(!isTrusted(0o755, owner: 1001, parent: 0o1777))
-        #expect(!isTrusted(0o2770, owner: 1001, parent: 0o777))
-        #expect(isTrusted(0o755, owner: 1001, parent: 0o755))
-        #expect(isTrusted(0o755, owner: 0, parent: 0o1777), "root's own")
+        #expect(!isTrusted(0o755, owner: 1001, above: [(0o1777, 0)]), "/tmp")
+        #expect(!isTrusted(0o2770, owner: 1001, above: [(0o777, 1001)]))
+        #expect(!isTrusted(0o755, owner: 1001, above: [(0o755, 1001), (0o1777, 0)]), "his own in /tmp")
+        #expect(isTrusted(0o755, owner: 1001, above: [(0o755, 0)]), "/var/cache, /home")
+        #expect(isTrusted(0o755, owner: 1001, above: [(0o755, 1001), (0o755, 0)]), "his own in /home")
+        #expect(isTrusted(0o755, owner: 1001, above: [(0o755, 1000)]), "this user's own, wherever that is")
+        #expect(isTrusted(0o755, owner: 0, above: [(0o1777, 0)]), "root's own")
     }
 
     @Test func `a store does not open what everybody may write, and makes nothing in it`() throws {
@@ -65,6 +74,24 @@ import Testing
         let error = #expect(throws: StoreError.self) { try Store(at: path) }
         #expect(error?.code == .untrusted && error?.detail?.contains("65534") == true)
         #expect(chmod(place.path, 0o755) == 0)
+        #expect(throws: Never.self) { try Store(at: path) }
+    }
+
+    @Test(.enabled(if: geteuid() == 0, "only root can give a directory away"))
+    func `another user's directory in one of his own is as good as the place of that`() throws {
+        let place = try TemporaryDirectory()
+        let (above, path) = (place.path + "/application", place.path + "/application/data/cache")
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+        for made in [above, above + "/data", path] {
+            #expect(chown(made, 65534, 65534) == 0 && chmod(made, 0o755) == 0)
+        }
+        #expect(chmod(place.path, 0o1777) == 0)
+        let error = #expect(throws: StoreError.self) { try Store(at: path) }
+        #expect(error?.code == .untrusted && error?.detail?.contains("65534") == true)
+        // As in /home, or as who has put one there for him.
+        #expect(chmod(place.path, 0o755) == 0)
+        #expect(throws: Never.self) { try Store(at: path) }
+        #expect(chmod(place.path, 0o1777) == 0 && chown(above, 0, 0) == 0)
         #expect(throws: Never.self) { try Store(at: path) }
     }
 }

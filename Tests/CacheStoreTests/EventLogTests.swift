@@ -143,6 +143,32 @@ import Testing
         #expect(try fixture.store.remove(Digest(ofKey: "key")))
     }
 
+    @Test(arguments: ["events", "events.1"])
+    func `of two files the one that can't be read is named`(name: String) throws {
+        startLog()
+        fixture.store.log(.removed, of: Digest(ofKey: "key"), name: "key")
+        let path = fixture.path + "/" + name
+        _ = try? FileManager.default.removeItem(atPath: path)
+        try #require(mkfifo(path, 0o600) == 0)
+        let error = #expect(throws: StoreError.self) { try isLogged() }
+        #expect(error?.path == path)
+    }
+
+    @Test func `a file as long as a file can be is rotated like any other that is full`() async {
+        // It once was the end of the process.
+        await #expect(processExitsWith: .success) {
+            // In memory a file may be that long.
+            let place = try TemporaryDirectory(below: "/dev/shm")
+            let store = try StoreFixture.open(place.path + "/cache")
+            makeFile(place.path + "/cache/events")
+            try #require(truncate(place.path + "/cache/events", .max) == 0)
+            let key = LoggedKey(digest: Digest(ofKey: "key"), name: "key")
+            EventLog(in: store.directory, limit: 0).append([key], cause: .removed)
+            #expect(try FileStatus.of(place.path + "/cache/events.1").size == .max)
+            #expect(try FileStatus.of(place.path + "/cache/events").size < 4096)
+        }
+    }
+
     // MARK: Bound
 
     @Test func `two files hold the newest, within the limit`() throws {

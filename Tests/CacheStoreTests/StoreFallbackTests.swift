@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import Platform
+import Synchronization
 import TestSupport
 import Testing
 
 @testable import CacheStore
+@testable import Platform
 
 /// The same promises where the file system lacks something.
 @Suite(.takesTurns) struct StoreFallbackTests {
@@ -31,6 +32,32 @@ import Testing
         #expect(report.removed[.orphan]?.count == 1)
         #expect(fixture.objects.count == 1 && fixture.entries.count == 1)
         #expect(try Verification.run(on: fixture.store, isRepairing: false).isClean)
+    }
+
+    @Test func `before Linux 6.13, too, what is in an entry's place is a miss, and a put replaces it`() async
+    {
+        await #expect(processExitsWith: .success) {
+            KernelSupport.hasAttributeCallsAt.store(false, ordering: .relaxed)
+            let fixture = try StoreFixture()
+            try fixture.put("other", "other")
+            let makers: [(String) -> Int32] = [
+                { mkfifo($0, 0o600) }, { symlink($0, $0) }, { symlink("/nowhere", $0) },
+                { mknod($0, S_IFSOCK | 0o600, 0) }, { mkdir($0, 0o700) },
+            ]
+            for (number, make) in makers.enumerated() {
+                try fixture.put("value", "key")
+                let path = fixture.entryPath("key")
+                try FileManager.default.removeItem(atPath: path)
+                try #require(make(path) == 0)
+                #expect(try fixture.get("key") == nil)
+                #expect(try fixture.sweep().unreadable.isEmpty)
+                // A directory's place is taken by nothing.
+                guard number + 1 < makers.count else { continue }
+                try fixture.put("value", "key")
+                #expect(try fixture.get("key") == "value")
+            }
+            #expect(try fixture.get("other") == "other")
+        }
     }
 
     @Test(arguments: lacking)

@@ -60,6 +60,27 @@ import Testing
         #expect(try fixture.get("long") == nil && fixture.get("huge") == nil)
     }
 
+    @Test func `a file as long as a file can be is too long for any limit`() async {
+        // It once was the end of the process.
+        await #expect(processExitsWith: .success) {
+            // In memory a file may be that long.
+            let place = try TemporaryDirectory(below: "/dev/shm")
+            let store = try StoreFixture.open(place.path + "/cache")
+            try store.configure { $0.limits.maximumSize = 100 << 20 }
+            makeFile(place.path + "/source")
+            try #require(truncate(place.path + "/source", .max) == 0)
+            let content = Content(digest: Digest(ofKey: "a"), length: 0, checksum: 0)
+            let error = #expect(throws: StoreError.self) {
+                _ = try store.stage(
+                    copying: FileDescriptor(opening: place.path + "/source", .readOnly),
+                    for: Digest(ofKey: "a"),
+                    Record(content: content, created: .now)
+                )
+            }
+            #expect(error?.code == .valueTooLarge)
+        }
+    }
+
     @Test func `a copy that turns out too long is given up`() throws {
         try limit { $0.maximumValueSize = 300_000 }
         let path = fixture.directory.path + "/source"

@@ -93,6 +93,70 @@ import Testing
         #expect(directory.files() == [name])
     }
 
+    /// What a deletion leaves that somebody who had the cache open has met half way.
+    private static let remnants = [
+        ["control"], ["entries", "objects"], ["control", "entries", "objects", "tmp"], ["tmp"], ["events"],
+        ["events.1", "candidates"], ["README", "CACHEDIR.TAG"], ["locks"],
+    ]
+
+    /// A cache of which only these parts are left, without the lock of its set-up.
+    private func leave(_ names: [String]) throws -> String {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        let place = fixture.store.directory
+        CandidateList(stamp: .now, clock: ClockWitness(time: .now, uptime: .seconds(9)), count: 0)
+            .write([], in: place)
+        let key = LoggedKey(digest: Digest(ofKey: "key"), name: "key")
+        EventLog(in: place, limit: 0).append([key], cause: .removed)
+        try FileManager.default.copyItem(atPath: fixture.path + "/events", toPath: fixture.path + "/events.1")
+        makeFile(fixture.path + "/tmp/put-x", "x")
+        makeFile(fixture.path + "/locks/flight-" + String(repeating: "0", count: 64))
+        try FileManager.default.removeItem(atPath: fixture.path + "/locks/format")
+        let path = directory.path + "/left"
+        try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
+        for name in names {
+            try FileManager.default.moveItem(
+                atPath: fixture.path + "/" + name,
+                toPath: path + "/" + name
+            )
+        }
+        return path
+    }
+
+    @Test(arguments: remnants)
+    func `what is left of a cache is one again`(names: [String]) throws {
+        let path = try leave(names)
+        #expect(code(opening: path) == nil)
+        #expect(directory.files(below: "left").contains("format"))
+    }
+
+    @Test(arguments: remnants)
+    func `the same names with anything else in one of them are refused and left alone`(names: [String]) throws
+    {
+        for foreign in names {
+            let path = try leave(names)
+            var isDirectory: ObjCBool = false
+            _ = FileManager.default.fileExists(atPath: path + "/" + foreign, isDirectory: &isDirectory)
+            if !isDirectory.boolValue { try FileManager.default.removeItem(atPath: path + "/" + foreign) }
+            makeFile(path + "/" + foreign + (isDirectory.boolValue ? "/mine" : ""), "mine")
+            let before = directory.files()
+            #expect(code(opening: path) == .notACache, "\(foreign)")
+            #expect(directory.files() == before)
+            try FileManager.default.removeItem(atPath: path)
+        }
+    }
+
+    @Test(arguments: ["control", "events", "objects", "tmp"])
+    func `a link by one of those names is no part of a cache`(name: String) throws {
+        let path = try leave([name])
+        try FileManager.default.moveItem(atPath: path + "/" + name, toPath: directory.path + "/away")
+        try FileManager.default.createSymbolicLink(
+            atPath: path + "/" + name,
+            withDestinationPath: directory.path + "/away"
+        )
+        #expect(code(opening: path) == .notACache)
+    }
+
     @Test func `a newer format is refused, an unreadable one too`() throws {
         try write("diskcache 2\n", to: "format")
         #expect(code(opening: directory.path) == .newerFormat)
@@ -101,6 +165,39 @@ import Testing
             #expect(code(opening: directory.path) == .notACache, "\(text)")
         }
         #expect(directory.files() == ["format"])
+    }
+
+    @Test func `a damaged format in what is a cache is told from no cache, and without it the cache is one`()
+        throws
+    {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        let format = fixture.path + "/format"
+        for make in [{ makeFile(format, "\0\0\0") }, { _ = mkfifo(format, 0o600) }] {
+            try FileManager.default.removeItem(atPath: format)
+            make()
+            let error = #expect(throws: StoreError.self) { try Store(at: fixture.path) }
+            #expect(error?.code == .notACache && error?.detail == "its file `format` is not the cache's")
+        }
+        try FileManager.default.removeItem(atPath: format)
+        let hit = try Store(at: fixture.path).get(Digest(ofKey: "key"), now: .now, allowingStale: false)
+        #expect(hit?.value == Data("value".utf8))
+    }
+
+    @Test(arguments: ["objects", "entries", "locks"])
+    func `what is in the place of a directory of the cache is named, not the cache`(part: String)
+        throws
+    {
+        let fixture = try StoreFixture()
+        let path = fixture.path + "/" + part
+        try FileManager.default.removeItem(atPath: path)
+        try #require(mkfifo(path, 0o600) == 0)
+        let error = #expect(throws: StoreError.self) { try Store(at: fixture.path) }
+        #expect(error?.code == .notADirectory && error?.path == path)
+        #expect(error?.detail == "something is in the place of a directory")
+        try FileManager.default.removeItem(atPath: fixture.path)
+        makeFile(fixture.path)
+        #expect(#expect(throws: StoreError.self) { try Store(at: fixture.path) }?.detail == nil)
     }
 
     @Test func `a set-up that was killed after any of its steps is finished by the next`() throws {

@@ -59,6 +59,30 @@ import Testing
         #expect(report.entries.count == 0 && report.entries.bytes == 0)
     }
 
+    @Test func `a link to itself in the place of a shard keeps nothing else from being swept`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        try fixture.put("gone", "expired", expires: .now)
+        let shard = String(fixture.objectPath("value").dropLast(65))
+        try FileManager.default.removeItem(atPath: shard)
+        try FileManager.default.createSymbolicLink(atPath: shard, withDestinationPath: shard)
+        #expect(try fixture.sweep { $0.isDryRun = true }.removed[.expired]?.count == 1)
+        #expect(try fixture.sweep().removed[.expired]?.count == 1)
+        #expect(try fixture.get("expired") == nil)
+    }
+
+    @Test(arguments: [1, 1 << 20])
+    func `what a sweep has noted is read whatever follows it`(count: Int) throws {
+        let fixture = try StoreFixture()
+        try fixture.sweep()
+        let record = try #require(fixture.store.lastSweep())
+        let path = fixture.path + "/locks/janitor"
+        try #require(truncate(path, off_t(try FileStatus.of(path).size) + off_t(count)) == 0)
+        #expect(fixture.store.lastSweep() == record)
+        try fixture.sweep()
+        #expect(try #require(fixture.store.lastSweep()).began > record.began)
+    }
+
     @Test func `a stale value stays until its stale time has passed`() throws {
         let fixture = try StoreFixture()
         let start = Timestamp.now

@@ -210,6 +210,21 @@ import Testing
         #expect(found.count(of: .danglingEntry) == 1 && found.count(of: .corruptObject) == 1)
     }
 
+    @Test func `a value of the wrong length is found by any of its keys in a sample`() throws {
+        let fixture = try StoreFixture()
+        try fixture.put("value", "key")
+        try fixture.put("other", "other")
+        try fixture.damage(fixture.objectPath("value"), Array("value, longer".utf8))
+        let seen = Locked<[Set<Digest>]>.Box([])
+        // The one object that is read is either of two: so half the time it is not the damaged one.
+        for _ in 0..<60 {
+            let report = try verify(fixture, .count(1))
+            #expect(report.entries < 2 || report.corruptObjects == [Digest(of: Array("value".utf8).span)])
+            seen.value.withLock { $0.append(Set(report.corruptObjects)) }
+        }
+        #expect(seen.value.withLock { $0.contains { !$0.isEmpty } })
+    }
+
     // MARK: Many
 
     @Test func `of what is damaged the first thousand are named, and all are counted and told`() throws {

@@ -7,10 +7,10 @@ public final class TemporaryDirectory: Sendable {
     /// Its path, without a slash at the end.
     public let path: String
 
-    /// Below `$DISKCACHE_TEST_DIR`, by which the tests can be run on another file system, else the system's
-    /// temporary directory.
-    public init() throws {
-        let base = ProcessInfo.processInfo.environment["DISKCACHE_TEST_DIR"] ?? NSTemporaryDirectory()
+    /// Below `base`; without one below `$DISKCACHE_TEST_DIR`, by which the tests can be run on another file system,
+    /// else the system's temporary directory.
+    public init(below base: String? = nil) throws {
+        let base = base ?? ProcessInfo.processInfo.environment["DISKCACHE_TEST_DIR"] ?? NSTemporaryDirectory()
         path = URL(fileURLWithPath: base).appendingPathComponent("diskcache-test-" + UUID().uuidString).path
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
     }

@@ -111,6 +111,29 @@ struct JanitorTests {
         #expect(try cache.collectGarbage().unreadable.isEmpty)
     }
 
+    @Test func `what a slow deletion has left, with a control file made anew, is a cache again`()
+        throws
+    {
+        let replaced = Atomic<Bool>(false)
+        var configuration = CacheConfiguration()
+        configuration.onEvent = {
+            if case .directoryReplaced = $0 { replaced.store(true, ordering: .relaxed) }
+        }
+        let cache = try SharedCache(at: path, configuration: configuration)
+        try cache.put("old", forKey: "key")
+        let names = try FileManager.default.contentsOfDirectory(atPath: path)
+        try FileManager.default.removeItem(atPath: path + "/control")
+        waitUntil("it is made anew") { FileManager.default.fileExists(atPath: path + "/control") }
+        for name in names where name != "control" {
+            try FileManager.default.removeItem(atPath: path + "/" + name)
+        }
+        let other = try SharedCache(at: path)
+        waitUntil("it is noticed") { replaced.load(ordering: .relaxed) }
+        try cache.put("new", forKey: "key")
+        #expect(try other.get("key")?.data == Data("new".utf8))
+        #expect(try cache.verify().isClean)
+    }
+
     private func withPresence(_ duties: JanitorDuties, _ body: () throws -> Void) rethrows {
         let presence = Presence(JanitorConfiguration(), duties: duties)
         try body()

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+extension StoreSetup {
+    /// Refuses a directory that holds anything of somebody else's: nothing of theirs must be mixed with a
+    /// cache, which deletes files for a living.
+    func checkOwnership(of root: borrowing Directory) throws(StoreError) {
+        // A fresh ext4 of its own has lost+found in its root, which is nobody's.
+        var names = try describing("list", path) { () throws(Errno) in
+            try root.names().filter { $0 != "lost+found" }
+        }
+        // A backup that leaves out what is in caches keeps the file that tells it so.
+        let tag = StoreLayout.cacheDirectoryTag.description
+        if names.contains(tag), try isOwnTag(in: root) { names.removeAll { $0 == tag } }
+        if names.isEmpty { return }
+        // What another process, alive or killed, has begun: it made `locks` first, and the rest only
+        // after `locks/format`.
+        let locks = try describing("list", "\(path)/locks") { () throws(Errno) in
+            try ifExists { () throws(Errno) in try root.openDirectory(StoreLayout.locks).names() }
+        }
+        let isBegun = locks.map { $0.contains("format") || ($0.isEmpty && names == ["locks"]) } ?? false
+        let foreign = names.filter { !StoreLayout.ownNames.contains($0) }.sorted()
+        guard foreign.isEmpty, isBegun ? true : try isRemnant(names, in: root) else {
+            throw StoreError(.notACache, "use", path: path)
+        }
+    }
+
+    /// Whether a set-up has begun here, so that without a `format` file the directory is set up anew.
+    func hasBegun(_ root: borrowing Directory) throws(StoreError) -> Bool {
+        try describing("look at", "\(path)/locks/format") { () throws(Errno) in
+            let locks = try ifFiled { () throws(Errno) in try root.openDirectory(StoreLayout.locks) }
+            guard let locks else { return false }
+            return try ifExists { () throws(Errno) in try locks.status(of: StoreLayout.formatLock) } != nil
+        }
+    }
+
+    /// Whether the tag is one that this program makes: other caches have one, too.
+    private func isOwnTag(in root: borrowing Directory) throws(StoreError) -> Bool {
+        let bytes = try describing("read", "\(path)/\(StoreLayout.cacheDirectoryTag)") { () throws(Errno) in
+            try ifExists { () throws(Errno) in
+                try root.open(StoreLayout.cacheDirectoryTag, .readOnly).readToEnd(limit: 1024)
+            }
+        }
+        return bytes.map { $0 ?? [] } == Array(StoreLayout.cacheDirectoryTagText.utf8)
+    }
+
+    /// Whether each of `names` is what a deletion has left of a cache: who had it open makes anew what is deleted first
+    /// while the rest is still being deleted.
+    private func isRemnant(_ names: [String], in root: borrowing Directory) throws(StoreError) -> Bool {
+        for name in names {
+            let isOurs = try describing("look at", "\(path)/\(name)") { () throws(Errno) in
+                do throws(Errno) {
+                    // What is gone by now is nobody's.
+                    return try ifExists { () throws(Errno) in try isPart(name, in: root) } ?? true
+                } catch {
+                    // Of another kind than ours, or not for this process to see.
+                    if error.tellsOfNoFile || error == .notDirectory || error == .accessDenied {
+                        return false
+                    }
+                    throw error
+                }
+            }
+            if !isOurs { return false }
+        }
+        return true
+    }
+
+    /// Whether what has one of our names has what only a cache has in it.
+    private func isPart(_ name: String, in root: borrowing Directory) throws(Errno) -> Bool {
+        let path = RelativePath(name)
+        switch name {
+        case "objects", "entries":
+            let shards = Set(StoreLayout.shards.map(\.description))
+            return try root.openDirectory(path).names().allSatisfy { shards.contains($0) }
+        case "tmp":
+            return try root.openDirectory(path).names().allSatisfy { TemporaryFile.path(ofOwn: $0) != nil }
+        case "locks":
+            let locks = Set(StoreLayout.lockNames.map(\.description))
+            return try root.openDirectory(path).names().allSatisfy {
+                locks.contains($0) || $0.hasPrefix(StoreLayout.flightPrefix)
+            }
+        case "control":
+            let file = try root.open(path, .readOnly)
+            return try ControlVersion.isControl(file) ? true : ControlPointer(in: file) != nil
+        case "candidates": return try CandidateList.isList(root.open(path, .readOnly))
+        case "events", "events.1":
+            // Each batch begins with an empty line; one that was not written has left the file empty.
+            return try root.open(path, .readOnly).read(1).allSatisfy { $0 == UInt8(ascii: "\n") }
+        case "README":
+            return try root.open(path, .readOnly).read(1024) == Array(StoreLayout.readmeText.utf8)
+        default: return false
+        }
+    }
+}
