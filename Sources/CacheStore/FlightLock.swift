@@ -106,12 +106,15 @@ package struct FlightWait: ~Copyable, Sendable {
         }
     }
 
+    /// Made once: putting an option set of another module together takes three allocations.
+    private static let opening: OpenFlags = [.readWrite, .create]
+
     private mutating func attemptOnce() throws(Errno) -> Outcome {
         let file: FileDescriptor
         if let open = self.file.take() {
             file = open
         } else {
-            file = try store.directory.locks.open(path, [.readWrite, .create], mode: FileMode.file)
+            file = try store.directory.locks.open(path, Self.opening, mode: FileMode.file)
         }
         guard try file.tryLock(.exclusive) else {
             self.file = consume file

@@ -55,7 +55,10 @@ struct FlightTable<Seat: Sendable>: Sendable {
     /// Closes the flight of `key`, or once more: what its leader stores or finds from now on is for those who
     /// have joined so far.
     mutating func close(_ key: FlightKey) {
-        flights[key]?.lastOnTime = lastNumber
+        // As a whole: to change it in place takes three allocations.
+        guard var flight = flights[key] else { return }
+        flight.lastOnTime = lastNumber
+        flights[key] = flight
     }
 
     /// Gives up waiting; nothing where the seat was taken from the table already.
