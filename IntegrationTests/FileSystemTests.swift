@@ -155,6 +155,28 @@ struct FileSystemTests {
         #expect(cache.activity.evictions == 0)
     }
 
+    @Test(arguments: [FreeSpace.percent(10), nil])
+    func `a value that the disk has no room for evicts nothing`(floor: FreeSpace?) throws {
+        let mount = try Mount("tmpfs", options: "size=40m")
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        var limits = CacheLimits()
+        limits.minimumFree = floor
+        limits.maximumEntries = 1000
+        configuration.limits = limits
+        let cache = try SharedCache(at: mount.path + "/cache", configuration: configuration)
+        for index in 0..<8 {
+            try cache.put(Data(SeededGenerator.bytes(1_000_000, seed: UInt64(index))), forKey: "key \(index)")
+        }
+        for way in [Way.bytes, .file] {
+            let value = Data(SeededGenerator.bytes(60_000_000, seed: 100))
+            #expect(code { try put(value, "large", way, in: cache, by: mount.directory) } == .valueTooLarge)
+        }
+        #expect(try cache.totals()?.usage.entries == 8)
+        // One that fits once others have gone is none of those.
+        try cache.put(Data(SeededGenerator.bytes(33_000_000, seed: 101)), forKey: "large")
+    }
+
     @Test func `a command that is run ends also where others have filled the disk`() throws {
         let mount = try Mount("tmpfs", options: "size=8m")
         let cache = try hopelessCache(mount)
@@ -363,6 +385,43 @@ struct CopyOnWriteTests {
         let line = try BuiltCommand.run(BuiltCommand.path, ["doctor", "--dir", mount.path + "/cache"]).output
             .split(separator: "\n").first { $0.contains("control file") }
         #expect(line?.contains("in /dev/shm") == true, "\(line ?? "")")
+    }
+
+    @Test(arguments: types)
+    func `a control file that others hold costs less than a second; of one that is removed nothing is left`(
+        type: String
+    ) throws {
+        let mount = try Mount(imageOf: type, megabytes: type == "xfs" ? 320 : 160)
+        let path = mount.path + "/cache"
+        try SharedCache(at: path).put("value", forKey: "key")
+        let control = try #require(FileHandle(forReadingAtPath: path + "/control"))
+        waitUntil("who has closed the cache uses it no more") {
+            flock(control.fileDescriptor, LOCK_EX | LOCK_NB) == 0
+        }
+        let limit = Duration.seconds(1)
+        let readingTime = try shortestTime(below: limit) {
+            let hit = try SharedCache(at: path).get("key")
+            #expect(hit?.data == Data("value".utf8))
+        }
+        let writingTime = shortestTime(below: limit) {
+            do throws(CacheError) {
+                try SharedCache(at: path).put("other", forKey: "key")
+            } catch {
+                #expect(error.code == .busy)
+            }
+        }
+        #expect(readingTime < limit && writingTime < limit)
+        try control.close()
+
+        let cache = try SharedCache(at: path)
+        try cache.put("value", forKey: "key")
+        let words = try String(contentsOfFile: path + "/control", encoding: .utf8).dropLast()
+        #expect(FileManager.default.fileExists(atPath: String(words)))
+        try FileManager.default.removeItem(atPath: path + "/control")
+        try waitUntil("the words of a control file that was removed are removed too") {
+            try cache.put("other", forKey: "key")
+            return !FileManager.default.fileExists(atPath: String(words))
+        }
     }
 
     @Test(arguments: types)

@@ -127,6 +127,12 @@ struct StoppedProcessTests {
             Call("collectGarbage") { _ = try $0.collectGarbage() },
             Call("collectGarbage again") { _ = try $0.collectGarbage() },
             Call("statistics") { _ = try $0.statistics() },
+            Call("put from a file") { cache in
+                makeFile(cache.path + ".value", "value")
+                try cache.put(contentsOfFile: cache.path + ".value", forKey: "key")
+            },
+            Call("setExpiration") { _ = try $0.setExpiration(of: "key", to: .days(1)) },
+            Call("removeAll") { try $0.removeAll() },
             Call("setLimits") { try $0.setLimits($0.limits()) },
             Call("open and close") { cache in
                 _ = try SharedCache(at: cache.path).close(deadline: .zero)
@@ -139,39 +145,57 @@ struct StoppedProcessTests {
         "claimed", "written", "objectLocked", "entryLocked", "flight", "sweep", "objectStripe", "entryStripe",
     ]
 
+    /// What each call took, and what came of it, while a process is stopped at `place`.
+    private func outcomes(
+        at place: String,
+        in directory: String
+    ) throws -> [(time: Duration, outcome: String)] {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        configuration.memory = .none
+        configuration.roomPatience = .seconds(3600)
+        var limits = CacheLimits()
+        limits.maximumEntries = 10
+        configuration.limits = limits
+        let cache = try SharedCache(at: directory, configuration: configuration)
+        for index in 0..<9 { try cache.put("\(index)", forKey: "key \(index)") }
+        try cache.put("kept", forKey: "kept")
+        let process = try stoppedProcess(at: place, in: cache.path)
+        let outcomes = try Self.calls.map { call in
+            var outcome = ""
+            let time = ContinuousClock().measure {
+                do {
+                    _ = try cache.get("kept")
+                    try call.body(cache)
+                } catch {
+                    outcome = (error as? CacheError).map { " \($0.code)" } ?? " \(error)"
+                }
+            }
+            // Nobody has let it go on: the call has not waited for that.
+            let state = try processState(process.identifier)
+            #expect(state == "T")
+            return (time, outcome)
+        }
+        process.send(Signal.continue)
+        process.send(Signal.kill)
+        return outcomes
+    }
+
     @Test
-    func `whoever is stopped, wherever, each call of others ends, in far less than its patience`() throws {
-        let patience = Duration.seconds(3600)
+    func `whoever is stopped, wherever, each call of others ends in less than a second`() throws {
+        let limit = Duration.seconds(1)
         var table: [(name: String, cells: [String])] = Self.calls.map { ($0.name, []) }
         for place in Self.places {
-            var configuration = CacheConfiguration()
-            configuration.janitor.isEnabled = false
-            configuration.memory = .none
-            configuration.roomPatience = patience
-            var limits = CacheLimits()
-            limits.maximumEntries = 10
-            configuration.limits = limits
-            let cache = try SharedCache(at: self.place.path + "/" + place, configuration: configuration)
-            for index in 0..<9 { try cache.put("\(index)", forKey: "key \(index)") }
-            try cache.put("kept", forKey: "kept")
-            let process = try stoppedProcess(at: place, in: cache.path)
-            for (index, call) in Self.calls.enumerated() {
-                var outcome = ""
-                let time = ContinuousClock().measure {
-                    do {
-                        _ = try cache.get("kept")
-                        try call.body(cache)
-                    } catch {
-                        outcome = (error as? CacheError).map { " \($0.code)" } ?? " \(error)"
-                    }
-                }
-                // Nobody has let it go on: the call has not waited for that.
-                #expect(try processState(process.identifier) == "T")
-                #expect(time < patience / 100, "\(call.name) while one is stopped: \(place)")
-                table[index].cells.append("\(milliseconds(time))\(outcome)")
+            var best = Self.calls.map { _ in (time: hangLimit, outcome: "") }
+            // At its quickest of several tries: only what waits by itself takes longer each time.
+            for attempt in 0..<10 where best.contains(where: { $0.time >= limit }) {
+                let outcomes = try outcomes(at: place, in: "\(self.place.path)/\(place) \(attempt)")
+                best = zip(best, outcomes).map { $0.time < $1.time ? $0 : $1 }
             }
-            process.send(Signal.continue)
-            process.send(Signal.kill)
+            for (index, call) in Self.calls.enumerated() {
+                #expect(best[index].time < limit, "\(call.name) while one is stopped: \(place)")
+                table[index].cells.append("\(milliseconds(best[index].time))\(best[index].outcome)")
+            }
         }
         print("Milliseconds that a call takes while another process is stopped, and what it ends with")
         printTable(table)

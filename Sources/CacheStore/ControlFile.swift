@@ -190,7 +190,6 @@ final class ControlFile: Sendable {
         if let mapped, mapped.identity == status.identity, mapped.isWritable {
             // Whoever uses what this file names has the same words.
             mapped.supersede()
-            pointer.remove()
             return nil
         }
         if let words = try pointer.open(isWritable: true, owner: status.owner) {
@@ -335,7 +334,14 @@ final class ControlFile: Sendable {
 
     /// Tells everybody who has it mapped that it counts no more: writers look for another one, and no value
     /// in memory is valid by it.
+    ///
+    /// Words in memory lose their name: where `control` was removed nobody else would find them.
     func supersede() {
-        if isWritable { setState(.superseded) }
+        guard isWritable else { return }
+        setState(.superseded)
+        switch memory {
+        case .none: break
+        case .some(let memory): memory.pointer.remove()
+        }
     }
 }

@@ -74,7 +74,9 @@ struct ControlPointer: Equatable {
     // MARK: The words
 
     /// So long a lock is waited for that others hold for a moment: to make the words, or to see whether they are in use.
-    static let patience: Duration = .seconds(1)
+    ///
+    /// Twice, where a writer does so when it opens the cache and again before its first entry: in less than a second.
+    static let patience: Duration = .milliseconds(400)
 
     /// Opens the words, and has them in use until the last descriptor and the last mapping is gone.
     ///

@@ -181,8 +181,18 @@ extension Store {
 
     /// Changes the configuration, for all processes; they follow within a second.
     ///
+    /// `change` is called again where the disk was full.
+    ///
     /// - Throws: ``StoreError/Code/badConfiguration`` where the one that is there can't be read: it is left as it is.
     package func configure(
+        _ change: (inout DirectoryConfiguration) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        // A limit may be what the full disk lacks.
+        try makingSpace(forLength: 0, now: .now) { _ throws(StoreError) in try configureOnce(change) }
+        followConfiguration()
+    }
+
+    private func configureOnce(
         _ change: (inout DirectoryConfiguration) throws(StoreError) -> Void
     ) throws(StoreError) {
         // Who changes it at the same time must not undo this.
@@ -199,12 +209,7 @@ extension Store {
         var configuration = try followed.read()
         let before = configuration
         try change(&configuration)
-        if configuration != before {
-            let changed = configuration
-            // A limit may be what the full disk lacks.
-            try makingSpace(forLength: 0, now: .now) { _ throws(StoreError) in try followed.write(changed) }
-        }
+        if configuration != before { try followed.write(configuration) }
         lock.release()
-        followConfiguration()
     }
 }

@@ -81,7 +81,8 @@ struct RoomWait {
 
     /// Who keeps others from sweeping.
     static func hindrance(in store: Store) -> String {
-        guard let process = store.control.sweepHolder else {
+        // Who has left its number may have ended long ago.
+        guard let process = store.control.sweepHolder, store.holdsJanitorLock(process) else {
             return "the process that makes room does not move: it may be stopped"
         }
         return

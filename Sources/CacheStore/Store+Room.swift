@@ -107,6 +107,7 @@ extension Store {
         let configuration = configuration
         try refuse(length, configuration)
         guard configuration.limits.areBounding else { return nil }
+        if !isWritten { try refuseHopeless(length, configuration.limits) }
         var wait = RoomWait(room, in: self)
         defer { room.spent += wait.elapsed }
         try countIfUnknown(now: now, &wait)
@@ -154,6 +155,21 @@ extension Store {
             throw tooLarge(length, "all values together may take \(max(0, room)) bytes")
         }
     }
+
+    /// Refuses what would not fit if everything was evicted, or it would be, in vain.
+    ///
+    /// One system call for a long value, none for others.
+    private func refuseHopeless(_ length: Int, _ limits: SweepLimits) throws(StoreError) {
+        guard length >= Self.longLength, let usage, usage.isCounted else { return }
+        let space = try space()
+        let floor = limits.minimumFree?.bytes(of: space.totalBytes) ?? 0
+        if Double(length) > Double(usage.plausibleBytes) + Double(space.availableBytes) - Double(floor) {
+            throw tooLarge(length, "that is more than all values take and the disk has free")
+        }
+    }
+
+    /// 1 MiB: to write so much takes a thousand times as long as to ask what is free.
+    private static var longLength: Int { 1 << 20 }
 
     private func tooLarge(_ length: Int, _ limit: String) -> StoreError {
         StoreError(.valueTooLarge, "store \(length) bytes in", path: directory.path, detail: limit)

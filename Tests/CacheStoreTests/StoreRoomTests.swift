@@ -313,6 +313,14 @@ import Testing
         try put("second", in: store)
     }
 
+    @Test func `who has left its number and holds no lock any more is not named`() throws {
+        let lock = try janitorLock()
+        let name = "process \(CurrentProcess.identifier),"
+        #expect(RoomWait.hindrance(in: store).contains(name))
+        lock.release()
+        #expect(!RoomWait.hindrance(in: store).contains(name))
+    }
+
     @Test func `a sweep that gets on is waited for`() throws {
         let store = try self.store(patience: .seconds(3600))
         let lock = try janitorLock()
