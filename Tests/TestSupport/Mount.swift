@@ -35,8 +35,18 @@ public final class Mount {
     }
 
     /// Changes its options.
+    ///
+    /// Tried again for as long as it fails: a cache that is let go closes its files a moment later, and a process that
+    /// is just being started has this one's open until it executes its program.
     public func remount(_ options: String) throws {
-        try Self.run("mount", "-o", "remount," + options, path)
+        let end = ContinuousClock.now + hangLimit
+        while true {
+            do {
+                return try Self.run("mount", "-o", "remount," + options, path)
+            } catch  where ContinuousClock.now < end {
+                Thread.sleep(forTimeInterval: 0.002)
+            }
+        }
     }
 
     /// Writes until nothing more fits, in files beside the cache, and has all of it on the medium.
@@ -62,6 +72,11 @@ public final class Mount {
         (try? Mount(imageOf: type, megabytes: type == "xfs" ? 320 : 160)) != nil
     }
 
+    /// A command that has failed.
+    private struct Failure: Error {
+        let words: [String]
+    }
+
     private static func run(_ words: String...) throws {
         let process = Process()
         process.executableURL = URL(fileURLWithPath: "/usr/bin/env")
@@ -70,7 +85,7 @@ public final class Mount {
         process.standardError = FileHandle.nullDevice
         try process.run()
         process.waitUntilExit()
-        guard process.terminationStatus == 0 else { throw CocoaError(.fileWriteNoPermission) }
+        guard process.terminationStatus == 0 else { throw Failure(words: words) }
     }
 
     /// Whether this process may mount anything.
