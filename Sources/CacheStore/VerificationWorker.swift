@@ -21,6 +21,8 @@ struct VerificationWorker: Sendable {
     private let progress: @Sendable (SweepProgress) -> Void
     private let state = Locked<State>.Box(State())
     private let objects = VerifiedObjects()
+    /// Held by the thread that judges an object that was put aside, so that it is deleted, or stays, for all entries.
+    private let condemning = Locked<Void>.Box(())
     /// The thread that hears of the progress.
     private let home = threadNumber
     /// The objects to read, by shard; nil: chosen in each shard.
@@ -215,10 +217,19 @@ struct VerificationWorker: Sendable {
         }
         // Longer, and not with the value at its beginning: the record may be wrong, and is of no use.
         if isLonger, present.digest != content.digest { return .corrupt }
-        guard objects.note(content.digest, nil) else { return .sound }
-        guard try condemn(content.digest, expecting: content.length) else { return .sound }
-        objects.noteDeleted(content.digest)
-        return .dangling
+        return try condemning.value.withLock { _ throws(StoreError) -> Condition in
+            // Another thread may have come upon it by another entry.
+            if objects.compare(content) == .corrupt { return .sound }
+            guard try store.objects.status(of: content.digest) != nil else {
+                return try conditionWithoutObject(key, stored)
+            }
+            guard try condemn(content.digest, expecting: content.length) else {
+                objects.note(content.digest, nil)
+                return .sound
+            }
+            objects.noteDeleted(content.digest)
+            return .dangling
+        }
     }
 
     // MARK: What both do

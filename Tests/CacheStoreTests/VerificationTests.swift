@@ -92,14 +92,14 @@ import Testing
         throws
     {
         let fixture = try StoreFixture()
-        try fixture.put("value", "a")
-        try fixture.put("value", "b")
+        // So many that threads come upon it at the same time.
+        for number in 0..<40 { try fixture.put("value", "\(number)") }
         try lengthen(fixture.objectPath("value"))
         let report = try Verification.run(on: fixture.store, isRepairing: false)
         #expect(report.corruptObjects == [Digest(of: Array("value".utf8).span)])
         #expect(report.count(of: .corruptEntry) == 0 && report.count(of: .danglingEntry) == 0)
         let repaired = try Verification.run(on: fixture.store, isRepairing: true)
-        #expect(repaired.repaired == 3)
+        #expect(repaired.repaired == 41)
         #expect(fixture.objects.isEmpty && fixture.entries.isEmpty)
     }
 
