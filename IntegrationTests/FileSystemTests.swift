@@ -3,7 +3,6 @@
 import DiskCache
 import Foundation
 import Platform
-import Synchronization
 import TestSupport
 import Testing
 
@@ -78,7 +77,7 @@ struct FileSystemTests {
         configuration.memory = .none
         if way == .sidecar { configuration.metadataForm = .sidecar }
         if way == .hasty { configuration.roomPatience = .zero }
-        let failures = Mutex(0)
+        let failures = Locked(0)
         configuration.onEvent = { if case .publishFailed = $0 { failures.withLock { $0 += 1 } } }
         let cache = try SharedCache(at: mount.path + "/cache", configuration: configuration)
         let source = try TemporaryDirectory()
@@ -193,7 +192,7 @@ struct FileSystemTests {
         let caches = try (0..<3).map { _ in
             try SharedCache(at: mount.path + "/cache", configuration: configuration)
         }
-        let failures = Mutex<[String]>([])
+        let failures = Locked<[String]>([])
         onThreads(3) { thread in
             for index in 0..<100 {
                 let value = Data(SeededGenerator.bytes(100_000, seed: UInt64(thread * 1000 + index)))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Platform
 import Synchronization
 
 /// A task that wakes up every 20 ms, and a thread beside it that does the same: how much longer the task has to wait for
@@ -19,7 +20,7 @@ final class Heartbeat: Sendable {
 
     private let wakeups = Atomic<Int>(0)
     private let isOver = Atomic<Bool>(false)
-    private let state = Mutex((report: Report(), last: 0, moment: ContinuousClock.now))
+    private let state = Locked((report: Report(), last: 0, moment: ContinuousClock.now))
 
     /// Starts both.
     init() {

@@ -2,7 +2,7 @@
 
 import CacheStore
 import Foundation
-import Synchronization
+import Platform
 import TestSupport
 import Testing
 
@@ -60,7 +60,7 @@ import Testing
 
 /// Whole microseconds, which a `Date` of these years can hold.
 private final class MicrosecondClock: Sendable {
-    private let microseconds = Mutex<Int64>(1_700_000_000_000_000)
+    private let microseconds = Locked<Int64>(1_700_000_000_000_000)
 
     var now: Int64 { microseconds.withLock { $0 } }
     var date: Date { Date(timeIntervalSince1970: Double(now) / 1e6) }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import Synchronization
+import Platform
 
 /// A clock that stands still until a test moves it.
 public final class ManualClock: Sendable {
-    private let seconds = Mutex<Double>(1_700_000_000)
+    private let seconds = Locked<Double>(1_700_000_000)
 
     /// Starts on 2023-11-14.
     public init() {}

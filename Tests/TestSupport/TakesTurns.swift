@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import Synchronization
+import Platform
 import Testing
 
 /// Lets tests run a few at a time, on threads that they may block.
@@ -58,10 +58,10 @@ private final class Turns: Sendable {
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
-    private let state: Mutex<State>
+    private let state: Locked<State>
 
     init(count: Int) {
-        state = Mutex(State(free: count))
+        state = Locked(State(free: count))
     }
 
     func take() async {
@@ -103,7 +103,7 @@ private final class BlockableThreads: TaskExecutor {
         var idle = 0
     }
 
-    private let state = Mutex(State())
+    private let state = Locked(State())
     private let wakeUp = DispatchSemaphore(value: 0)
 
     func enqueue(_ job: consuming ExecutorJob) {

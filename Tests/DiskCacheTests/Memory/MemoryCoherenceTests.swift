@@ -2,7 +2,6 @@
 
 import Foundation
 import Platform
-import Synchronization
 import TestSupport
 import Testing
 
@@ -305,7 +304,7 @@ private func text(_ hit: CacheHit?) -> String? {
     }
 
     @Test func `removals from memory are told with their cause`() throws {
-        let causes = Mutex<Set<String>>([])
+        let causes = Locked<Set<String>>([])
         let pair = try Pair {
             $0.memory = MemoryConfiguration(costLimit: .bytes(100), countLimit: 2)
             $0.onEvent = { event in

@@ -78,7 +78,7 @@ final class ComputeFixture: Sendable {
 
 /// What computations wait at until a test lets them go.
 final class Gate: Sendable {
-    private let state = Mutex<(isOpen: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
+    private let state = Locked<(isOpen: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))
 
     func pass() async {
         await withCheckedContinuation { continuation in
