@@ -260,7 +260,7 @@ struct StoppedProcessTests {
         var report: GCReport?
         let time = try ContinuousClock().measure { report = try cache.collectGarbage() }
         #expect(time < .seconds(30), "sixty entries must not take sixty seconds")
-        #expect(report?.skippedStripes == ["entry-00"])
+        #expect(report?.skippedStripes.contains("entry-00") == true)
         #expect(report?.removed[.expired] == nil)
         holder.send(Signal.kill)
     }
@@ -276,7 +276,7 @@ struct StoppedProcessTests {
         let lock = "object-" + (digits.count < 2 ? "0" : "") + digits
         let holder = try holder(of: lock)
         let report = try cache.collectGarbage()
-        #expect(report.skippedStripes == [lock])
+        #expect(report.skippedStripes.contains(lock))
         let left = try DirectoryAudit(of: cache.path).objects.intersection(old)
         #expect(!left.isEmpty)
         #expect(left.allSatisfy { UInt8($0.prefix(2), radix: 16)! >> 2 == stripe })
