@@ -81,6 +81,11 @@ import Testing
             }
         }
         #expect(runs == 1)
+        // What is no span is the command, also where it begins with a number.
+        let run = try shell(
+            "cd \"${LOG%/*}\" && ln -s /bin/echo 7z && PATH=.:$PATH; $RUN --cache-failures -- 7z -- x"
+        )
+        #expect(run.output == "-- x\n")
     }
 
     @Test func `an old result is made anew`() throws {

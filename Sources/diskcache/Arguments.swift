@@ -67,11 +67,10 @@ struct Arguments {
         return arguments
     }
 
-    /// The same with what stands before `--` as the value of `option`, where that was given without one: for a command
-    /// whose operands are another program's command line, which begins with no number.
-    func takingOperandBeforeCommand(for option: String) -> Arguments {
-        guard values[option]?.last == "", operands.count > 2, operands[1] == "--",
-            operands[0] == "never" || operands[0].first?.isNumber == true
+    /// The same with what stands before `--` as the value of `option`, where that was given without one and `isValue`:
+    /// for a command whose operands are another program's command line.
+    func takingOperandBeforeCommand(for option: String, where isValue: (String) -> Bool) -> Arguments {
+        guard values[option]?.last == "", operands.count > 2, operands[1] == "--", isValue(operands[0])
         else { return self }
         var arguments = self
         arguments.values[option] = [operands[0]]

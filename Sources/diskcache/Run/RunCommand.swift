@@ -63,7 +63,9 @@ enum RunCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        let arguments = arguments.takingOperandBeforeCommand(for: "cache-failures")
+        let arguments = arguments.takingOperandBeforeCommand(for: "cache-failures") {
+            (try? ExpirationOptions.lifetime($0)) != nil
+        }
         let order = try RunOrder(arguments)
         Signal.ignoreBrokenPipes()
         let session = RunSession(order, cache(order, arguments))
