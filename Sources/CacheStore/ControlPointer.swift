@@ -152,7 +152,10 @@ struct ControlPointer: Equatable {
                 // Somebody else's, or gone by now: not this one's affair.
                 bestEffort { () throws(Errno) in
                     let file = try memory.open(pointer.name, .readWrite)
+                    // Without the lock first: a process that maps words in use waits for the lock only so long, and
+                    // to look at their directory can take longer. With it again: they may have been named meanwhile.
                     guard try file.status().owner == CurrentProcess.effectiveUser,
+                        try !pointer.isNamed(by: file),
                         try file.tryLock(.exclusive),
                         try !pointer.isNamed(by: file)
                     else { return }
