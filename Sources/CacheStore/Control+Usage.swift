@@ -141,7 +141,7 @@ extension Control {
     /// Milliseconds: a quarter of a second, in which 100 MB are written on most disks.
     ///
     /// What takes longer is claimed again when it is written. Two turns are less than anybody waits for one who does not
-    /// move (``RoomWait``): claims of stopped processes fail no put.
+    /// move (``JanitorWait``): claims of stopped processes fail no put.
     static let claimTurn: UInt64 = 250
 
     /// Whether the claim counts still.

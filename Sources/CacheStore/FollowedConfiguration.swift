@@ -173,9 +173,7 @@ extension Store {
     /// One system call where there is none.
     package func followConfiguration() {
         FileSizeLimit.follow()
-        if followed.look() {
-            eventLog = configuration.eventLogSize.map { EventLog(in: directory, limit: $0) }
-        }
+        followed.look()
         renewGranularity()
     }
 
@@ -188,7 +186,7 @@ extension Store {
         _ change: (inout DirectoryConfiguration) throws(StoreError) -> Void
     ) throws(StoreError) {
         // A limit may be what the full disk lacks.
-        try makingSpace(forLength: 0, now: .now) { _ throws(StoreError) in try configureOnce(change) }
+        try room.makingSpace(forLength: 0, now: .now) { _ throws(StoreError) in try configureOnce(change) }
         followConfiguration()
     }
 

@@ -94,21 +94,6 @@ extension Store {
         }
     }
 
-    /// Who runs the collection that `record` tells of, by the numbers that this process sees; nil where it sees none such,
-    /// as it may be in another container.
-    package func visibleSweeper(_ record: SweepRecord) -> Int32? {
-        holdsJanitorLock(record.process) ? record.process : nil
-    }
-
-    /// Whether the process of that number, as this one sees it, holds the `janitor` lock; false where that can't be told.
-    func holdsJanitorLock(_ process: Int32) -> Bool {
-        var inode: UInt64?
-        bestEffort { () throws(Errno) in
-            inode = try directory.locks.status(of: StoreLayout.janitorLock).identity.inode
-        }
-        return inode.map { ProcFiles.holdsLock(process, inode: $0) } ?? false
-    }
-
     /// What the cache takes on disk, as added up since the last sweep; nil where there is no control file.
     package var usage: StoreUsage? { control.usage }
 

@@ -25,7 +25,7 @@ extension Store {
         case .corrupt:
             // Away with it, or the write that follows would take it for the bytes that it is named by.
             counters.add(.corruptObject)
-            _ = try deleteIfCorrupt(
+            _ = try parts.deleteIfCorrupt(
                 record.content.digest,
                 expecting: record.content.length,
                 patience: Stripes.writerPatience

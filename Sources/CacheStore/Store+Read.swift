@@ -331,7 +331,7 @@ extension Store {
         guard let data, Digest(of: data.span) == digest else {
             counters.add(.corruptObject)
             repair { () throws(StoreError) in
-                _ = try deleteIfCorrupt(digest, expecting: expected, patience: .zero)
+                _ = try parts.deleteIfCorrupt(digest, expecting: expected, patience: .zero)
             }
             return nil
         }

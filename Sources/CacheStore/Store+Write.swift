@@ -39,7 +39,7 @@ extension Store {
     /// Copies a file's bytes, from its offset to its end, into an object that has no name yet.
     ///
     /// `draft` is a record such as the value will have, refused now if it is too long. Room is claimed first where the
-    /// length shows; where the disk turns out to be full it is made while what was copied stays (``makeSpace(_:now:_:)``).
+    /// length shows; where the disk turns out to be full it is made while what was copied stays (``Room/makeSpace(_:now:_:)``).
     package func stage(
         copying source: borrowing FileDescriptor,
         for key: Digest,
@@ -54,20 +54,20 @@ extension Store {
         var claim = try length.flatMap { (length) throws(StoreError) in
             try claimRoom(forLength: Int(clamping: length), now: now, &room)
         }
-        var wait = RoomWait(room, in: self)
+        var wait = self.room.wait(room)
         var copied: Int64 = 0
         do throws(StoreError) {
-            var staged = try objects.stage(copying: source, atMost: longestValue) { left in
+            var staged = try objects.stage(copying: source, atMost: self.room.longestValue) { left in
                 // It is no room that others will set free, and is claimed anew once the value is there.
-                giveBack(claim.take())
+                self.room.giveBack(claim.take())
                 // Twice as much each time, so that a long pipe needs few of them; up to 1 TiB.
                 copied = min(max(copied * 2, Int64(left)), 1 << 40)
-                return makeSpace(copied, now: now, &wait)
+                return self.room.makeSpace(copied, now: now, &wait)
             }
             staged.claim = claim
             return staged
         } catch {
-            giveBack(claim)
+            self.room.giveBack(claim)
             throw error
         }
     }
@@ -86,14 +86,14 @@ extension Store {
         var claim = staged.claim
         var object = Optional(staged.object)
         var room = RoomTerms()
-        defer { giveBack(claim) }
+        defer { self.room.giveBack(claim) }
         // A pipe, or a file that has grown or says that it is empty, as in /proc.
         if claim.map({ $0.bytes < directory.allocation(of: length) }) ?? true {
-            giveBack(claim.take())
+            self.room.giveBack(claim.take())
             claim = try claimRoom(forLength: length, isWritten: true, now: record.created, &room)
         }
         var isFirst = true
-        let outcome = try makingSpace(forLength: length, now: record.created, room) {
+        let outcome = try self.room.makingSpace(forLength: length, now: record.created, room) {
             (room) throws(StoreError) in
             defer { isFirst = false }
             if !isFirst {
@@ -142,7 +142,7 @@ extension Store {
         // Before the lock is taken: another process may have left any amount unwritten, and nobody should
         // have to wait for that. Under it the same finds next to nothing left to do.
         try objects.synchronizeIfDurable(record.content.digest)
-        let outcome = try makingSpace(forLength: 0, now: now) { (room) throws(StoreError) in
+        let outcome = try self.room.makingSpace(forLength: 0, now: now) { (room) throws(StoreError) in
             var nothing: StagedObject?
             var nothingClaimed: RoomClaim?
             return try publish(publication, &nothing, &nothingClaimed, &room)
@@ -209,7 +209,7 @@ extension Store {
         _ room: RoomTerms
     ) throws(StoreError) -> PublishOutcome {
         let (length, now) = (publication.content.length, publication.created)
-        return try makingSpace(forLength: length, now: now, room) { (room) throws(StoreError) in
+        return try self.room.makingSpace(forLength: length, now: now, room) { (room) throws(StoreError) in
             try publishOnce(publication, bytes, &room)
         }
     }
@@ -224,13 +224,13 @@ extension Store {
         if try objects.isWorthTrying(content) {
             // Of the entry alone.
             var claim = try claimRoom(forLength: 0, now: publication.created, &room)
-            defer { giveBack(claim) }
+            defer { self.room.giveBack(claim) }
             try objects.synchronizeIfDurable(content.digest)
             let outcome = try publish(publication, &staged, &claim, &room)
             if outcome != .objectMissing { return outcome }
         }
         var claim = try claimRoom(forLength: content.length, now: publication.created, &room)
-        defer { giveBack(claim) }
+        defer { self.room.giveBack(claim) }
         atStep?(.claimed)
         staged = try objects.stage(bytes, as: content.digest)
         atStep?(.written)
@@ -344,7 +344,7 @@ extension Store {
             control.addUsage(bytes: bytes, entries: 0)
             guard let present = claim, !control.isStanding(present) else { return true }
             control.addUsage(bytes: -bytes, entries: 0)
-            guard try renew(&claim, forLength: length) else { return false }
+            guard try room.renew(&claim, forLength: length) else { return false }
         }
     }
 

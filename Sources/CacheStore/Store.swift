@@ -69,22 +69,15 @@ package final class Store: Sendable {
     let entryStripes: Stripes
     let checksContent: Bool
     let followed: FollowedConfiguration
-    let roomPatience: Duration
+    /// The same collaborators, for what works on all of them.
+    package let parts: StoreParts
+    package let room: Room
     let atStep: (@Sendable (PutStep) -> Void)?
-    /// Told when a put passes the high mark.
-    let pressed = Locked<(@Sendable () -> Void)?>(nil)
-    /// Where a sweep has found nothing to evict.
-    let impasse = Locked<Impasse?>(nil)
-    /// At which of its steps whoever holds the `janitor` lock was found not to move.
-    let standstill = Locked<UInt64?>(nil)
-    /// Until then what is in the directory can't be counted.
-    let uncountableUntil = Locked<ContinuousClock.Instant?>(nil)
     /// As the process wants it, and as the directory's turnover asks for it now.
     private let longestGranularity: Int64
     private let granularity: Atomic<Int64>
     private let accessNotes = Locked(AccessNotes())
     let records = RecordTable()
-    let eventLogPlace = Locked<EventLog?>(nil)
 
     /// Opens the cache at `path`, creating it where there is nothing.
     ///
@@ -106,7 +99,18 @@ package final class Store: Sendable {
         entryStripes = Stripes(.entry, in: control)
         checksContent = options.checksContent
         followed = FollowedConfiguration(of: directory)
-        roomPatience = options.roomPatience
+        parts = StoreParts(
+            directory: directory,
+            configuration: followed,
+            control: control,
+            counters: counters,
+            objects: objects,
+            entries: entries,
+            objectStripes: objectStripes,
+            entryStripes: entryStripes,
+            janitor: JanitorLock(in: control)
+        )
+        room = Room(of: parts, patience: options.roomPatience)
         atStep = options.atStep
         longestGranularity = options.accessGranularity.saturatingNanoseconds
         granularity = Atomic(options.accessGranularity.saturatingNanoseconds)

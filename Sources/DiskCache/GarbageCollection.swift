@@ -171,7 +171,7 @@ public struct GCReport: Sendable, Equatable, Codable {
         objects = Tally(report.objects)
         spared = report.spared
         skippedStripes = report.skippedStripes
-        unrecognised = report.unrecognised.map(\.path)
+        unrecognised = report.unrecognised
         unreadable = report.unreadable
         self.isDryRun = isDryRun
         isComplete = report.isComplete

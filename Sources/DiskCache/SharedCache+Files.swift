@@ -80,7 +80,7 @@ extension SharedCache {
 
     /// Collects what may go, where the disk is full of it; false: that has set nothing free.
     package func makeSpace(_ bytes: Int) -> Bool {
-        core.store.makeSpace(Int64(bytes), now: now)
+        core.store.room.makeSpace(Int64(bytes), now: now)
     }
 
     /// Copies the value of `key` to a file, which is replaced in one step once all is there and checked.

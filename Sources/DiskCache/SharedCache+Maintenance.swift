@@ -27,8 +27,8 @@ extension SharedCache {
                 var request = request
                 let rest = request.pace.pause
                 // While it has the lock nobody else can make the room that writers wait for.
-                request.pace.pause = { store.isPressed || rest($0) }
-                let report = try Sweep.run(request, on: store, now: now) { progress(CacheProgress($0)) }
+                request.pace.pause = { store.room.isPressed || rest($0) }
+                let report = try Sweep.run(request, on: store.parts, now: now) { progress(CacheProgress($0)) }
                 return GCReport(report, isDryRun: options.isDryRun)
             }
         } catch {
@@ -112,9 +112,9 @@ extension SharedCache {
     private func removeAll(where isMeant: (StoredEntry) -> Bool) throws(CacheError) -> Int {
         _ = writeBehind.flush()
         return try withStore { (store, now) throws(StoreError) in
-            let scan = StoreScan(of: store)
+            let scan = StoreScan(of: store.parts)
             var count = 0
-            let log = store.eventLog
+            let log = store.parts.log
             for shard in 0..<256 {
                 var removed: [LoggedKey] = []
                 defer { log?.append(removed, cause: .cleared) }
@@ -166,7 +166,7 @@ extension SharedCache {
     ) throws(CacheError) -> VerifyReport {
         let request = try options.request()
         return try withStore { (store, _) throws(StoreError) in
-            let report = try Verification.run(request, on: store) {
+            let report = try Verification.run(request, on: store.parts) {
                 found(VerifyFinding($0))
             } progress: {
                 progress(CacheProgress($0))
@@ -182,7 +182,7 @@ extension SharedCache {
     ///   of the latter.
     public func statistics() throws(CacheError) -> CacheStatistics {
         try withStore { (store, now) throws(StoreError) in
-            let scan = StoreScan(of: store)
+            let scan = StoreScan(of: store.parts)
             var statistics = CacheStatistics()
             for shard in 0..<256 {
                 for key in try scan.digests(.entries, shard: shard).digests {

@@ -206,7 +206,7 @@ public struct CacheEntries: Sequence, Sendable {
 
     /// Starts at the first shard.
     public func makeIterator() -> Iterator {
-        Iterator(scan: StoreScan(of: store), now: now)
+        Iterator(scan: StoreScan(of: store.parts), now: now)
     }
 
     /// Walks through the shards.

@@ -38,7 +38,7 @@ extension SharedCache {
                 )
                 facts.isAssumedLocal = directory.isAssumedLocal
                 facts.parts = try PartFacts(of: directory, owner: status.owner)
-                facts.parts.sample(StoreScan(of: store))
+                facts.parts.sample(StoreScan(of: store.parts))
                 facts.kernel = .present
                 facts.collections = CollectionFacts(of: store)
                 // Shards that are to come are reckoned with, as by the limits.

@@ -148,7 +148,7 @@ final class Janitor: Sendable {
 
     /// Has puts that pass the high mark wake this thread.
     private func attend(_ store: Store) {
-        store.onPressure { [weak self] in self?.press() }
+        store.room.onPressure { [weak self] in self?.press() }
     }
 
     private func press() {
@@ -165,8 +165,8 @@ final class Janitor: Sendable {
         guard store.directory.isWritable else { return }
         var relief = Relief.done
         do throws(StoreError) {
-            while relief == .done, let excess = try store.overflow(), !isStopped(within: .zero) {
-                relief = try store.relieve(excess, now: duties.now(), pace: hurried)
+            while relief == .done, let excess = try store.room.overflow(), !isStopped(within: .zero) {
+                relief = try store.room.relieve(excess, now: duties.now(), pace: hurried)
                 lookAround()
             }
         } catch {
@@ -221,12 +221,12 @@ final class Janitor: Sendable {
         request.limits = store.configuration.limits
         // What writers wait for comes first; the sweep begins anew after it.
         request.pace = .sparing { [duties] in
-            self.pause($0) && duties.store() === store && !store.isPressed
+            self.pause($0) && duties.store() === store && !store.room.isPressed
         }
         let schedule = schedule
         do throws(StoreError) {
             let note = store.lastSweepNote()
-            let report = try Sweep.runIfDue(request, on: store, now: duties.now()) { last in
+            let report = try Sweep.runIfDue(request, on: store.parts, now: duties.now()) { last in
                 schedule.isDue(after: last, noted: note, at: .now)
             }
             if let report { duties.swept(report) }

@@ -59,7 +59,7 @@ final class Presence: Sendable {
         request.expiredOnly = true
         request.pace.deadline = end
         // Whoever sweeps at this moment, a command for instance, does the same.
-        let result = try Sweep.runIfDue(request, on: duties.store(), now: duties.now()) { _ in true }
+        let result = try Sweep.runIfDue(request, on: duties.store().parts, now: duties.now()) { _ in true }
         guard let result else {
             report.isComplete = false
             return

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// Which keys were evicted lately, of a sample: so that a miss can tell whether a larger cache would have hit.
+///
+/// 256 words of the control file. One key in ``sample`` is noted, at the place that its digest chooses, where the
+/// next such key takes its place: so they remember about the last 16,000 evictions. Ghost lists in this sense:
+/// Megiddo and Modha, ARC, FAST 2003.
+package enum EvictedKeys {
+    /// One key in so many is looked at, when it is evicted and when it is missed.
+    package static let sample = 64
+
+    /// What was used no longer ago than that and is evicted would probably have been used again.
+    package static let youth: Duration = .seconds(600)
+
+    fileprivate static func isSampled(_ key: Digest) -> Bool { key.word(3) & UInt64(sample - 1) == 0 }
+
+    fileprivate static func place(of key: Digest) -> Int {
+        ControlLayout.evictedKeys + Int(key.word(2) & UInt64(ControlLayout.evictedKeyCount - 1))
+    }
+
+    fileprivate static func mark(_ key: Digest) -> UInt64 { key.word(1) | 1 }
+}
+
+extension Control {
+    /// Notes an eviction of a key.
+    func noteEviction(of key: Digest) {
+        guard EvictedKeys.isSampled(key), let words = writableWords else { return }
+        words.store(EvictedKeys.mark(key), at: EvictedKeys.place(of: key))
+    }
+
+    /// Whether the key that was missed is one that was evicted lately; each eviction counts for one miss.
+    func takeEviction(of key: Digest) -> Bool {
+        guard EvictedKeys.isSampled(key), let words = writableWords else { return false }
+        let (place, mark) = (EvictedKeys.place(of: key), EvictedKeys.mark(key))
+        return words.load(place) == mark && words.replace(mark, by: 0, at: place)
+    }
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+/// Walking the shards of `entries` and `objects`, one at a time, while others go on writing.
+///
+/// A file that vanishes between its listing and a look at it is left out. Memory: the names of one shard.
+package struct StoreScan: Sendable {
+    private let parts: StoreParts
+    private var directory: StoreDirectory { parts.directory }
+
+    package init(of parts: StoreParts) {
+        self.parts = parts
+    }
+
+    /// One of the two trees.
+    package enum Tree: Sendable {
+        case entries, objects
+
+        /// Where a shard of it is, below the cache directory.
+        fileprivate func place(ofShard shard: Int) -> String {
+            "\(self == .entries ? StoreLayout.entries : StoreLayout.objects)/\(StoreLayout.shards[shard])"
+        }
+    }
+
+    /// What is in a shard: files of ours, and what is not ours, below the cache directory, which is reported and never
+    /// touched.
+    package struct Listing: Sendable {
+        var files: [File] = []
+        package var unrecognised: [String] = []
+
+        package var digests: [Digest] { files.map(\.digest) }
+    }
+
+    /// A name of ours, with what the directory tells of its file.
+    struct File: Sendable {
+        let digest: Digest
+        /// The lower half of its inode number.
+        let inode: UInt32
+        /// False also where the directory does not tell.
+        let isRegular: Bool
+    }
+
+    // MARK: Shards
+
+    /// The shards that there are, in the order of their directories' inodes: on a cold disk inodes that are neighbours
+    /// are read together.
+    ///
+    /// Five system calls. All 256 where the tree can't be listed: whoever opens them is told why.
+    func shards(_ tree: Tree) -> [Int] {
+        var found: [(shard: Int, inode: UInt64)] = []
+        do throws(Errno) {
+            try openDirectory(".", tree).forEachFile { (name, file) in
+                if let shard = Self.shard(named: name) { found.append((shard, file.inode)) }
+            }
+        } catch {
+            return Array(0..<256)
+        }
+        return found.sorted { $0.inode < $1.inode }.map(\.shard)
+    }
+
+    private static func shard(named name: Span<UInt8>) -> Int? {
+        guard name.count == 2 else { return nil }
+        let number = Int(Digest.value(ofDigit: name[0])) << 4 | Int(Digest.value(ofDigit: name[1]))
+        return number < 256 ? number : nil
+    }
+
+    /// What is in one of 256 shards.
+    ///
+    /// Four system calls, and one for about 370 names; one where there is no such shard.
+    package func digests(_ tree: Tree, shard: Int) throws(StoreError) -> Listing {
+        var listing = Listing()
+        _ = try list(tree, shard: shard, into: &listing)
+        return listing
+    }
+
+    /// Opens one of 256 shards, and adds what is in it to `listing`; nil where there is none.
+    func list(_ tree: Tree, shard: Int, into listing: inout Listing) throws(StoreError) -> Directory? {
+        let place = tree.place(ofShard: shard)
+        do throws(Errno) {
+            let found = try ifExists { () throws(Errno) in try openDirectory(StoreLayout.shards[shard], tree)
+            }
+            guard let found else { return nil }
+            try found.forEachFile { (name, file) in
+                if let digest = Digest(hexadecimal: name), Int(digest.byte(0)) == shard {
+                    let inode = UInt32(truncatingIfNeeded: file.inode)
+                    let isRegular = file.kind == .regular
+                    listing.files.append(File(digest: digest, inode: inode, isRegular: isRegular))
+                } else {
+                    listing.unrecognised.append("\(place)/\(String(decoding: name))")
+                }
+            }
+            return found
+        } catch {
+            // No directory of ours, so nothing of ours is in it.
+            if error == .notDirectory || error == .tooManyLinks {
+                listing.unrecognised.append(place)
+                return nil
+            }
+            throw StoreError(errno: error, "list", path: "\(directory.path)/\(place)")
+        }
+    }
+
+    /// Opens a shard in which something was found; nil where it is gone, or no directory any more.
+    func open(_ tree: Tree, shard: Int) throws(StoreError) -> Directory? {
+        do throws(Errno) {
+            return try openDirectory(StoreLayout.shards[shard], tree)
+        } catch {
+            if error == .noEntry || error == .notDirectory || error == .tooManyLinks { return nil }
+            throw StoreError(errno: error, "open", path: "\(directory.path)/\(tree.place(ofShard: shard))")
+        }
+    }
+
+    private func openDirectory(_ path: RelativePath, _ tree: Tree) throws(Errno) -> Directory {
+        switch tree {
+        case .entries: try directory.entries.openDirectory(path)
+        case .objects: try directory.objects.openDirectory(path)
+        }
+    }
+
+    // MARK: Files
+
+    /// An entry with its file's state; nil where it is gone, or something other than a file bears its name.
+    package func entry(_ key: Digest) throws(StoreError) -> (stored: StoredEntry, status: FileStatus)? {
+        // The status first: an access or a write after it changes what is compared later.
+        guard let status = try parts.entries.status(of: key), status.kind == .regular,
+            let stored = try parts.entries.read(key)
+        else { return nil }
+        return (stored, status)
+    }
+
+    /// The bytes of an entry's record, with its file's state, reached from its open shard: with names of one
+    /// component the kernel walks no path.
+    ///
+    /// Two system calls for a record in an attribute. nil where it is gone, or something other than a file bears
+    /// its name.
+    func entry(
+        _ key: Digest,
+        in shard: borrowing Directory
+    ) throws(StoreError) -> (bytes: [UInt8], status: FileStatus)? {
+        // The status first, as in the other.
+        guard let status = try status(of: key, .entries, in: shard), status.kind == .regular,
+            let bytes = try recordBytes(of: key, in: shard)
+        else { return nil }
+        return (bytes, status)
+    }
+
+    /// The bytes of the record of an entry that is a file; nil where it is gone.
+    ///
+    /// One system call for a record in an attribute.
+    func recordBytes(of key: Digest, in shard: borrowing Directory) throws(StoreError) -> [UInt8]? {
+        if directory.capabilities.attributes != .absent {
+            do throws(Errno) {
+                let name = StoreLayout.fileName(of: key)
+                if let bytes = try shard.attribute(StoreLayout.recordAttribute, of: name) { return bytes }
+            } catch {
+                if error == .noEntry { return nil }
+                // Whatever it is that bears the name, readers know what to make of it.
+                guard error == .notSupported || error == .notPermitted || error.tellsOfNoFile else {
+                    throw failure(error, .entries, key)
+                }
+            }
+        }
+        return try parts.entries.read(key)?.bytes
+    }
+
+    /// The state of a file in an open shard; nil where it is gone.
+    ///
+    /// One system call.
+    func status(
+        of digest: Digest,
+        _ tree: Tree,
+        in shard: borrowing Directory
+    ) throws(StoreError) -> FileStatus? {
+        do throws(Errno) {
+            return try shard.status(of: StoreLayout.fileName(of: digest))
+        } catch {
+            if error == .noEntry { return nil }
+            throw failure(error, tree, digest)
+        }
+    }
+
+    /// Deletes a file in an open shard; false where it was gone.
+    ///
+    /// The caller holds its stripe exclusively.
+    func delete(_ digest: Digest, _ tree: Tree, in shard: borrowing Directory) throws(StoreError) -> Bool {
+        do throws(Errno) {
+            try shard.unlink(StoreLayout.fileName(of: digest))
+            return true
+        } catch {
+            if error == .noEntry { return false }
+            throw failure(error, tree, digest)
+        }
+    }
+
+    private func failure(_ error: Errno, _ tree: Tree, _ digest: Digest) -> StoreError {
+        let path = "\(directory.path)/\(tree.place(ofShard: Int(digest.byte(0))))/\(digest)"
+        return StoreError(errno: error, "look at", path: path)
+    }
+
+    /// An object's state; nil where it is gone.
+    package func object(_ digest: Digest) throws(StoreError) -> FileStatus? {
+        guard let status = try parts.objects.status(of: digest), status.kind == .regular else { return nil }
+        return status
+    }
+}
+
+extension Digest {
+    /// Reads 64 lowercase hexadecimal digits; nil for anything else.
+    init?(hexadecimal digits: Span<UInt8>) {
+        guard digits.count == 64 else { return nil }
+        var bytes = InlineArray<32, UInt8>(repeating: 0)
+        var faults: UInt8 = 0
+        for index in 0..<32 {
+            let high = Self.value(ofDigit: digits[2 &* index])
+            let low = Self.value(ofDigit: digits[2 &* index &+ 1])
+            faults |= high | low
+            bytes[index] = high &<< 4 | low
+        }
+        guard faults < 16 else { return nil }
+        self.init(bytes: bytes)
+    }
+
+    /// 0 to 15; more for what is no digit.
+    ///
+    /// Without a branch, which digests would make the processor guess wrong half of the time.
+    fileprivate static func value(ofDigit digit: UInt8) -> UInt8 {
+        let number = digit &- UInt8(ascii: "0")
+        let letter = digit &- UInt8(ascii: "a")
+        let ofNumber: UInt8 = number < 10 ? number : 0xff
+        let ofLetter: UInt8 = letter < 6 ? letter &+ 10 : 0xff
+        return ofNumber & ofLetter
+    }
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// Notices that the wall clock was put back since this was made.
+struct ClockWitness {
+    let time: Timestamp
+    private let instant: SuspendingClock.Instant
+
+    init(time: Timestamp = .now, instant: SuspendingClock.Instant = .now) {
+        self.time = time
+        self.instant = instant
+    }
+
+    /// One that another process of the same boot has made.
+    init(time: Timestamp, uptime: Duration) {
+        self.init(time: time, instant: SuspendingClock().systemEpoch + uptime)
+    }
+
+    /// What the clock that is never set showed when this was made: all processes share it until the machine is
+    /// started anew.
+    var uptime: Duration { SuspendingClock().systemEpoch.duration(to: instant) }
+
+    /// The wall clock has gone on at least as far as the one that is never set.
+    ///
+    /// Both are slewed alike. They are read in such an order, here and when this was made, that a pause
+    /// between the two readings makes the wall clock seem to have gone further, never less far: what such a
+    /// pause may hide is a step back by less than it lasts.
+    var isSteady: Bool {
+        let elapsed = SuspendingClock.now - instant
+        return Timestamp.now - time >= elapsed
+    }
+}
+
+/// When a sweep looked, by which it tells what was used or changed since then.
+struct SweepStamp: Sendable {
+    /// The present as the file system dates changes, taken before any entry was read.
+    var time = Timestamp.distantPast
+    /// Made before that.
+    let clock: ClockWitness
+    /// Whether change times tell of all changes of an entry; those of objects tell on each file system.
+    let datesAttributes: Bool
+
+    /// Whether its change time tells that nobody has been at the entry since.
+    func isUntouched(_ entry: SeenEntry, _ status: FileStatus) -> Bool {
+        // The clock last, as for objects.
+        datesAttributes && entry.isUntouched(since: time, status) && clock.isSteady
+    }
+
+    /// Whether nobody has wanted the object with this state since: a put touches it, and its entry may not have been
+    /// seen.
+    ///
+    /// The clock is asked last: had it been put back before the object was touched, so that the touch looks older
+    /// than the stamp, it is known now.
+    func isUntouched(object status: FileStatus) -> Bool {
+        status.changed < time && clock.isSteady
+    }
+}

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// An entry that is to be deleted, as it was seen, and why.
+struct EntryRemoval: Sendable {
+    let entry: SeenEntry
+    let reason: SweepReason
+    /// Its place among the candidates; nil where it is none of them.
+    var place: UInt32?
+}
+
+/// An object that is to be deleted, as it was seen.
+struct ObjectRemoval: Sendable {
+    let digest: Digest
+    let allocatedSize: AllocatedSize
+    /// The lower half of its inode number.
+    var inode: UInt32 = 0
+    /// Why the last entry that named it was deleted; nil where none was.
+    let freed: SweepReason?
+}
+
+/// How a deletion ended.
+enum DeletionOutcome: Sendable {
+    case deleted
+    /// Somebody has used or changed it since it was seen.
+    case spared
+    /// It is guarded by a stripe that was not to be had.
+    case skipped
+    /// The kernel would not have it looked at or deleted.
+    case refused(path: String)
+
+    var isDeletion: Bool {
+        if case .deleted = self { true } else { false }
+    }
+}
+
+/// How sweeps and evictions from the list delete, and where they account for it; their threads share one.
+///
+/// Everything is looked at again under its stripe, as others have been at work since it was seen.
+struct Deletions: Sendable {
+    private struct State {
+        /// Stripes that were not to be had once: what they guard is left alone, so that the wait for somebody
+        /// who is stopped is paid once and not for each thing that he keeps.
+        var skipped: [StoreScan.Tree: Set<Int>] = [:]
+        /// The last use of the most recently used entry that was evicted for want of room.
+        var newestEvicted: Timestamp?
+    }
+
+    private let parts: StoreParts
+    private let isDryRun: Bool
+    private let stripePatience: Duration
+    /// By the caller's clock.
+    private let now: Timestamp
+    private let state = Locked.Box(State())
+    /// By which it measures how long it holds a stripe.
+    var instant: @Sendable () -> ContinuousClock.Instant = { .now }
+
+    init(from parts: StoreParts, _ request: SweepRequest, now: Timestamp) {
+        self.parts = parts
+        isDryRun = request.isDryRun
+        stripePatience = request.stripePatience
+        self.now = now
+    }
+
+    // MARK: Stripes
+
+    /// How long to wait for each other stripe once one was waited for in vain.
+    ///
+    /// Twice as long as until a waiter asks for it (``FileLock/askAfter``). So 64 that a stopped process holds cost little
+    /// more than one.
+    private static let laterStripePatience: Duration = .milliseconds(4)
+
+    /// How long one stripe is held, at full pace, to delete one thing after the other.
+    ///
+    /// In it about 50 go, so that the lock itself (2 µs) is a hundredth of the cost. Then other stripes have their
+    /// turn, so that a writer, who asks again every 0.5 ms, gets it: he waits no longer than for a single deletion
+    /// on a busy disk.
+    private static let longestHold: Duration = .milliseconds(1)
+
+    /// How long to wait for a stripe now, with so many `skipped` that were not noted yet.
+    func patience(_ pacer: SweepPacer, after skipped: Int = 0) -> Duration {
+        let isHindered = skipped > 0 || state.value.withLock { $0.skipped.values.contains { !$0.isEmpty } }
+        return min(isHindered ? Self.laterStripePatience : stripePatience, pacer.rest)
+    }
+
+    /// Leaves alone what these stripes guard, from now on.
+    func skip(_ stripes: Set<Int>, _ tree: StoreScan.Tree) {
+        state.value.withLock { $0.skipped[tree, default: []].formUnion(stripes) }
+    }
+
+    /// Stripes whose lock was not to be had.
+    func skipped(_ tree: StoreScan.Tree) -> Set<Int> {
+        state.value.withLock { $0.skipped[tree] ?? [] }
+    }
+
+    /// Runs `delete` for each number below `count`, while `stripe` is held exclusively; false: the thing was spared.
+    ///
+    /// The stripe is given back, and taken again, where it has been held long enough and where a rest is due.
+    /// Nothing else is waited for while it is held.
+    ///
+    /// There are fewer outcomes than `count` where time ran out or something failed that concerns all.
+    func run(
+        _ count: Int,
+        _ tree: StoreScan.Tree,
+        stripe: Int,
+        _ pacer: inout SweepPacer,
+        _ delete: (Int) throws(StoreError) -> Bool
+    ) -> (outcomes: [DeletionOutcome], failure: StoreError?) {
+        var outcomes: [DeletionOutcome] = []
+        outcomes.reserveCapacity(count)
+        while outcomes.count < count {
+            if !outcomes.isEmpty, !pacer.mayGoOn() { break }
+            if skipped(tree).contains(stripe) {
+                outcomes += repeatElement(.skipped, count: count - outcomes.count)
+                break
+            }
+            do throws(StoreError) {
+                try parts.stripes(tree).withLock(.exclusive, stripe: stripe, patience: patience(pacer)) {
+                    () throws(StoreError) in
+                    let end = instant() + (pacer.isSparing ? .zero : Self.longestHold)
+                    repeat {
+                        outcomes.append(try outcome(outcomes.count, delete))
+                    } while outcomes.count < count && instant() < end && !pacer.isOver
+                }
+            } catch {
+                guard error.code == .busy else { return (outcomes, error) }
+                // To wait in vain is to get on.
+                parts.control.noteSweepStep()
+                skip([stripe], tree)
+            }
+        }
+        return (outcomes, nil)
+    }
+
+    private func outcome(
+        _ index: Int,
+        _ delete: (Int) throws(StoreError) -> Bool
+    ) throws(StoreError) -> DeletionOutcome {
+        do throws(StoreError) {
+            return try delete(index) ? .deleted : .spared
+        } catch {
+            guard error.concernsOneFile else { throw error }
+            return .refused(path: parts.directory.relativePath(error))
+        }
+    }
+
+    // MARK: Accounting
+
+    /// Accounts for entries that were deleted: in the usage, the counters, the keys that were evicted lately, and the
+    /// log.
+    ///
+    /// Of a dry run only the ``horizon``.
+    func account(for removals: [EntryRemoval]) {
+        let evicted = removals.filter { $0.reason.isEviction }
+        if let newest = evicted.map(\.entry.lastUse).max() {
+            state.value.withLock { $0.newestEvicted = max($0.newestEvicted ?? .distantPast, newest) }
+        }
+        if isDryRun || removals.isEmpty { return }
+        var tallies: [SweepReason: SweepTally] = [:]
+        for removal in removals {
+            tallies[removal.reason, default: SweepTally()].add(removal.entry.allocatedSize.bytes)
+        }
+        for (reason, tally) in tallies {
+            parts.control.addUsage(bytes: -tally.bytes, entries: -tally.count)
+            parts.counters.add(StoreCounters.Event(reason), tally.count)
+        }
+        for removal in evicted { parts.control.noteEviction(of: removal.entry.key) }
+        let young = evicted.count { now - $0.entry.lastUse < EvictedKeys.youth }
+        if young > 0 { parts.counters.add(.evictedYoung, young) }
+        parts.log?.append(
+            removals.lazy.map { (LoggedKey(digest: $0.entry.key, name: nil), .swept($0.reason)) }
+        )
+    }
+
+    /// Accounts for objects that were deleted: counted by themselves where no entry had named them.
+    func account(for objects: [ObjectRemoval]) {
+        if isDryRun || objects.isEmpty { return }
+        parts.control.addUsage(bytes: -objects.reduce(0) { $0 + $1.allocatedSize.bytes }, entries: 0)
+        let orphans = objects.count { $0.freed == nil }
+        if orphans > 0 { parts.counters.add(.sweptOrphan, orphans) }
+    }
+
+    /// For how long the most recently used entry that was evicted for want of room had not been used; nil where none
+    /// was.
+    var horizon: Duration? {
+        state.value.withLock { $0.newestEvicted }.map { max(.zero, now - $0) }
+    }
+}
+
+extension StoreError {
+    /// Whether others may well be as they should: a damaged sector or inode, or permissions that somebody has
+    /// changed.
+    var concernsOneFile: Bool {
+        switch errno {
+        case .inputOutput, .accessDenied, .notPermitted, .structureNeedsCleaning, .badMessage: true
+        default: false
+        }
+    }
+}
+
+extension StoreDirectory {
+    /// Where it happened, below the cache directory.
+    func relativePath(_ error: StoreError) -> String {
+        String(error.path.dropFirst(path.count + 1))
+    }
+}

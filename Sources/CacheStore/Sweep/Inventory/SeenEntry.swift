@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// Bytes on disk in 32 bits: in blocks of 512 bytes up to 1 TiB, above that in whole MiB, rounded up.
+struct AllocatedSize: Sendable, Equatable {
+    let code: UInt32
+
+    private static let isLarge: UInt32 = 1 << 31
+    private static let block: Int64 = 512
+    private static let largeBlock: Int64 = 1 << 20
+
+    init(code: UInt32) {
+        self.code = code
+    }
+
+    /// - Parameter bytes: not negative.
+    init(bytes: Int64) {
+        let blocks = bytes / Self.block + (bytes % Self.block > 0 ? 1 : 0)
+        if blocks < Int64(Self.isLarge) {
+            code = UInt32(max(0, blocks))
+        } else {
+            let large = bytes / Self.largeBlock + (bytes % Self.largeBlock > 0 ? 1 : 0)
+            code = Self.isLarge | UInt32(min(large, Int64(Self.isLarge) - 1))
+        }
+    }
+
+    var bytes: Int64 {
+        code & Self.isLarge == 0
+            ? Int64(code) * Self.block : Int64(code & ~Self.isLarge) * Self.largeBlock
+    }
+}
+
+/// An entry as a sweep saw it: 88 bytes.
+///
+/// It holds no string and no object of its own.
+struct SeenEntry: Sendable, Equatable {
+    let key: Digest
+    /// What it names; zeros where it is corrupt.
+    let content: Digest
+    let lastUse: Timestamp
+    /// Bytes on disk of the entry's own file.
+    let allocatedSize: AllocatedSize
+    /// The lower half of its inode number.
+    let inode: UInt32
+    /// What ``witness(of:_:)`` was.
+    let witness: UInt32
+    /// Why it is to go whatever the limits for all entries together say; nil: it is not.
+    var verdict: SweepReason?
+
+    /// Its place in the order of eviction, in which no two are alike.
+    var order: EvictionOrder { EvictionOrder(lastUse: lastUse, tie: key.word(0)) }
+
+    /// Whether the bytes of the record and `status` are what was seen.
+    func isStill(_ bytes: [UInt8], _ status: FileStatus) -> Bool {
+        Self.witness(of: bytes, status) == witness
+    }
+
+    /// Whether nobody has overwritten, read or replaced the entry since `stamp`, which is older than what was seen of
+    /// it; false also where that can't be told by `status` alone.
+    ///
+    /// All of that raises the change time, as the file system that gave the stamp dates it, but for accesses that the
+    /// kernel notes by itself: those raise the access time. Valid only if the clock wasn't stepped back: ask it after
+    /// `status` was taken.
+    func isUntouched(since stamp: Timestamp, _ status: FileStatus) -> Bool {
+        status.changed < stamp && status.accessed <= lastUse
+            && UInt32(truncatingIfNeeded: status.identity.inode) == inode
+    }
+
+    /// What changes when anybody overwrites, reads or replaces the entry: a checksum of the file's number, its access
+    /// time and the bytes of the record; the same in every process.
+    ///
+    /// That a change goes unnoticed has a chance of one in 4 billion, each time that an entry changes between the scan
+    /// and its removal and its change time can't tell of it. Then it is evicted too early, which a cache may do at any
+    /// time: what it named before is deleted only if nobody has touched that, and what it names now is an orphan.
+    static func witness(of bytes: [UInt8], _ status: FileStatus) -> UInt32 {
+        let words: InlineArray<2, UInt64> = [
+            status.identity.inode, UInt64(bitPattern: status.accessed.nanoseconds),
+        ]
+        var checksum = CRC32C()
+        checksum.update(unsafe words.span.bytes)
+        checksum.update(bytes.span)
+        return checksum.value
+    }
+}
+
+/// The least recently used first, and those used at the same time in an order that says nothing, but is the same in
+/// every sweep.
+struct EvictionOrder: Comparable, Sendable {
+    let lastUse: Timestamp
+    let tie: UInt64
+
+    static let last = EvictionOrder(lastUse: .distantFuture, tie: .max)
+
+    static func < (left: EvictionOrder, right: EvictionOrder) -> Bool {
+        left.lastUse == right.lastUse ? left.tie < right.tie : left.lastUse < right.lastUse
+    }
+}
+
+extension SeenEntry {
+    /// What a sweep at `now` makes of an entry by itself.
+    ///
+    /// Records are lent, as each copy of one counts references.
+    init(
+        _ key: Digest,
+        _ record: __shared Record,
+        _ bytes: __shared [UInt8],
+        _ status: __shared FileStatus,
+        limits: __shared SweepLimits,
+        now: Timestamp
+    ) {
+        let lastUse = record.lastUse(accessed: status.accessed, now: now)
+        var verdict: SweepReason?
+        if record.freshness(at: now, accessed: status.accessed) == .expired {
+            verdict = .expired
+        } else if let age = limits.maximumAge, now - record.created > age {
+            verdict = .age
+        } else if let idle = limits.maximumIdleTime, now - lastUse > idle {
+            verdict = .idle
+        }
+        self.init(key, record.content.digest, lastUse, bytes, status, verdict)
+    }
+
+    /// One whose record does not parse, or which has none.
+    init(corrupt key: Digest, _ bytes: [UInt8], _ status: FileStatus, now: Timestamp) {
+        self.init(key, Digest(bytes: InlineArray(repeating: 0)), now, bytes, status, .corrupt)
+    }
+
+    private init(
+        _ key: Digest,
+        _ content: Digest,
+        _ lastUse: Timestamp,
+        _ bytes: __shared [UInt8],
+        _ status: __shared FileStatus,
+        _ verdict: SweepReason?
+    ) {
+        self.init(
+            key: key,
+            content: content,
+            lastUse: lastUse,
+            allocatedSize: AllocatedSize(bytes: status.allocatedSize),
+            inode: UInt32(truncatingIfNeeded: status.identity.inode),
+            witness: Self.witness(of: bytes, status),
+            verdict: verdict
+        )
+    }
+}

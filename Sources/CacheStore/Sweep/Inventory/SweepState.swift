@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// What a sweep has seen and done so far, which its threads share.
+struct SweepState {
+    /// Without what belongs to the sweep as a whole.
+    var report = SweepReport()
+    var marks = ContentMarks(vacant: ContentMark())
+    var candidates = SweepCandidates()
+    /// Places of candidates that were deleted as the last to name their objects, which are to go too.
+    var freed: [UInt32] = []
+    private var allocation: SweepAllocation
+    /// Shards of the objects that could not be listed: nothing is known of what is in them.
+    var unreadableShards: Set<UInt8> = []
+    /// Whether an entry may name objects without that being known.
+    var hasUnreadableEntries = false
+    /// Bytes on disk beside entries and objects.
+    var overhead: Int64 = 0
+    /// What this pass has deleted: entries, of those such as went for want of room, and bytes of objects.
+    private(set) var deletions = (entries: 0, evictions: 0, objectBytes: Int64(0))
+    private let expiredOnly: Bool
+    /// In a dry run that passes over everything again, where the pass before has come to: up to there entries count as
+    /// evicted, and what goes for other reasons has been counted.
+    private var rehearsed: EvictionOrder?
+
+    /// - Parameter blockSize: in which the file system gives out space; nil where a file's length does not tell what
+    ///   it takes.
+    init(blockSize: Int64? = nil, expiredOnly: Bool = false) {
+        allocation = SweepAllocation(blockSize: blockSize)
+        self.expiredOnly = expiredOnly
+    }
+
+    /// An entry that was read, and the length of what it names, as the record states it.
+    typealias Sighting = (entry: SeenEntry, length: Int)
+
+    /// Forgets what is there, but not what was done, before everything is looked at once more.
+    mutating func beginPass(_ request: SweepRequest, wanted: Int) {
+        if request.isDryRun, candidates.isCut { rehearsed = candidates.end }
+        candidates = SweepCandidates()
+        marks = ContentMarks(vacant: ContentMark())
+        // Only now, so that there is one of each at a time.
+        if !expiredOnly, request.limits.areBounding {
+            candidates = SweepCandidates(wanted: wanted, limit: request.candidateLimit)
+        }
+        freed = []
+        report.entries = SweepTally()
+        report.objects = SweepTally()
+        unreadableShards = []
+        hasUnreadableEntries = false
+        overhead = 0
+        deletions = (0, 0, 0)
+    }
+
+    // MARK: Scanning
+
+    /// Takes down what was read, all at once as this is done under a lock, and tells which of it is to go whatever else
+    /// there is.
+    mutating func note(_ sightings: [Sighting]) -> [EntryRemoval] {
+        var removals: [EntryRemoval] = []
+        for (entry, length) in sightings {
+            if let rehearsed, entry.verdict == nil, entry.order < rehearsed { continue }
+            if entry.verdict != .corrupt {
+                let sizeClass = allocation.classNumber(ofLength: length)
+                marks[marks.slot(of: entry.content)].noteReference(sizeClass: sizeClass)
+            }
+            report.entries.add(entry.allocatedSize.bytes)
+            if let reason = entry.verdict {
+                if !expiredOnly || reason == .expired {
+                    removals.append(EntryRemoval(entry: entry, reason: reason))
+                }
+            } else {
+                candidates.add(entry)
+            }
+        }
+        return removals
+    }
+
+    /// Takes down an object that was found, after all entries were read; what is to be deleted, if no entry names it.
+    ///
+    /// While there are entries that could not be read those stay which no entry is known to have named: they may be
+    /// theirs. The others were named by entries that are deleted; should an unreadable one share a value with those,
+    /// it has been evicted with them.
+    mutating func noteObject(_ digest: Digest, _ status: FileStatus) -> ObjectRemoval? {
+        let slot = marks.slot(of: digest)
+        let size = AllocatedSize(bytes: status.allocatedSize)
+        allocation.note(size, ofClass: marks[slot].sizeClass)
+        let inode = UInt32(truncatingIfNeeded: status.identity.inode)
+        return noteObject(digest, at: slot, inode: inode, size)
+    }
+
+    /// Takes down an object that was listed, and adds it to `unreferenced` if no entry names it; false: what it takes on
+    /// disk is not known, ask it.
+    mutating func noteListedObject(_ file: StoreScan.File, _ unreferenced: inout [ObjectRemoval]) -> Bool {
+        guard file.isRegular else { return false }
+        let slot = marks.slot(of: file.digest)
+        guard let size = allocation.size(ofClass: marks[slot].sizeClass) else { return false }
+        if let object = noteObject(file.digest, at: slot, inode: file.inode, size) {
+            unreferenced.append(object)
+        }
+        return true
+    }
+
+    private mutating func noteObject(
+        _ digest: Digest,
+        at slot: Int,
+        inode: UInt32,
+        _ size: AllocatedSize
+    ) -> ObjectRemoval? {
+        marks[slot].presence = .present
+        marks[slot].allocatedSize = size
+        report.objects.add(size.bytes)
+        guard marks[slot].references == 0 else { return nil }
+        let freed = marks[slot].freed
+        if freed == nil {
+            if expiredOnly { return nil }
+            if hasUnreadableEntries {
+                report.spared += 1
+                return nil
+            }
+        }
+        return ObjectRemoval(digest: digest, allocatedSize: size, inode: inode, freed: freed)
+    }
+
+    /// Takes down that an object is there, but could not be looked at.
+    mutating func noteUnreadableObject(_ digest: Digest) {
+        marks[marks.slot(of: digest)].presence = .unreadable
+    }
+
+    /// Whether the object is gone for sure that entries name; all objects were listed.
+    private func isMissing(_ content: Digest) -> Bool {
+        guard let mark = marks.value(of: content), !unreadableShards.contains(content.byte(0)) else {
+            return false
+        }
+        return mark.isMissing
+    }
+
+    /// Those whose objects are gone; all objects were listed.
+    func dangling(_ sightings: [Sighting]) -> [EntryRemoval] {
+        sightings.filter { $0.entry.verdict == nil && isMissing($0.entry.content) }
+            .map { EntryRemoval(entry: $0.entry, reason: .dangling) }
+    }
+
+    /// Takes off the candidates those that name an object which is gone.
+    mutating func dropMissing() {
+        var candidates = SweepCandidates()
+        swap(&candidates, &self.candidates)
+        candidates.keep { !isMissing($0.content) }
+        swap(&candidates, &self.candidates)
+    }
+
+    // MARK: Limits
+
+    /// What is there, as far as it was seen and is not deleted.
+    var occupancy: Occupancy {
+        let bytes = report.entries.bytes + report.objects.bytes
+        return Occupancy(bytes: bytes, overhead: overhead, entries: report.entries.count)
+    }
+
+    /// What is over the limits now, given what was missing of free space at the start.
+    func excess(over limits: SweepLimits, _ shortfall: Int64?) -> Excess {
+        var excess = limits.excess(of: occupancy)
+        if let shortfall { excess.freeSpace = shortfall - report.removedInAll.bytes }
+        return excess
+    }
+
+    // MARK: Deleting
+
+    /// Takes down how the deletion of an entry ended that was counted as one that stays.
+    mutating func note(_ removal: EntryRemoval, _ outcome: DeletionOutcome) {
+        let entry = removal.entry
+        let size = entry.allocatedSize.bytes
+        guard count(outcome) else { return }
+        if isCounted(removal.reason) { report.removed[removal.reason, default: SweepTally()].add(size) }
+        report.entries.subtract(size)
+        deletions.entries += 1
+        if removal.reason.isEviction { deletions.evictions += 1 }
+        guard entry.verdict != .corrupt else { return }
+        let slot = marks.slot(of: entry.content)
+        if marks[slot].noteRemoval(removal.reason), marks[slot].presence == .present,
+            let place = removal.place
+        {
+            freed.append(place)
+        }
+    }
+
+    /// The object that a candidate which was deleted was the last to name.
+    func unreferenced(at place: UInt32) -> ObjectRemoval {
+        let entry = candidates.entries[Int(place)]
+        let mark = marks.value(of: entry.content)
+        return ObjectRemoval(
+            digest: entry.content,
+            allocatedSize: mark?.allocatedSize ?? AllocatedSize(bytes: 0),
+            freed: mark?.freed
+        )
+    }
+
+    /// Takes down how the deletion of an object ended.
+    mutating func note(_ object: ObjectRemoval, _ outcome: DeletionOutcome) {
+        let size = object.allocatedSize.bytes
+        guard count(outcome) else { return }
+        report.objects.subtract(size)
+        deletions.objectBytes += size
+        let reason = object.freed ?? .orphan
+        guard isCounted(reason) else { return }
+        report.removed[reason, default: SweepTally()] += SweepTally(
+            count: object.freed == nil ? 1 : 0,
+            bytes: size
+        )
+    }
+
+    private func isCounted(_ reason: SweepReason) -> Bool {
+        rehearsed == nil || reason.isEviction
+    }
+
+    /// The report in order; passes find the same.
+    var finishedReport: SweepReport {
+        var report = report
+        report.removed = report.removed.filter { $0.value.count > 0 }
+        report.unrecognised = Set(report.unrecognised).sorted()
+        report.unreadable = Set(report.unreadable).sorted()
+        return report
+    }
+
+    /// Whether it was deleted.
+    private mutating func count(_ outcome: DeletionOutcome) -> Bool {
+        switch outcome {
+        case .deleted: return true
+        case .spared: report.spared += 1
+        case .skipped: break
+        case .refused(let path): report.unreadable.append(path)
+        }
+        return false
+    }
+}

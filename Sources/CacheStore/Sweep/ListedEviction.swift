@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// An eviction by the list that the last full sweep has left of who is to go next.
+///
+/// It is the same sweep, only slower. Each entry is decided again: that nobody has been at it since the sweep's
+/// stamp, by its change time, else by its record. Nor does it matter how long ago the mark was: a put that has
+/// named the object since then has touched it, and one that did so before had published its entry when the mark
+/// read them, which had found this one alone. What it takes is that change times can be compared with the stamp,
+/// so that the clock was not put back, which the sweep's own witness of it tells until the machine is started anew.
+/// (A clock that is put back and put right again within the list's life goes unnoticed. What was stored
+/// in between with an object of the list may lose that object: then it is a miss.)
+struct ListedEviction {
+    /// So many share the stripes' locks, each stripe about four of them; fewer where an entry's usual size tells that
+    /// fewer will do, as to read one from the list takes 1 µs.
+    private static let candidatesAtATime = 256
+
+    private let parts: StoreParts
+    private let goal: Excess
+    private let reason: SweepReason
+    private let deletions: Deletions
+    private var list: CandidateList
+    private var pacer: SweepPacer
+    private var evicted = SweepTally()
+    private var spared = 0
+
+    /// Evicts until nothing of `goal` is left or the list ends.
+    ///
+    /// - Returns: nil where another process sweeps or evicts.
+    /// - Complexity: ten system calls, and one or two for each 256 entries, beside those for what is deleted: two for an
+    ///   entry, two for its object, and two for each stripe that they are in. Memory for 256.
+    static func run(
+        _ goal: Excess,
+        on parts: StoreParts,
+        now: Timestamp,
+        pace: SweepPace = SweepPace()
+    ) throws(StoreError) -> SweepReport? {
+        guard let lock = try parts.janitor.take() else { return nil }
+        return try run(goal, on: parts, now: now, pace, under: lock)
+    }
+
+    private static func run(
+        _ goal: Excess,
+        on parts: StoreParts,
+        now: Timestamp,
+        _ pace: SweepPace,
+        under lock: borrowing LockFile
+    ) throws(StoreError) -> SweepReport {
+        var report = SweepReport()
+        report.isExhausted = true
+        // Where it is missing, damaged or something else a sweep finds who is to go, and makes it anew.
+        guard let file = CandidateList.open(in: parts.directory) else { return report }
+        var found: CandidateList?
+        bestEffort { () throws(Errno) in
+            found = try CandidateList(in: file, datesAttributes: parts.directory.fileSystem.datesAttributes)
+        }
+        guard let found, found.stamp.clock.isSteady else { return report }
+        var eviction = ListedEviction(goal, found, on: parts, now: now, pace)
+        report.isExhausted = try eviction.run(file)
+        eviction.finish(&report)
+        return report
+    }
+
+    private init(
+        _ goal: Excess,
+        _ list: CandidateList,
+        on parts: StoreParts,
+        now: Timestamp,
+        _ pace: SweepPace
+    ) {
+        self.parts = parts
+        self.goal = goal
+        self.list = list
+        reason = goal.reason ?? .size
+        var request = SweepRequest()
+        request.stripePatience = SweepRequest.hurriedStripePatience
+        deletions = Deletions(from: parts, request, now: now)
+        pacer = SweepPacer(pace, in: parts.control)
+    }
+
+    /// Whether nothing more of the list can be read.
+    private mutating func run(_ file: borrowing FileDescriptor) throws(StoreError) -> Bool {
+        while evicted.count < goal.entries || evicted.bytes < goal.bytes, pacer.mayGoOn() {
+            var candidates: [ListedCandidate] = []
+            // What can't be read is not there.
+            bestEffort { [list, wanted] () throws(Errno) in candidates = try list.next(wanted, in: file) }
+            if candidates.isEmpty { return true }
+            let chosen = candidates[..<needed(of: candidates)]
+            try evict(chosen)
+            list.advance(by: chosen.count, in: file)
+        }
+        return list.position >= list.count
+    }
+
+    /// How many of the list to look at next.
+    private var wanted: Int {
+        guard evicted.count > 0 || goal.bytes == 0 else { return 16 }
+        let size = max(1, evicted.bytes / Int64(max(1, evicted.count)))
+        let count = max(Int64(goal.entries - evicted.count), (goal.bytes - evicted.bytes) / size + 1)
+        return Int(min(max(count, 1), Int64(Self.candidatesAtATime)))
+    }
+
+    /// How many of the next have to go as far as the list tells.
+    private func needed(of candidates: [ListedCandidate]) -> Int {
+        var rest = (entries: goal.entries - evicted.count, bytes: goal.bytes - evicted.bytes)
+        var count = 0
+        while count < candidates.count, rest.entries > 0 || rest.bytes > 0 {
+            rest.entries -= 1
+            rest.bytes -= candidates[count].entry.allocatedSize.bytes + candidates[count].objectSize.bytes
+            count += 1
+        }
+        return count
+    }
+
+    /// Evicts what is still as it was, with its objects.
+    private mutating func evict(_ candidates: ArraySlice<ListedCandidate>) throws(StoreError) {
+        let (parts, reason, stamp) = (parts, reason, list.stamp)
+        let (gone, failure) = delete(candidates, .entries, \.key) { (entry) throws(StoreError) in
+            try parts.evict(entry, stamp)
+        }
+        spared += candidates.count - gone.count
+        evicted.count += gone.count
+        evicted.bytes += gone.reduce(0) { $0 + $1.entry.allocatedSize.bytes }
+        deletions.account(for: gone.map { EntryRemoval(entry: $0.entry, reason: reason) })
+        // Whatever happened, the objects of what has gone are to go too.
+        let (freed, laterFailure) = delete(gone[...], .objects, \.content) { (entry) throws(StoreError) in
+            try parts.deleteFreed(entry.content, stamp)
+        }
+        evicted.bytes += freed.reduce(0) { $0 + $1.objectSize.bytes }
+        deletions.account(
+            for: freed.map {
+                ObjectRemoval(digest: $0.entry.content, allocatedSize: $0.objectSize, freed: reason)
+            }
+        )
+        if let failure = failure ?? laterFailure { throw failure }
+    }
+
+    /// Runs `delete` for each, those of a stripe together; those that it has deleted.
+    private mutating func delete(
+        _ candidates: ArraySlice<ListedCandidate>,
+        _ tree: StoreScan.Tree,
+        _ digest: (SeenEntry) -> Digest,
+        _ delete: (SeenEntry) throws(StoreError) -> Bool
+    ) -> (gone: [ListedCandidate], failure: StoreError?) {
+        var groups = [[ListedCandidate]](repeating: [], count: StoreLayout.stripeCount)
+        for candidate in candidates { groups[digest(candidate.entry).stripe].append(candidate) }
+        var gone: [ListedCandidate] = []
+        for (stripe, group) in groups.enumerated() where !group.isEmpty {
+            let (outcomes, failure) = deletions.run(group.count, tree, stripe: stripe, &pacer) {
+                (index) throws(StoreError) in
+                try delete(group[index].entry)
+            }
+            gone += zip(group, outcomes).filter { $0.1.isDeletion }.map(\.0)
+            if let failure { return (gone, failure) }
+        }
+        return (gone, nil)
+    }
+
+    private func finish(_ report: inout SweepReport) {
+        if evicted.count > 0 { report.removed[reason] = evicted }
+        report.spared = spared
+        report.horizon = deletions.horizon
+        if let horizon = report.horizon { parts.control.noteHorizon(horizon) }
+    }
+}
+
+extension StoreParts {
+    /// Deletes an entry that is still as it was seen; false: it stays as it is.
+    ///
+    /// The caller holds its stripe exclusively. Two system calls, three where somebody has been at it.
+    fileprivate func evict(_ entry: SeenEntry, _ stamp: SweepStamp) throws(StoreError) -> Bool {
+        guard let status = try entries.status(of: entry.key), status.kind == .regular else { return false }
+        if !stamp.isUntouched(entry, status) {
+            guard let bytes = try entries.read(entry.key)?.bytes, entry.isStill(bytes, status) else {
+                return false
+            }
+        }
+        return try entries.delete(entry.key)
+    }
+
+    /// Deletes an object whose only entry is deleted, unless somebody has touched it since the mark.
+    ///
+    /// The caller holds its stripe exclusively. Two system calls.
+    fileprivate func deleteFreed(_ content: Digest, _ stamp: SweepStamp) throws(StoreError) -> Bool {
+        guard let status = try objects.status(of: content), status.kind == .regular,
+            stamp.isUntouched(object: status)
+        else { return false }
+        return try objects.delete(content)
+    }
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// What a sweep does for the control file.
+extension Sweep {
+    /// Takes writers off the generation table who were killed while they published.
+    ///
+    /// With the stripe held exclusively no writer is at work, so whoever is still counted is dead. He may
+    /// have published, so the version is raised. Until then nothing of those keys is held in memory.
+    func clearDeadWriters() throws(StoreError) {
+        if request.isDryRun { return }
+        let control = parts.control
+        for stripe in 0..<StoreLayout.stripeCount where control.hasWriters(inStripe: stripe) {
+            do throws(StoreError) {
+                let patience = deletions.patience(pacer)
+                control.noteSweepStep()
+                try parts.entryStripes.withLock(.exclusive, stripe: stripe, patience: patience) {
+                    control.clearWriters(ofStripe: stripe)
+                }
+            } catch {
+                guard error.code == .busy else { throw error }
+                deletions.skip([stripe], .entries)
+            }
+        }
+    }
+
+    /// Corrects the usage by what was found, given what it was before the entries were scanned, between
+    /// entries and objects, and after the objects.
+    ///
+    /// Of what was written during a scan about half was seen, the shards being visited one after the other:
+    /// so what was found is what the usage should have been in the middle. What the scan itself has removed
+    /// is in neither. Where not everything could be read, nothing is known to be better.
+    func recount(_ before: StoreUsage?, _ between: StoreUsage?, _ after: StoreUsage?) {
+        let (report, deletions) = state.value.withLock { ($0.report, $0.deletions) }
+        guard !request.isDryRun, report.unreadable.isEmpty, let before, let between, let after else { return }
+        // Wrapping: the words may hold anything, written by whom ever, and are right again after this.
+        let objects = report.objects.bytes &+ deletions.objectBytes
+        let bytes =
+            between.bytes.middle(after.bytes &+ deletions.objectBytes) &- report.entries.bytes &- objects
+        let entries = (before.entries &- deletions.entries).middle(between.entries) &- report.entries.count
+        parts.control.addUsage(bytes: 0 &- bytes, entries: 0 &- entries)
+        parts.control.noteUsageIsCounted()
+        let drift = SweepTally(count: Int(Int64(entries).plausible), bytes: bytes.plausible)
+        state.value.withLock { $0.report.drift = drift }
+    }
+
+    /// Adds what the directory takes beside its shards: the directories, and the files in the root.
+    ///
+    /// What the sweep itself writes counts as it will be, so that a dry run before it finds the same. A hint, so what
+    /// can't be looked at counts for nothing. About 20 system calls.
+    func addOverhead() {
+        let directory = parts.directory
+        // The file of the `janitor` lock, which a first sweep fills and a dry run before it does not.
+        var bytes = directory.blockSize
+        bestEffort { () throws(Errno) in
+            bytes += try directory.root.descriptor.status().allocatedSize
+            for name in try directory.root.names()
+            where name != "\(StoreLayout.candidates)" && name.utf8.count < RelativePath.capacity {
+                let status = try ifExists { () throws(Errno) in
+                    try directory.root.status(of: RelativePath(name))
+                }
+                if let status, status.kind == .regular || StoreLayout.partNames.contains(name) {
+                    bytes += status.allocatedSize
+                }
+            }
+        }
+        let keepsList = request.limits.areBounding
+        let sum = state.value.withLock { [bytes] state in
+            state.overhead += bytes
+            if keepsList {
+                let count = state.report.entries.count
+                let length = CandidateList.size(ofCount: min(count, Self.listLength(ofEntries: count)))
+                state.overhead += directory.allocation(of: length)
+            }
+            // Shards that are to come are reckoned with.
+            state.overhead = max(state.overhead, directory.usualOverhead)
+            return state.overhead
+        }
+        if !request.isDryRun { parts.control.noteOverhead(bytes: sum) }
+    }
+}
+
+extension FixedWidthInteger {
+    /// Half-way between two numbers.
+    fileprivate func middle(_ other: Self) -> Self { self &+ (other &- self) / 2 }
+}
+
+extension Control {
+    func hasWriters(inStripe stripe: Int) -> Bool {
+        guard let words = writableWords else { return false }
+        var index = Generations.indices(ofStripe: stripe).lowerBound
+        let end = Generations.indices(ofStripe: stripe).upperBound
+        // Each sweep looks at all words: a loop over the range takes half of a small one's time where nothing is optimized.
+        while index < end {
+            if GenerationWord(rawValue: words.load(ControlLayout.generations + index)).hasWriters {
+                return true
+            }
+            index += 1
+        }
+        return false
+    }
+
+    /// The caller holds the stripe exclusively.
+    func clearWriters(ofStripe stripe: Int) {
+        guard let words = writableWords else { return }
+        for index in Generations.indices(ofStripe: stripe) {
+            let place = ControlLayout.generations + index
+            while true {
+                let word = words.load(place)
+                guard GenerationWord(rawValue: word).hasWriters else { break }
+                if words.replace(word, by: GenerationWord(rawValue: word).cleared.rawValue, at: place) {
+                    break
+                }
+            }
+        }
+    }
+}

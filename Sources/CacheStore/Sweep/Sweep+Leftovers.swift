@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+extension Sweep {
+    /// Deletes what killed processes have left, and keeps others from deleting what is to stay; false: time
+    /// ran out.
+    mutating func deleteLeftovers() throws(StoreError) -> Bool {
+        let others = try deleteStaleTemporaries()
+        state.value.withLock { $0.report.unrecognised += others }
+        guard pacer.mayGoOn() else { return false }
+        // The lock of a computation is held as long as its process computes. Who acquires it while it is held here
+        // finds that its name has gone, and makes a new one.
+        _ = try deleteUnlocked(in: parts.directory.locks, StoreLayout.locks) { name in
+            Self.isFlight(name) ? RelativePath(name) : nil
+        }
+        if !request.isDryRun { freshenPermanentFiles() }
+        return pacer.mayGoOn()
+    }
+
+    private static func isFlight(_ name: String) -> Bool {
+        let prefix = StoreLayout.flightPrefix
+        return name.hasPrefix(prefix) && Digest(hexadecimal: String(name.dropFirst(prefix.utf8.count))) != nil
+    }
+
+    /// A temporary file is locked as long as its process lives.
+    private func deleteStaleTemporaries() throws(StoreError) -> [String] {
+        let temporaries: TemporaryArea
+        do throws(Errno) {
+            temporaries = try TemporaryArea(of: parts.directory)
+        } catch {
+            // No directory: nothing of ours is in it, and puts can do without where they need no names.
+            if error == .notDirectory || error == .tooManyLinks { return ["\(StoreLayout.temporaries)"] }
+            throw StoreError(errno: error, "clean", path: path(of: StoreLayout.temporaries))
+        }
+        return try deleteUnlocked(in: temporaries.directory, StoreLayout.temporaries) {
+            TemporaryFile.path(ofOwn: $0)
+        }
+    }
+
+    private func path(of place: RelativePath) -> String { "\(parts.directory.path)/\(place)" }
+
+    /// Deletes the files in `directory` that nobody holds locked, of those for whose names `path` gives one; the names
+    /// of the others.
+    private func deleteUnlocked(
+        in directory: borrowing Directory,
+        _ place: RelativePath,
+        path: (String) -> RelativePath?
+    ) throws(StoreError) -> [String] {
+        var tally = SweepTally()
+        var others: [String] = []
+        try describing("clean", self.path(of: place)) { () throws(Errno) in
+            for name in try directory.names() {
+                do throws(Errno) {
+                    guard let path = path(name) else {
+                        others.append("\(place)/\(name)")
+                        continue
+                    }
+                    let size = try ifExists { () throws(Errno) in
+                        try directory.deleteUnlocked(path, isDryRun: request.isDryRun)
+                    }
+                    if let size, let size { tally.add(size) }
+                } catch {
+                    // A link, a socket, or a file that this user may not read: none that we have made.
+                    guard error.tellsOfNoFile || error == .accessDenied else { throw error }
+                    others.append("\(place)/\(name)")
+                }
+            }
+        }
+        if tally.count > 0 {
+            if !request.isDryRun { parts.counters.add(.sweptTemporary, tally.count) }
+            state.value.withLock { [tally] in
+                $0.report.removed[.staleTemporary, default: SweepTally()] += tally
+            }
+        }
+        return others
+    }
+
+    /// Dates the files anew that stay, once they are a day old: systemd-tmpfiles, tmpreaper and their like
+    /// delete what is older than some days, and two processes with different lock files exclude nobody.
+    ///
+    /// One system call where it is not time yet, else one for each of 136 files.
+    private func freshenPermanentFiles() {
+        // Nobody is hurt where it fails; the next sweep tries again. The file looked at is dated last, so that a
+        // kill half way does not count as done.
+        bestEffort { () throws(Errno) in
+            let directory = parts.directory
+            let names = StoreLayout.lockNames + [StoreLayout.formatLock]
+            guard let last = names.last,
+                let status = try ifExists({ () throws(Errno) in try directory.locks.status(of: last) }),
+                Timestamp.now - status.modified > Self.freshness
+            else { return }
+            for name in StoreLayout.rootFiles {
+                try ifExists { () throws(Errno) in try directory.root.touch(name) }
+            }
+            for name in names {
+                try ifExists { () throws(Errno) in try directory.locks.touch(name) }
+            }
+        }
+    }
+
+    /// A tenth of the shortest age that distributions configure (10 days for /tmp).
+    private static let freshness: Duration = .seconds(24 * 3600)
+}
+
+extension Directory {
+    /// Deletes a file that nobody holds locked; its bytes on disk, or nil where somebody does.
+    fileprivate func deleteUnlocked(_ path: RelativePath, isDryRun: Bool) throws(Errno) -> Int64? {
+        let file = try open(path, .readOnly)
+        guard try file.tryLock(.exclusive) else { return nil }
+        let status = try file.status()
+        guard try self.status(of: path).identity == status.identity else { return nil }
+        if !isDryRun { try unlink(path) }
+        return status.allocatedSize
+    }
+}

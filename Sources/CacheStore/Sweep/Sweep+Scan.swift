@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// What one thread of a sweep does with one shard: reads it, and deletes what is of no use as it finds it, so that a
+/// sweep whose time runs out has done that much. False: time ran out.
+extension Sweep {
+    /// How many entries are read before they are taken down: those that have expired go then.
+    ///
+    /// 64 share the cost of the state's lock and of one hold of a stripe (2 µs); the first 64 take 0.2 ms. A sweep
+    /// that may have to end before it is done reads 8, so that the first are deleted at once and at most so
+    /// many were read in vain.
+    private var entriesAtATime: Int { pacer.isUnlimited ? 64 : 8 }
+
+    private var scan: StoreScan { StoreScan(of: parts) }
+
+    /// The present by the caller's clock: a sweep may wait and scan for minutes, and what is used meanwhile
+    /// must not look as if it were used in the future.
+    private var now: Timestamp { begin.time + (ContinuousClock.now - begin.instant) }
+
+    // MARK: Entries
+
+    /// Reads the entries of one shard; all that are listed are noted in `filter`.
+    mutating func readEntries(inShard shard: Int, noting filter: FilterCompletion?) throws(StoreError) -> Bool
+    {
+        var files: [StoreScan.File] = []
+        guard let directory = try list(.entries, shard: shard, &files) else { return true }
+        if let filter { for file in files { filter.insert(file.digest) } }
+        return try forEachPiece(of: files, in: directory) { $0.note($1) }
+    }
+
+    /// Looks through the entries of one shard for those whose objects are gone; all objects have been listed.
+    mutating func deleteDangling(inShard shard: Int) throws(StoreError) -> Bool {
+        var files: [StoreScan.File] = []
+        guard let directory = try list(.entries, shard: shard, &files, isFirst: false) else { return true }
+        return try forEachPiece(of: files, in: directory) { (state, sightings) in
+            state.dangling(sightings)
+        }
+    }
+
+    /// Reads entries, and deletes those that `note` says.
+    private mutating func forEachPiece(
+        of files: [StoreScan.File],
+        in directory: borrowing Directory,
+        _ note: (inout SweepState, [SweepState.Sighting]) -> [EntryRemoval]
+    ) throws(StoreError) -> Bool {
+        var position = 0
+        while position < files.count {
+            let piece = files[position..<min(position + entriesAtATime, files.count)]
+            var sightings: [SweepState.Sighting] = []
+            sightings.reserveCapacity(piece.count)
+            let isOver = try !read(piece, in: directory, into: &sightings)
+            let seen = sightings
+            let removals = state.value.withLock { note(&$0, seen) }
+            if try !deleteEntries(removals, in: directory) || isOver { return false }
+            position += piece.count
+        }
+        return true
+    }
+
+    private mutating func read(
+        _ files: ArraySlice<StoreScan.File>,
+        in directory: borrowing Directory,
+        into sightings: inout [SweepState.Sighting]
+    ) throws(StoreError) -> Bool {
+        // Once for all of them, as it is not for free.
+        let (now, scan) = (now, scan)
+        for file in files {
+            guard pacer.mayGoOn() else { return false }
+            let key = file.digest
+            do throws(StoreError) {
+                guard let (bytes, status) = try scan.entry(key, in: directory) else { continue }
+                if let record = RecordCodec.decode(bytes, for: key) {
+                    let entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
+                    sightings.append((entry, record.content.length))
+                } else {
+                    sightings.append((SeenEntry(corrupt: key, bytes, status, now: now), 0))
+                }
+            } catch {
+                try noteUnreadable(.entries, error)
+            }
+        }
+        return true
+    }
+
+    /// Deletes entries of one shard that are still as they were seen.
+    ///
+    /// Two system calls an entry, and a third where somebody has been at it, beside those for the lock.
+    mutating func deleteEntries(
+        _ removals: [EntryRemoval],
+        in shard: borrowing Directory
+    ) throws(StoreError) -> Bool {
+        guard let stripe = removals.first?.entry.key.stripe else { return true }
+        let sweep = self
+        let (outcomes, failure) = deletions.run(removals.count, .entries, stripe: stripe, &pacer) {
+            (index) throws(StoreError) in
+            try sweep.delete(removals[index], in: shard)
+        }
+        let done = zip(removals, outcomes)
+        state.value.withLock { state in
+            for (removal, outcome) in done { state.note(removal, outcome) }
+        }
+        deletions.account(for: done.filter { $0.1.isDeletion }.map(\.0))
+        if let failure { throw failure }
+        return outcomes.count == removals.count
+    }
+
+    /// Decides again under the lock that keeps writers away; false: the entry stays as it is.
+    private func delete(
+        _ removal: EntryRemoval,
+        in shard: borrowing Directory
+    ) throws(StoreError) -> Bool {
+        guard try isAsSeen(removal, in: shard) else { return false }
+        return request.isDryRun ? true : try scan.delete(removal.entry.key, .entries, in: shard)
+    }
+
+    /// One system call where its change time tells that nobody has been at the entry since the sweep began, and two
+    /// where the record must be read again.
+    private func isAsSeen(
+        _ removal: EntryRemoval,
+        in shard: borrowing Directory
+    ) throws(StoreError) -> Bool {
+        let entry = removal.entry
+        guard let status = try scan.status(of: entry.key, .entries, in: shard), status.kind == .regular
+        else { return false }
+        if removal.reason != .dangling, stamp.isUntouched(entry, status) { return true }
+        guard let bytes = try scan.recordBytes(of: entry.key, in: shard), entry.isStill(bytes, status)
+        else { return false }
+        guard removal.reason == .dangling, let record = RecordCodec.decode(bytes, for: entry.key)
+        else { return true }
+        return try scan.object(record.content.digest) == nil
+    }
+
+    // MARK: Objects
+
+    /// Looks at the objects of one shard, and deletes those that no entry names; all entries have been read.
+    mutating func lookAtObjects(inShard shard: Int) throws(StoreError) -> Bool {
+        var files: [StoreScan.File] = []
+        guard let directory = try list(.objects, shard: shard, &files) else { return true }
+        let listed = files
+        var (asked, unreferenced) = state.value.withLock { state in
+            var unreferenced: [ObjectRemoval] = []
+            let asked = listed.filter { !state.noteListedObject($0, &unreferenced) }
+            return (asked, unreferenced)
+        }
+        guard let found = try statuses(of: asked, in: directory) else { return false }
+        asked = []
+        unreferenced += state.value.withLock { state in
+            found.compactMap { state.noteObject($0.digest, $0.status) }
+        }
+        // In this order a block of inodes is changed within one transaction of the journal.
+        unreferenced.sort { $0.inode < $1.inode }
+        return try deleteObjects(unreferenced, in: directory)
+    }
+
+    /// nil: time ran out.
+    private mutating func statuses(
+        of files: [StoreScan.File],
+        in directory: borrowing Directory
+    ) throws(StoreError) -> [(digest: Digest, status: FileStatus)]? {
+        var found: [(digest: Digest, status: FileStatus)] = []
+        found.reserveCapacity(files.count)
+        for file in files {
+            guard pacer.mayGoOn() else { return nil }
+            let digest = file.digest
+            do throws(StoreError) {
+                let status = try scan.status(of: digest, .objects, in: directory)
+                guard let status, status.kind == .regular else { continue }
+                found.append((digest, status))
+            } catch {
+                try noteUnreadable(.objects, error)
+                state.value.withLock { $0.noteUnreadableObject(digest) }
+            }
+        }
+        return found
+    }
+
+    /// Deletes objects of one shard that no entry names, unless somebody has wanted them since the stamp.
+    ///
+    /// Two system calls an object, beside those for the lock.
+    mutating func deleteObjects(
+        _ objects: [ObjectRemoval],
+        in shard: borrowing Directory
+    ) throws(StoreError) -> Bool {
+        guard let stripe = objects.first?.digest.stripe else { return true }
+        let sweep = self
+        let (outcomes, failure) = deletions.run(objects.count, .objects, stripe: stripe, &pacer) {
+            (index) throws(StoreError) in
+            try sweep.delete(objects[index].digest, in: shard)
+        }
+        let done = zip(objects, outcomes)
+        state.value.withLock { state in
+            for (object, outcome) in done { state.note(object, outcome) }
+        }
+        deletions.account(for: done.filter { $0.1.isDeletion }.map(\.0))
+        if let failure { throw failure }
+        return outcomes.count == objects.count
+    }
+
+    private func delete(_ digest: Digest, in shard: borrowing Directory) throws(StoreError) -> Bool {
+        guard let status = try scan.status(of: digest, .objects, in: shard), status.kind == .regular,
+            stamp.isUntouched(object: status)
+        else { return false }
+        return request.isDryRun ? true : try scan.delete(digest, .objects, in: shard)
+    }
+
+    // MARK: Shards
+
+    /// Opens a shard and tells what is in it; nil where there is none, or none that can be read.
+    ///
+    /// `isFirst`: what it takes by itself, and what is found beside our files, is taken down.
+    private func list(
+        _ tree: StoreScan.Tree,
+        shard: Int,
+        _ files: inout [StoreScan.File],
+        isFirst: Bool = true
+    ) throws(StoreError) -> Directory? {
+        do throws(StoreError) {
+            var listing = StoreScan.Listing()
+            let found = try scan.list(tree, shard: shard, into: &listing)
+            files = listing.files
+            let unrecognised = listing.unrecognised
+            if isFirst, !unrecognised.isEmpty {
+                state.value.withLock { $0.report.unrecognised += unrecognised }
+            }
+            guard let directory = found else { return nil }
+            if isFirst { noteOverhead(of: directory) }
+            return directory
+        } catch {
+            try noteUnreadable(tree, error)
+            if tree == .objects {
+                state.value.withLock { _ = $0.unreadableShards.insert(UInt8(truncatingIfNeeded: shard)) }
+            }
+            return nil
+        }
+    }
+
+    /// Adds what a directory takes by itself.
+    private func noteOverhead(of directory: borrowing Directory) {
+        // One that can be listed can be looked at; else the overhead is counted too low by it.
+        var size: Int64 = 0
+        do throws(Errno) { size = try directory.descriptor.status().allocatedSize } catch { return }
+        state.value.withLock { [size] in $0.overhead += size }
+    }
+
+    /// Opens a shard to delete something in it; nil where it is gone, or can't be opened.
+    func open(_ tree: StoreScan.Tree, shard: Int) throws(StoreError) -> Directory? {
+        do throws(StoreError) {
+            return try scan.open(tree, shard: shard)
+        } catch {
+            try noteUnreadable(tree, error)
+            return nil
+        }
+    }
+
+    /// Passes over what concerns a single file or shard; what concerns all ends the sweep.
+    private func noteUnreadable(_ tree: StoreScan.Tree, _ error: StoreError) throws(StoreError) {
+        guard error.concernsOneFile else { throw error }
+        let path = parts.directory.relativePath(error)
+        state.value.withLock { state in
+            state.report.unreadable.append(path)
+            if tree == .entries { state.hasUnreadableEntries = true }
+        }
+    }
+}

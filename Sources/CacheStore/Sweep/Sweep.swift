@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+/// One sweep: mark by reading all entries, delete what is of no use, plan, evict.
+///
+/// What is of no use goes as it is found: entries that have expired or are too old as they are read, and objects that
+/// no entry names as they are listed. Of the other entries it keeps those that may have to go for want of room. What is
+/// left of them is written down for the next trims, which take no scan (``ListedEviction``).
+///
+/// Safe beside any number of readers, writers and other sweeps; a kill at any instant leaves the rest to
+/// the next.
+///
+/// At full pace several threads read the shards and delete, each with a copy of this. They meet between the steps, of
+/// which each begins after all of the one before: so every entry has been read before an object is looked at, and
+/// whatever was read or deleted counts before anything is decided by it. Within a step threads are at different files,
+/// each under no stripe or one, held for a millisecond at most; to the others a sweep on several threads is one that
+/// takes its steps in another order, and one hold for several deletions is several holds between which nobody asked.
+package struct Sweep: Sendable {
+    let parts: StoreParts
+    let request: SweepRequest
+    /// Called on the thread that began the sweep.
+    let progress: @Sendable (SweepProgress) -> Void
+    /// The time when the sweep was asked for, by the caller's clock, and by one that runs steadily.
+    let begin: (time: Timestamp, instant: ContinuousClock.Instant)
+    /// What was seen and done so far, which the threads share; never held for what takes a system call.
+    let state: Locked<SweepState>.Box
+    var deletions: Deletions
+    var stamp: SweepStamp
+    var pacer: SweepPacer
+
+    init(
+        _ request: SweepRequest,
+        on parts: StoreParts,
+        now: Timestamp,
+        clock: ClockWitness = ClockWitness(),
+        progress: @escaping @Sendable (SweepProgress) -> Void = { _ in }
+    ) {
+        self.parts = parts
+        self.request = request
+        self.progress = progress
+        begin = (now, ContinuousClock.now)
+        let directory = parts.directory
+        let blockSize = directory.fileSystem.givesSmallFilesTheirBlocks ? directory.blockSize : nil
+        state = Locked.Box(SweepState(blockSize: blockSize, expiredOnly: request.expiredOnly))
+        deletions = Deletions(from: parts, request, now: now)
+        stamp = SweepStamp(clock: clock, datesAttributes: directory.fileSystem.datesAttributes)
+        pacer = SweepPacer(request.pace, in: parts.control)
+    }
+
+    /// Sweeps the store of these parts as it is at `now`.
+    ///
+    /// `progress` is called now and then.
+    ///
+    /// - Throws: ``StoreError/Code/busy`` where another sweep did not end within the request's patience, or does not get
+    ///   on at all.
+    /// - Complexity: O(*n*) in entries and objects: two system calls for each of the former and one for each of the
+    ///   latter, of which small ones need none on ext4 (``SweepAllocation``); and two more for each that is deleted, three
+    ///   where somebody has been at an entry meanwhile.
+    ///
+    ///   Memory: 20 to 40 bytes for each content (``ContentMark``), half as much again while their table grows; and, where
+    ///   limits are set, 88 for each candidate (``SweepCandidates``), of which there are as many as have to go and an
+    ///   eighth more, at least 98,000 and at most 4 million. With a value for each entry that was, of the process as a
+    ///   whole, 67 MB for a million of them with nothing to do, 89 with a limit that holds, and 143 MB when half of them
+    ///   had to go; for 10 million it comes to 400 MB and 800 MB. A billion would take the marks in parts.
+    package static func run(
+        _ request: SweepRequest,
+        on parts: StoreParts,
+        now: Timestamp,
+        progress: @escaping @Sendable (SweepProgress) -> Void = { _ in }
+    ) throws(StoreError) -> SweepReport {
+        var wait = JanitorWait(for: parts.janitor, patience: request.patience)
+        while true {
+            if let lock = try parts.janitor.take() {
+                return try run(request, on: parts, now: now, under: lock, progress)
+            }
+            guard try wait.pause() else {
+                let path = parts.janitor.path
+                throw StoreError(.busy, "sweep", path: path, errno: .timedOut, detail: wait.hindrance)
+            }
+        }
+    }
+
+    /// Sweeps where no other process does, and only if `isDue` says so of the last sweep, asked when no other
+    /// can begin; nil: it was not to be.
+    ///
+    /// Three system calls where another process sweeps.
+    package static func runIfDue(
+        _ request: SweepRequest,
+        on parts: StoreParts,
+        now: Timestamp,
+        isDue: (SweepRecord?) -> Bool
+    ) throws(StoreError) -> SweepReport? {
+        guard let lock = try parts.janitor.take() else { return nil }
+        guard isDue(SweepRecord.read(from: lock.descriptor)) else { return nil }
+        return try run(request, on: parts, now: now, under: lock) { _ in }
+    }
+
+    private static func run(
+        _ request: SweepRequest,
+        on parts: StoreParts,
+        now: Timestamp,
+        under lock: borrowing LockFile,
+        _ progress: @escaping @Sendable (SweepProgress) -> Void
+    ) throws(StoreError) -> SweepReport {
+        var sweep = Sweep(request, on: parts, now: now, progress: progress)
+        var record = SweepRecord(beginning: request, after: SweepRecord.read(from: lock.descriptor))
+        if !request.isDryRun { record.write(to: lock.descriptor) }
+        var isComplete = false
+        var failure: StoreError?
+        do throws(StoreError) {
+            isComplete = try sweep.run(under: lock)
+        } catch {
+            failure = error
+        }
+        let report = sweep.report(isComplete: isComplete)
+        record.end(report)
+        if !request.isDryRun { record.write(to: lock.descriptor) }
+        if let failure { throw failure }
+        if !request.isDryRun {
+            if let horizon = report.horizon { parts.control.noteHorizon(horizon) }
+            if isComplete { parts.counters.add(.sweep) }
+        }
+        return report
+    }
+
+    private func report(isComplete: Bool) -> SweepReport {
+        var report = state.value.withLock { $0.finishedReport }
+        report.isComplete = isComplete
+        report.busy = pacer.busy
+        report.horizon = deletions.horizon
+        report.skippedStripes =
+            deletions.skipped(.objects).sorted().map { "\(StoreLayout.lockName(.object, $0))" }
+            + deletions.skipped(.entries).sorted().map { "\(StoreLayout.lockName(.entry, $0))" }
+        return report
+    }
+
+    // MARK: Steps
+
+    /// Passes over everything until the limits hold or nothing can be evicted: once, but where more has to go than
+    /// there can be candidates; false: time ran out.
+    private mutating func run(under lock: borrowing LockFile) throws(StoreError) -> Bool {
+        var space = try freeSpaceGoal()
+        guard try deleteLeftovers() else { return false }
+        var wanted = wantedByUsage(space?.shortfall)
+        var isFirst = true
+        while true {
+            stamp.time = try fileSystemTime(by: lock)
+            state.value.withLock { [request] in $0.beginPass(request, wanted: wanted) }
+            guard try mark(isFirst: isFirst) else { return false }
+            if request.expiredOnly { return true }
+            let (order, isCut) = state.value.withLock { ($0.candidates.inOrder(), $0.candidates.isCut) }
+            var position = 0
+            while let plan = plan(order[position...], space?.shortfall) {
+                guard try evict(order[position..<position + plan.count], plan), pacer.mayGoOn() else {
+                    return false
+                }
+                position += plan.count
+                if space?.canLearn ?? false { space?.learn(try parts.directory.space()) }
+            }
+            // The next pass finds those that were not taken in. Where all were spared it would find the same again.
+            let hasEvicted = state.value.withLock { $0.deletions.evictions > 0 }
+            if position < order.count || !hasEvicted || !isCut {
+                keepCandidates(order[position...])
+                return true
+            }
+            wanted = wantedStill(space?.shortfall)
+            isFirst = false
+        }
+    }
+
+    /// Marks: reads all entries, then looks at all objects, and deletes what is of no use as it finds it; false: time ran
+    /// out.
+    ///
+    /// The order matters: the stamp before the barrier, the barrier before the entries are read, and the
+    /// entries before the objects are listed.
+    ///
+    /// See ``Store``.
+    private mutating func mark(isFirst: Bool) throws(StoreError) -> Bool {
+        let control = parts.control
+        guard try passBarrier() else { return false }
+        let replaced = control.replacedEntries
+        let before = control.recordedUsage
+        guard try readEntries() else { return false }
+        // At no particular time; here, so that of a sweep whose time runs out it takes none: in a debug build to
+        // look at the whole table takes 65 ms.
+        try clearDeadWriters()
+        let between = control.recordedUsage
+        guard try lookAtObjects() else { return false }
+        if isFirst { recount(before, between, control.recordedUsage) }
+        addOverhead()
+        if request.expiredOnly { return true }
+        if !request.isDryRun { control.noteReplacement(0 &- replaced) }
+        return try deleteDangling()
+    }
+
+    /// The present as the file system dates changes, taken from a file of ours: kernel times lag the
+    /// clock by up to a tick.
+    ///
+    /// Waits for the tick to change, so that everything that was done before the sweep began is older
+    /// than the stamp, and one sweep leaves nothing of it.
+    private func fileSystemTime(by lock: borrowing LockFile) throws(StoreError) -> Timestamp {
+        try describing("take a time stamp", parts.directory.path) { () throws(Errno) in
+            let start = try lock.descriptor.touched()
+            let deadline = ContinuousClock.now + Self.longestTick
+            while true {
+                let stamp = try lock.descriptor.touched()
+                // Past the deadline the clock must have been put back; an early stamp spares too much,
+                // which is safe.
+                if stamp > start || ContinuousClock.now > deadline { return stamp }
+                parts.control.noteSweepStep()
+                sleepThread(for: .microseconds(500))
+            }
+        }
+    }
+
+    /// A tick of the kernel is 1 to 10 ms (CONFIG_HZ), but FAT's file times are two seconds apart.
+    private static let longestTick: Duration = .seconds(3)
+
+    /// Waits until every put that held a stripe when this began is over; false: time ran out.
+    private mutating func passBarrier() throws(StoreError) -> Bool {
+        progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
+        let skipped = try parts.objectStripes.barrier { count in
+            parts.control.noteSweepStep()
+            return pacer.mayGoOn() ? deletions.patience(pacer, after: count) : nil
+        }
+        if let skipped { deletions.skip(skipped, .objects) }
+        return skipped != nil
+    }
+
+    private mutating func readEntries() throws(StoreError) -> Bool {
+        let filter = request.isDryRun ? nil : parts.control.beginningOfFilter
+        let isDone = try scan(.entries) { (sweep, shard) throws(StoreError) in
+            try sweep.readEntries(inShard: shard, noting: filter)
+        }
+        guard isDone else { return false }
+        // What could not be listed may be missing in it.
+        if !state.value.withLock({ $0.hasUnreadableEntries }) { filter?.complete() }
+        return true
+    }
+
+    private mutating func lookAtObjects() throws(StoreError) -> Bool {
+        try scan(.objects) { (sweep, shard) throws(StoreError) in try sweep.lookAtObjects(inShard: shard) }
+    }
+
+    /// Takes a second look at the entries where an object is missing, to find those that name it; false: time ran out.
+    private mutating func deleteDangling() throws(StoreError) -> Bool {
+        let hasMissing = state.value.withLock { state in
+            let hasMissing = state.marks.hasMissing
+            // Whether they go or are spared, they are no candidates.
+            if hasMissing { state.dropMissing() }
+            return hasMissing
+        }
+        guard hasMissing else { return true }
+        return try scan(.entries) { (sweep, shard) throws(StoreError) in
+            try sweep.deleteDangling(inShard: shard)
+        }
+    }
+
+    // MARK: Threads
+
+    /// A task of a thread, about one shard; false: time ran out.
+    typealias ShardTask = @Sendable (inout Sweep, Int) throws(StoreError) -> Bool
+
+    /// Runs `task` for each shard of one tree; false: time ran out.
+    private mutating func scan(_ tree: StoreScan.Tree, _ task: @escaping ShardTask) throws(StoreError) -> Bool
+    {
+        let progress = progress
+        return try share(StoreScan(of: parts).shards(tree), task) { number in
+            let done = tree == .entries ? number : 256 + number
+            progress(SweepProgress(phase: .scanning, done: done, total: 512))
+        }
+    }
+
+    /// Shares out `shards`: among several threads at full pace, else to this one alone, which rests where it is due.
+    ///
+    /// `began` is called on this thread, with the number of tasks that were begun. False: time ran out.
+    mutating func share(
+        _ shards: [Int],
+        _ task: @escaping ShardTask,
+        began: (Int) -> Void
+    ) throws(StoreError) -> Bool {
+        let threads = pacer.isSparing ? 1 : SweepCrew.usualSize
+        // The stripe: four shards share one.
+        let lanes = shards.map { $0 / 4 }
+        return try SweepCrew.run(lanes, threads: threads, worker: &self, progress: began) {
+            (sweep, number) throws(StoreError) in try task(&sweep, shards[number])
+        }
+    }
+}

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+/// What the last sweep of any process did, as the file of the `janitor` lock tells all of them.
+///
+/// Written under that lock when a sweep begins and when it ends; a record of one that runs while nobody
+/// holds the lock is that of a killed process. Times are the system clock's. As text:
+///
+/// ```
+/// sweep 1
+/// process 1234
+/// began 1700000000000000000
+/// ended 1700000001000000000     (missing: it runs, or was killed)
+/// busy 90000000
+/// scope full                    (or: expired)
+/// complete yes
+/// full 1700000000000000000      (when the last complete full sweep began)
+/// cost 90000000                 (the work that it took, ns)
+/// removed expired 12 49152      (reason, count, bytes)
+/// entries 100 0
+/// objects 90 368640
+/// horizon 3600000000000         (how long the last one evicted had not been used, ns; missing: none was)
+/// drift -2 8192                 (by how much the usage added up was too high; missing: it was not counted)
+/// end
+/// ```
+package struct SweepRecord: Sendable, Equatable {
+    package var process: Int32
+    package var began: Timestamp
+    /// nil: the sweep is under way, or its process was killed.
+    package var ended: Timestamp?
+    /// The time that it worked, without its rests.
+    package var busy: Duration = .zero
+    /// Whether it looked only for expired entries and leftovers.
+    package var expiredOnly = false
+    /// Whether it came to its end.
+    package var isComplete = false
+    /// When the last complete sweep began that was not limited to expired entries, and the work it took; nil:
+    /// there was none.
+    package var lastFull: FullSweep?
+    package var removed: [SweepReason: SweepTally] = [:]
+    package var entries = SweepTally()
+    package var objects = SweepTally()
+    /// By how much the usage in the control file was too high before, negative: too low; nil: it was not
+    /// counted.
+    package var drift: SweepTally?
+    /// For how long the most recently used entry that was evicted for want of room had not been used; nil where none
+    /// was.
+    package var horizon: Duration?
+
+    /// A complete sweep that looked at everything.
+    package struct FullSweep: Sendable, Equatable {
+        package var began: Timestamp
+        package var busy: Duration
+    }
+
+    /// A sweep of this process that begins now.
+    init(beginning request: SweepRequest, after last: SweepRecord?) {
+        process = CurrentProcess.identifier
+        began = .now
+        expiredOnly = request.expiredOnly
+        lastFull = last?.lastFull
+    }
+
+    private init() {
+        process = 0
+        began = .distantPast
+    }
+
+    mutating func end(_ report: SweepReport) {
+        ended = .now
+        busy = report.busy
+        isComplete = report.isComplete
+        removed = report.removed
+        entries = report.entries
+        objects = report.objects
+        drift = report.drift
+        horizon = report.horizon
+        if isComplete && !expiredOnly { lastFull = FullSweep(began: began, busy: busy) }
+    }
+
+    /// Whether it left work behind: it ran out of time, or was killed, or is still under way.
+    package var isUnfinished: Bool { ended == nil || !isComplete }
+
+    // MARK: File
+
+    /// Every record takes as many bytes, so that one replaces another in a single write.
+    ///
+    /// The longest has about 1200.
+    private static let length = 2048
+
+    /// One system call.
+    ///
+    /// Where it fails, on a full disk at the first time, the sweep goes on, for then it is needed most; the
+    /// next one comes the sooner for it.
+    func write(to file: borrowing FileDescriptor) {
+        bestEffort { () throws(Errno) in
+            var bytes = Array(text.utf8.prefix(Self.length - 1))
+            bytes += repeatElement(UInt8(ascii: " "), count: Self.length - 1 - bytes.count)
+            bytes.append(UInt8(ascii: "\n"))
+            try file.rewind()
+            try file.writeAll(bytes.span)
+        }
+    }
+
+    /// The record in an open file; nil where there is none, or half of one.
+    static func read(from file: borrowing FileDescriptor) -> SweepRecord? {
+        var bytes: [UInt8]?
+        bestEffort { () throws(Errno) in
+            // No more than a record: whatever somebody has put behind it, this one counts.
+            bytes = try file.read(length)
+        }
+        return bytes.flatMap { SweepRecord(text: String(decoding: $0, as: UTF8.self)) }
+    }
+
+    // MARK: Text
+
+    /// A line of the text: its name, what follows that, nil where there is no such line, and what reading it does.
+    private struct Field: Sendable {
+        let name: String
+        let text: @Sendable (SweepRecord) -> String?
+        let read: @Sendable (inout SweepRecord, [String]) -> Void
+
+        static func word(
+            _ name: String,
+            _ text: @escaping @Sendable (SweepRecord) -> String?,
+            _ read: @escaping @Sendable (inout SweepRecord, String) -> Void
+        ) -> Field {
+            Field(name: name, text: text) { read(&$0, $1[0]) }
+        }
+
+        static func number(
+            _ name: String,
+            _ number: @escaping @Sendable (SweepRecord) -> Int64?,
+            _ read: @escaping @Sendable (inout SweepRecord, Int64?) -> Void
+        ) -> Field {
+            word(name, { number($0).map { "\($0)" } }, { read(&$0, Int64($1)) })
+        }
+
+        /// Whoever can write the file can write any number: each is taken as the next that can be.
+        static func tally(
+            _ name: String,
+            _ tally: @escaping @Sendable (SweepRecord) -> SweepTally?,
+            _ read: @escaping @Sendable (inout SweepRecord, SweepTally) -> Void
+        ) -> Field {
+            Field(name: name, text: { tally($0).map { "\($0.count) \($0.bytes)" } }) { record, words in
+                let numbers = words.map { (Int64($0) ?? 0).plausible } + [0]
+                read(&record, SweepTally(count: Int(numbers[0]), bytes: numbers[1]))
+            }
+        }
+    }
+
+    private static let fields: [Field] =
+        [
+            .number("process", { Int64($0.process) }, { $0.process = Int32(exactly: $1 ?? 0) ?? 0 }),
+            .number("began", { $0.began.nanoseconds }, { $0.began = time($1) ?? .distantPast }),
+            .number("ended", { $0.ended?.nanoseconds }, { $0.ended = time($1) }),
+            .number("busy", { $0.busy.saturatingNanoseconds }, { $0.busy = span($1) }),
+            .word("scope", { $0.expiredOnly ? "expired" : "full" }, { $0.expiredOnly = $1 == "expired" }),
+            .word("complete", { $0.isComplete ? "yes" : "no" }, { $0.isComplete = $1 == "yes" }),
+            .number("full", { $0.lastFull?.began.nanoseconds }) { record, number in
+                record.lastFull = time(number).map { FullSweep(began: $0, busy: .zero) }
+            },
+            .number("cost", { $0.lastFull?.busy.saturatingNanoseconds }, { $0.lastFull?.busy = span($1) }),
+        ]
+        + SweepReason.allCases.map { reason in
+            .tally("removed \(reason.rawValue)", { $0.removed[reason] }, { $0.removed[reason] = $1 })
+        }
+        + [
+            .tally("entries", { $0.entries }, { $0.entries = $1 }),
+            .tally("objects", { $0.objects }, { $0.objects = $1 }),
+            .number("horizon", { $0.horizon?.saturatingNanoseconds }, { $0.horizon = span($1) }),
+            .tally("drift", { $0.drift }, { $0.drift = $1 }),
+        ]
+
+    private static func time(_ number: Int64?) -> Timestamp? { number.map { Timestamp(nanoseconds: $0) } }
+
+    private static func span(_ number: Int64?) -> Duration { .nanoseconds(max(0, number ?? 0)) }
+
+    var text: String {
+        let lines = Self.fields.compactMap { field in field.text(self).map { "\(field.name) \($0)" } }
+        return (["sweep 1"] + lines + ["end"]).joined(separator: "\n") + "\n"
+    }
+
+    /// Reads what ``text`` wrote; nil for anything else, but for lines that a later version may add.
+    init?(text: String) {
+        var lines = text.split(whereSeparator: \.isNewline).map { $0.split(separator: " ").map(String.init) }
+        lines.removeAll { $0.isEmpty }
+        guard lines.first == ["sweep", "1"], lines.last == ["end"] else { return nil }
+        self.init()
+        for field in Self.fields {
+            let name = field.name.split(separator: " ").map(String.init)
+            guard let line = lines.last(where: { $0.starts(with: name) && $0.count > name.count }) else {
+                continue
+            }
+            field.read(&self, Array(line[name.count...]))
+        }
+        guard began != .distantPast else { return nil }
+    }
+
+    // MARK: The last one
+
+    /// What the last sweep did, or the one that is under way has said so far; nil: there was none, or it
+    /// left no word.
+    ///
+    /// Takes no lock. About six system calls.
+    static func last(in directory: StoreDirectory) -> SweepRecord? {
+        var record: SweepRecord?
+        // A file that is gone or can't be read tells as little as an empty one.
+        bestEffort { () throws(Errno) in
+            record = read(from: try directory.locks.open(StoreLayout.janitorLock, .readOnly))
+        }
+        return record
+    }
+
+    /// When anything was last written about sweeps: unchanged, ``last(in:)`` says the same as before.
+    ///
+    /// One system call; nil where the file can't be looked at.
+    static func lastNote(in directory: StoreDirectory) -> Timestamp? {
+        var changed: Timestamp?
+        // Whoever can't look reads the record instead.
+        bestEffort { () throws(Errno) in
+            changed = try directory.locks.status(of: StoreLayout.janitorLock).modified
+        }
+        return changed
+    }
+}
