@@ -58,11 +58,11 @@ import Testing
 
     @Test func `of a key that was removed the event log says by whom, and why`() throws {
         let store = try Store(at: tool.directory)
-        store.eventLog = EventLog(in: store.directory, limit: 1 << 20)
+        try store.configure { (limits) throws(StoreError) in limits.eventLogSize = 1 << 20 }
         try cache.put("value", forKey: "k")
         var request = SweepRequest()
         request.limits.maximumEntries = 0
-        _ = try Sweep.run(request, on: store, now: .now)
+        _ = try Sweep.run(request, on: store.parts, now: .now)
         let process = ProcessInfo.processInfo.processIdentifier
         let (line, exit) = try status("k")
         #expect(exit == 1 && line.hasPrefix("a miss: removed ") && line.hasSuffix(" \(process): too many"))

@@ -15,7 +15,7 @@ import Testing
     init() throws {
         tool = try Tool()
         store = try Store(at: tool.directory)
-        store.eventLog = EventLog(in: store.directory, limit: 1 << 20)
+        try store.configure { (limits) throws(StoreError) in limits.eventLogSize = 1 << 20 }
     }
 
     private func put(_ key: String) throws {
@@ -30,7 +30,7 @@ import Testing
         _ = try store.remove(Digest(ofKey: "last"), now: .now, name: "last")
         var request = SweepRequest()
         request.limits.maximumEntries = 0
-        _ = try Sweep.run(request, on: store, now: .now)
+        _ = try Sweep.run(request, on: store.parts, now: .now)
     }
 
     @Test func `without a log it says how to begin one`() throws {

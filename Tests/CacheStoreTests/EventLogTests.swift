@@ -14,8 +14,8 @@ import Testing
         fixture = try StoreFixture()
     }
 
-    private func startLog(limit: Int64 = 1 << 20) {
-        fixture.store.eventLog = EventLog(in: fixture.store.directory, limit: limit)
+    private func startLog(limit: Int64 = 1 << 20) throws {
+        try fixture.store.configure { (limits) throws(StoreError) in limits.eventLogSize = limit }
     }
 
     private var events: [RemovalEvent] {
@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test func `each way to remove a key is logged with its cause`() throws {
-        startLog()
+        try startLog()
         let began = Timestamp.now
         for key in ["removed", "observed", "old", "damaged"] { try fixture.put("v " + key, key) }
         try fixture.put("v expired", "expired", expires: Timestamp(nanoseconds: 1))
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test func `a dry run logs nothing`() throws {
-        startLog()
+        try startLog()
         try fixture.put("value", "key")
         try fixture.sweep {
             $0.limits.maximumEntries = 0
@@ -86,7 +86,7 @@ import Testing
 
     @Test(arguments: ["two\nlines", "back\\slash", "\u{7f}\0\t", " spaces ", "ünï 🙂", "\\x0a", "a b c d e"])
     func `no key breaks its line`(key: String) throws {
-        startLog()
+        try startLog()
         fixture.store.log(.removed, of: Digest(ofKey: key), name: key)
         fixture.store.log(.cleared, of: Digest(ofKey: "next"), name: "next")
         #expect(try events.map(\.key.name) == [key, "next"])
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test func `a key too long for a record is logged by its digest`() throws {
-        startLog()
+        try startLog()
         let key = String(repeating: "k", count: RecordCodec.longestKey + 1)
         fixture.store.log(.removed, of: Digest(ofKey: key), name: key)
         #expect(try events.map(\.key) == [LoggedKey(digest: Digest(ofKey: key), name: nil)])
@@ -104,8 +104,8 @@ import Testing
     // MARK: Damage
 
     @Test func `half a line at any length is passed over, and spoils no other`() throws {
-        startLog()
-        let (key, log) = (Digest(ofKey: "torn key"), try #require(fixture.store.eventLog))
+        try startLog()
+        let (key, log) = (Digest(ofKey: "torn key"), try #require(fixture.store.parts.log))
         var whole: [UInt8] = []
         let event = RemovalEvent(
             time: .now,
@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test func `what is no log is left alone, and removing goes on`() throws {
-        startLog()
+        try startLog()
         let outside = fixture.directory.path + "/outside"
         try Data().write(to: URL(fileURLWithPath: outside))
         try FileManager.default.createSymbolicLink(
@@ -145,7 +145,7 @@ import Testing
 
     @Test(arguments: ["events", "events.1"])
     func `of two files the one that can't be read is named`(name: String) throws {
-        startLog()
+        try startLog()
         fixture.store.log(.removed, of: Digest(ofKey: "key"), name: "key")
         let path = fixture.path + "/" + name
         _ = try? FileManager.default.removeItem(atPath: path)
@@ -173,7 +173,7 @@ import Testing
 
     @Test func `two files hold the newest, within the limit`() throws {
         let limit = EventLog.smallestLimit
-        startLog(limit: 1)
+        try startLog(limit: 1)
         let keys = (0..<3000).map { "key \($0)" }
         for key in keys {
             fixture.store.log(.removed, of: Digest(ofKey: key), name: key)
@@ -186,9 +186,9 @@ import Testing
     }
 
     @Test func `a large batch goes in pieces that are rotated like any other`() throws {
-        startLog(limit: 1)
+        try startLog(limit: 1)
         let keys = (0..<3000).map { LoggedKey(digest: Digest(ofKey: "\($0)"), name: "\($0)") }
-        fixture.store.eventLog?.append(keys, cause: .cleared)
+        fixture.store.parts.log?.append(keys, cause: .cleared)
         #expect(Int64(size("events") + size("events.1")) <= EventLog.smallestLimit)
         let found = try events.map(\.key)
         #expect(found == Array(keys.suffix(found.count)) && found.count > 200)
@@ -196,7 +196,7 @@ import Testing
 
     @Test func `who is stopped in the midst of a rotation keeps nobody from logging within the limit`() throws
     {
-        startLog(limit: 1)
+        try startLog(limit: 1)
         let store = fixture.store
         store.log(.removed, of: Digest(ofKey: "first"), name: "first")
         let holder = try FileDescriptor(opening: fixture.path + "/events", .readWrite)
@@ -211,20 +211,20 @@ import Testing
     }
 
     @Test func `who finds a file full that another has rotated meanwhile rotates no other`() throws {
-        startLog(limit: 1)
+        try startLog(limit: 1)
         let store = fixture.store
         store.log(.removed, of: Digest(ofKey: "full"), name: "full")
         let file = try FileDescriptor(opening: fixture.path + "/events", .readWrite)
         let status = try file.status()
         try FileManager.default.moveItem(atPath: fixture.path + "/events", toPath: fixture.path + "/events.1")
-        try store.eventLog?.rotate(file, status.identity)
+        try store.parts.log?.rotate(file, status.identity)
         store.log(.removed, of: Digest(ofKey: "new"), name: "new")
-        try store.eventLog?.rotate(file, status.identity)
+        try store.parts.log?.rotate(file, status.identity)
         #expect(try events.map(\.key.name) == ["full", "new"])
     }
 
     @Test func `threads that log and rotate at the same time lose no line of the newer half`() async throws {
-        startLog(limit: 1)
+        try startLog(limit: 1)
         let store = fixture.store
         // Each thread writes less than a file holds, so nothing may be rotated away twice.
         await withTaskGroup(of: Void.self) { group in
@@ -244,7 +244,7 @@ import Testing
 
     @Test
     func `processes that log and rotate at the same time lose nothing`() async throws {
-        startLog(limit: 1)
+        try startLog(limit: 1)
         await withTaskGroup(of: Void.self) { group in
             for number in 0..<3 {
                 group.addTask { [path = fixture.path] in

@@ -276,7 +276,7 @@ import Testing
         let key = key
         try other.entryStripes.withLock(.shared, of: key) { () throws(StoreError) in
             let writing = try other.control.beginWriting(key)
-            let wait = expectBlocks { _ = try? Sweep.run(SweepRequest(), on: store, now: .now) }
+            let wait = expectBlocks { _ = try? Sweep.run(SweepRequest(), on: store.parts, now: .now) }
             // The sweep's patience is a second; less than that has passed.
             #expect(store.generations?.current(of: key).hasWriters == true)
             if let writing { other.control.endWriting(writing) }

@@ -172,15 +172,16 @@ import Testing
             repeating: ListedCandidate(entry: entry, objectSize: AllocatedSize(bytes: 4096)),
             count: 3
         )
-        CandidateList(stamp: .now, clock: ClockWitness(time: .now, uptime: .seconds(9)), count: 3)
-            .write(candidates, in: root)
+        let clock = ClockWitness(time: .now, uptime: .seconds(9))
+        let stamp = SweepStamp(time: .now, clock: clock, datesAttributes: true)
+        CandidateList(stamp: stamp, count: 3).write(candidates, in: root)
         let path = fixture.path + "/candidates"
         let good = [UInt8](try Data(contentsOf: URL(fileURLWithPath: path)))
         var understood = 0
         try mutate([good]) { bytes in
             try Data(bytes).write(to: URL(fileURLWithPath: path))
             guard let file = CandidateList.open(in: root) else { return }
-            guard let list = try CandidateList(in: file) else { return }
+            guard let list = try CandidateList(in: file, datesAttributes: true) else { return }
             understood += 1
             for candidate in try list.next(100, in: file) {
                 #expect(candidate.entry.allocatedSize.bytes + candidate.objectSize.bytes >= 0)
@@ -272,7 +273,7 @@ import Testing
                 var limits = SweepLimits()
                 limits.maximumSize = 1 << 40
                 limits.maximumEntries = 100
-                if let occupancy = try store.occupancy(limits) {
+                if let occupancy = try store.room.occupancy(limits) {
                     _ = (limits.excess(of: occupancy), limits.overflow(of: occupancy))
                 }
                 _ = (store.horizon, store.control.expectedHorizon, store.control.replacedEntries)

@@ -172,7 +172,7 @@ import Testing
         let other = try StoreFixture.open(copy)
         #expect(other.control.filter == nil)
         #expect(try other.get(key, now: .now, allowingStale: false) != nil)
-        _ = try Sweep.run(SweepRequest(), on: other, now: .now)
+        _ = try Sweep.run(SweepRequest(), on: other.parts, now: .now)
         #expect(!isAbsent(other, key))
         #expect(isAbsent(other, Digest(ofKey: "another")))
     }

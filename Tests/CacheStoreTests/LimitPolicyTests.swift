@@ -31,7 +31,7 @@ import Testing
 
     @Test func `without limits nothing has to go`() {
         #expect(!SweepLimits().areBounding)
-        #expect(SweepLimits().excess(of: Occupancy(bytes: .max, entries: .max)) == nil)
+        #expect(SweepLimits().excess(of: Occupancy(bytes: .max, entries: .max)) == Excess())
         var ages = SweepLimits()
         ages.maximumAge = .seconds(1)
         #expect(!ages.areBounding)
@@ -39,39 +39,40 @@ import Testing
 
     @Test func `a limit may be reached and not passed`() {
         let limits = limits(size: 1000)
-        #expect(limits.excess(of: Occupancy(bytes: 1000, entries: 1)) == nil)
+        #expect(limits.excess(of: Occupancy(bytes: 1000, entries: 1)) == Excess())
         let excess = limits.excess(of: Occupancy(bytes: 1001, entries: 1))
-        #expect(excess == LimitExcess(bytes: 1, entries: 0, reason: .size))
+        #expect(excess == Excess(size: 1))
     }
 
     @Test func `over the high mark all goes that is over the low one, and below it nothing`() {
         let limits = limits(size: 1000)
         #expect(limits.overflow(of: Occupancy(bytes: 950, entries: 1)) == nil)
         let overflow = limits.overflow(of: Occupancy(bytes: 951, entries: 1))
-        #expect(overflow == LimitExcess(bytes: 51, entries: 0, reason: .size))
+        #expect(overflow == Excess(size: 51))
     }
 
     @Test func `what can't be evicted comes off the size before the marks are made`() {
         let limits = limits(size: 1200)
-        func overflow(_ bytes: Int64) -> LimitExcess? {
+        func overflow(_ bytes: Int64) -> Excess? {
             limits.overflow(of: Occupancy(bytes: bytes, overhead: 200, entries: 1))
         }
         #expect(overflow(950) == nil)
-        #expect(overflow(951)?.bytes == 51)
-        #expect(limits.excess(of: Occupancy(bytes: 1001, overhead: 200, entries: 1))?.bytes == 1)
+        #expect(overflow(951)?.size == 51)
+        #expect(limits.excess(of: Occupancy(bytes: 1001, overhead: 200, entries: 1)).size == 1)
         let full = Occupancy(bytes: 10, overhead: 1300, entries: 1)
-        #expect(limits.excess(of: full)?.bytes == 10)
+        #expect(limits.excess(of: full).size == 110)
+        #expect(limits.excess(of: full, over: SweepLimits.roomMark).size == 10, "more than there is can't go")
     }
 
     @Test func `what a put makes room for is a hundredth more than it needs, not twice as much`() {
         let limits = limits(free: .share(0.1))
         let full = Occupancy(bytes: 500, entries: 5, space: space(total: 10_000, available: 0).taking(100))
-        #expect(limits.excess(of: full)?.bytes == 1100)
-        #expect(limits.excess(of: full, over: SweepLimits.roomMark)?.bytes == 1110)
+        #expect(limits.excess(of: full).freeSpace == 1100)
+        #expect(limits.excess(of: full, over: SweepLimits.roomMark).freeSpace == 1110)
     }
 
     @Test func `on a full disk so much goes as is wanted, whatever the limits are`() {
-        let excess = LimitExcess(bytes: 300, entries: 0, reason: .freeSpace)
+        let excess = Excess(freeSpace: 300)
         let present = Occupancy(bytes: 500, entries: 5, space: space(total: 10_000, available: 20))
         let lowered = limits(size: 1000).lowered(by: excess, from: present)
         #expect(lowered.maximumSize == 1000 && lowered.minimumFree == .bytes(320))
@@ -110,7 +111,7 @@ import Testing
     @Test func `a limit of one entry leaves one`() {
         let limits = limits(entries: 1)
         #expect(limits.overflow(of: Occupancy(bytes: 0, entries: 1)) == nil)
-        #expect(limits.excess(of: Occupancy(bytes: 0, entries: 2))?.entries == 1)
+        #expect(limits.excess(of: Occupancy(bytes: 0, entries: 2)).entries == 1)
         #expect(limits.lowered(overhead: 0).maximumEntries == 1)
         #expect(self.limits(entries: 10).overflow(of: Occupancy(bytes: 0, entries: 10)) == nil)
         #expect(self.limits(entries: 20).overflow(of: Occupancy(bytes: 0, entries: 20))?.entries == 2)
@@ -119,25 +120,28 @@ import Testing
     @Test func `of several limits each counts, and the first names the reason`() {
         let limits = limits(size: 100, entries: 10, free: .bytes(50))
         let full = Occupancy(bytes: 90, entries: 12, space: space(total: 1000, available: 30))
-        #expect(limits.excess(of: full) == LimitExcess(bytes: 20, entries: 2, reason: .entries))
+        let excess = limits.excess(of: full)
+        #expect(excess == Excess(entries: 2, freeSpace: 20) && excess.reason == .entries)
         let large = Occupancy(bytes: 130, entries: 12, space: space(total: 1000, available: 30))
-        #expect(limits.excess(of: large) == LimitExcess(bytes: 30, entries: 2, reason: .size))
+        let larger = limits.excess(of: large)
+        #expect(larger == Excess(entries: 2, size: 30, freeSpace: 20) && larger.reason == .size)
+        #expect(larger.bytes == 30)
     }
 
     @Test(arguments: [FreeSpaceFloor.bytes(100), .share(0.1)])
     func `a floor of free space has marks above it`(floor: FreeSpaceFloor) {
         let limits = limits(free: floor)
-        func overflow(_ available: Int64) -> LimitExcess? {
+        func overflow(_ available: Int64) -> Excess? {
             limits.overflow(
                 of: Occupancy(bytes: 0, entries: 0, space: space(total: 1000, available: available))
             )
         }
         #expect(overflow(105) == nil)
-        #expect(overflow(104) == LimitExcess(bytes: 6, entries: 0, reason: .freeSpace))
+        #expect(overflow(104) == Excess(freeSpace: 6))
         let below = Occupancy(bytes: 0, entries: 0, space: space(total: 1000, available: 99))
-        #expect(limits.excess(of: below)?.bytes == 1)
+        #expect(limits.excess(of: below).freeSpace == 1)
         // Where nobody has asked the file system, nothing is known.
-        #expect(limits.excess(of: Occupancy(bytes: 0, entries: 0)) == nil)
+        #expect(limits.excess(of: Occupancy(bytes: 0, entries: 0)) == Excess())
     }
 
     @Test func `lowered limits are where the low mark is`() {

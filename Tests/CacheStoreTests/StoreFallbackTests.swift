@@ -114,7 +114,7 @@ import Testing
         let store = try StoreFixture.open(fixture.path, .attribute, .zero, confined)
         let key = Digest(ofKey: "key")
         #expect(try store.get(key, now: .now, allowingStale: false)?.value == Data("value".utf8))
-        _ = try Sweep.run(SweepRequest(), on: store, now: .now)
+        _ = try Sweep.run(SweepRequest(), on: store.parts, now: .now)
         #expect(try fixture.get("key") == "value")
         let bytes = Array("new".utf8)
         try store.put(bytes.span, for: key, fixture.record("new"))

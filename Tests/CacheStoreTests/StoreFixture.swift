@@ -57,7 +57,7 @@ final class StoreFixture: Sendable {
     {
         var request = SweepRequest()
         change(&request)
-        return try Sweep.run(request, on: store, now: now)
+        return try Sweep.run(request, on: store.parts, now: now)
     }
 
     func objectPath(_ value: String) -> String {
@@ -98,7 +98,7 @@ extension Verification {
     static func run(on store: Store, isRepairing: Bool) throws(StoreError) -> VerificationReport {
         var request = VerificationRequest()
         request.isRepairing = isRepairing
-        return try run(request, on: store)
+        return try run(request, on: store.parts)
     }
 }
 

@@ -152,7 +152,7 @@ import Testing
         let impatient = try store(patience: .zero)
         let lock = try LockFile.acquire(StoreLayout.janitorLock, in: store.directory.locks, patience: .zero)
         #expect(error { try put("second", 2 * 4096, in: impatient) }?.code == .noRoom)
-        store.giveBack(claim)
+        store.room.giveBack(claim)
         try put("second", 2 * 4096, in: impatient)
         #expect(impatient.counters[.roomFailure] == 1)
         lock?.release()
@@ -165,8 +165,8 @@ import Testing
         let impatient = try self.store(patience: .zero)
         #expect(error { try put("key", 2 * 4096, in: impatient) }?.code == .noRoom)
         let giver = Thread { [store] in
-            while store.impasse.withLock({ $0 == nil }) { usleep(1000) }
-            store.giveBack(claim)
+            while store.room.impasse.withLock({ $0 == nil }) { usleep(1000) }
+            store.room.giveBack(claim)
         }
         giver.start()
         try put("key", 2 * 4096, in: store)
@@ -180,9 +180,9 @@ import Testing
         let alive = try #require(store.control.claim(10))
         #expect(store.control.claimedBytes == 1010)
         try pass(1)
-        store.giveBack(store.control.claim(1))
+        store.room.giveBack(store.control.claim(1))
         #expect(store.control.claimedBytes == 10)
-        store.giveBack(alive)
+        store.room.giveBack(alive)
         #expect(store.control.claimedBytes == 0)
         _ = store.control.claim(1000)
         // Nobody has claimed anything meanwhile.
@@ -190,7 +190,7 @@ import Testing
         #expect(store.control.claimedBytes == 0)
         let last = try #require(store.control.claim(10))
         #expect(store.control.claimedBytes == 10)
-        store.giveBack(last)
+        store.room.giveBack(last)
     }
 
     @Test func `what a sweep spares each time is found once to be beyond it`() throws {
@@ -205,13 +205,13 @@ import Testing
             for object in objects { _ = chmod(object, 0o444) }
             return true
         }
-        let excess = LimitExcess(bytes: 4096, entries: 0, reason: .size)
-        let first = try store.sweepForRoom(excess, now: .now, pace: pace)
+        let excess = Excess(size: 4096)
+        let first = try store.room.sweep(for: excess, now: .now, pace: pace)
         #expect(first == .busy && fixture.objects.count == 5)
-        let second = try store.sweepForRoom(excess, now: .now, pace: pace)
+        let second = try store.room.sweep(for: excess, now: .now, pace: pace)
         #expect(second == .impossible && fixture.objects.count == 5)
         // The clock has caught up.
-        #expect(try store.sweepForRoom(excess, now: .now, pace: SweepPace()) == .done)
+        #expect(try store.room.sweep(for: excess, now: .now, pace: SweepPace()) == .done)
         #expect(fixture.objects.isEmpty)
     }
 
@@ -235,10 +235,10 @@ import Testing
         let last = try #require(store.control.claim(5))
         #expect(!store.control.isStanding(late) && store.control.isStanding(next))
         #expect(store.control.claimedBytes == 15)
-        store.giveBack(late)
+        store.room.giveBack(late)
         #expect(store.control.claimedBytes == 15)
-        store.giveBack(last)
-        store.giveBack(last)
+        store.room.giveBack(last)
+        store.room.giveBack(last)
         #expect(store.control.claimedBytes == 10)
     }
 
@@ -290,7 +290,7 @@ import Testing
 
     /// Held as by another process that sweeps.
     private func janitorLock() throws -> LockFile {
-        guard let lock = try Sweep.janitorLock(of: store) else { throw Errno.wouldBlock }
+        guard let lock = try store.parts.janitor.take() else { throw Errno.wouldBlock }
         return lock
     }
 
@@ -302,12 +302,12 @@ import Testing
         let failure = try #require(error { try put("second", in: store) })
         #expect(failure.code == .noRoom)
         #expect(failure.detail?.contains("process \(CurrentProcess.identifier),") == true)
-        var wait = RoomWait(RoomTerms(), in: store)
+        var wait = store.room.wait(RoomTerms())
         #expect(try !wait.pause())
-        #expect(error { _ = try Sweep.run(SweepRequest(), on: store, now: .now) }?.code == .busy)
+        #expect(error { _ = try Sweep.run(SweepRequest(), on: store.parts, now: .now) }?.code == .busy)
         // It gets on.
         store.control.noteSweepStep()
-        var other = RoomWait(RoomTerms(), in: store)
+        var other = store.room.wait(RoomTerms())
         #expect(try other.pause())
         lock.release()
         try put("second", in: store)
@@ -316,17 +316,17 @@ import Testing
     @Test func `who has left its number and holds no lock any more is not named`() throws {
         let lock = try janitorLock()
         let name = "process \(CurrentProcess.identifier),"
-        #expect(RoomWait.hindrance(in: store).contains(name))
+        #expect(store.parts.janitor.hindrance.contains(name))
         lock.release()
-        #expect(!RoomWait.hindrance(in: store).contains(name))
+        #expect(!store.parts.janitor.hindrance.contains(name))
     }
 
     @Test func `a sweep that gets on is waited for`() throws {
         let store = try self.store(patience: .seconds(3600))
         let lock = try janitorLock()
-        var wait = RoomWait(RoomTerms(), in: store)
+        var wait = store.room.wait(RoomTerms())
         let begin = ContinuousClock.now
-        while ContinuousClock.now - begin < RoomWait.longestStandstill * 2 {
+        while ContinuousClock.now - begin < JanitorWait.longestStandstill * 2 {
             store.control.noteSweepStep()
             #expect(try wait.pause())
         }
@@ -401,7 +401,7 @@ import Testing
         try limitToBlocks(24)
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
         let other = try self.store(patience: .seconds(60))
-        other.uncountableUntil.withLock { $0 = .now + .seconds(3600) }
+        other.room.uncountableUntil.withLock { $0 = .now + .seconds(3600) }
         try put("new", in: other)
         #expect(other.usage?.isCounted == false && other.counters[.sweep] == 0)
     }
@@ -433,7 +433,7 @@ import Testing
         for index in ControlLayout.counters..<ControlLayout.counters + 64 { words.store(word, at: index) }
         let other = try self.store(patience: .zero)
         for index in 0..<4 { _ = error { try put("key \(index)", in: other) } }
-        _ = try other.overflow()
+        _ = try other.room.overflow()
         try fixture.sweep { $0.limits = store.configuration.limits }
         other.renewGranularity()
         #expect(store.control.usage.map { $0.entries <= 4 } ?? false)
@@ -465,7 +465,7 @@ import Testing
         #expect(error { try put("more", in: store) }?.code == .noRoom)
         #expect(store.counters[.sweep] == sweeps)
         try limit { $0.limits.minimumFree = .bytes(1) }
-        store.impasse.withLock { $0 = nil }
+        store.room.impasse.withLock { $0 = nil }
         try put("more", in: store)
     }
 
@@ -473,14 +473,14 @@ import Testing
 
     @Test func `who is pressed is told when the high mark is passed`() throws {
         let calls = Locked(0)
-        store.onPressure { calls.withLock { $0 += 1 } }
+        store.room.onPressure { calls.withLock { $0 += 1 } }
         try limit { $0.limits.maximumEntries = 100 }
         for index in 0..<95 { try put("key \(index)", 10, in: store) }
         #expect(calls.withLock { $0 } == 0)
-        #expect(try store.overflow() == nil)
+        #expect(try store.room.overflow() == nil)
         try put("one more", 10, in: store)
         #expect(calls.withLock { $0 } == 1)
-        #expect(try store.overflow()?.entries == 6)
+        #expect(try store.room.overflow()?.entries == 6)
     }
 
     @Test func `a miss of a key that was just evicted is told from others, once`() throws {
@@ -527,7 +527,7 @@ struct StoreFullDiskTests {
     }
 
     @Test func `nobody waits long for a sweep that does not get on`() throws {
-        guard let lock = try Sweep.janitorLock(of: store) else { throw Errno.wouldBlock }
+        guard let lock = try store.parts.janitor.take() else { throw Errno.wouldBlock }
         var (stored, failure) = (0, StoreError?.none)
         let time = ContinuousClock().measure {
             while failure == nil, stored < 1000 {

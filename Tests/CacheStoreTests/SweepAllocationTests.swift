@@ -96,7 +96,7 @@ import Testing
                 inode: 0,
                 witness: 0
             )
-            return SweepState.Sighting(entry: entry, length: length)
+            return (entry, length)
         }
         func file(_ content: String, isRegular: Bool = true) -> StoreScan.File {
             StoreScan.File(digest: Digest(ofKey: content), inode: 7, isRegular: isRegular)
@@ -107,7 +107,8 @@ import Testing
             sighting("e", "C", length: 4096),
         ])
         func isKnown(_ file: StoreScan.File) -> Bool {
-            if case .noted = state.noteListedObject(file) { true } else { false }
+            var unreferenced: [ObjectRemoval] = []
+            return state.noteListedObject(file, &unreferenced)
         }
         let first = isKnown(file("A"))
         #expect(!first, "nothing is known yet")

@@ -36,9 +36,8 @@ import Testing
         }
     }
 
-    private func evict(entries: Int = 0, bytes: Int64 = 0) throws -> EvictionReport? {
-        let goal = EvictionGoal(bytes: bytes, entries: entries, reason: .size)
-        return try Sweep.evictListed(goal, on: fixture.store, now: .now)
+    private func evict(entries: Int = 0, bytes: Int64 = 0) throws -> SweepReport? {
+        try ListedEviction.run(Excess(entries: entries, size: bytes), on: fixture.store.parts, now: .now)
     }
 
     /// Without reading them, which would be an access.
@@ -53,7 +52,7 @@ import Testing
         #expect(try evict(entries: 1)?.isExhausted == true, "no sweep has left a list yet")
         let kept = try sweep()
         let first = try #require(try evict(entries: 5))
-        #expect(first.evicted.count == 5 && first.spared == 0 && !first.isExhausted)
+        #expect(first.removedInAll.count == 5 && first.spared == 0 && !first.isExhausted)
         #expect(left(of: 40) == Array(5..<40))
         #expect(fixture.objects.count == 35)
         let horizon = try #require(first.horizon)
@@ -61,13 +60,13 @@ import Testing
         #expect(fixture.store.control.horizon == horizon)
         let usage = try #require(fixture.store.usage)
         #expect(usage.entries == 35)
-        #expect(usage.bytes == kept.entries.bytes + kept.objects.bytes - first.evicted.bytes)
-        #expect(fixture.store.counters[.sweptSize] == 5)
+        #expect(usage.bytes == kept.entries.bytes + kept.objects.bytes - first.removedInAll.bytes)
+        #expect(fixture.store.counters[.sweptEntries] == 5)
 
-        let second = try #require(try evict(bytes: first.evicted.bytes))
-        #expect(second.evicted == first.evicted, "it goes on where the first has ended")
+        let second = try #require(try evict(bytes: first.removedInAll.bytes))
+        #expect(second.removedInAll == first.removedInAll, "it goes on where the first has ended")
         let last = try #require(try evict(entries: 100))
-        #expect(last.evicted.count == 30 && last.isExhausted)
+        #expect(last.removedInAll.count == 30 && last.isExhausted)
         #expect(fixture.entries.isEmpty && fixture.objects.isEmpty)
         #expect(fixture.store.usage?.bytes == 0)
         #expect(try evict(entries: 1)?.isExhausted == true)
@@ -76,12 +75,12 @@ import Testing
     @Test func `evictions from the list are logged like any others`() throws {
         try fill(6)
         try sweep()
-        fixture.store.eventLog = EventLog(in: fixture.store.directory, limit: 1 << 20)
+        try fixture.store.configure { (limits) throws(StoreError) in limits.eventLogSize = 1 << 20 }
         _ = try evict(entries: 2)
         var events: [RemovalEvent] = []
         _ = try EventLog.forEach(in: fixture.store.directory) { events.append($0) }
         #expect(Set(events.map(\.key.digest)) == [Digest(ofKey: "key 0"), Digest(ofKey: "key 1")])
-        #expect(events.count == 2 && events.allSatisfy { $0.cause == .swept(.size) })
+        #expect(events.count == 2 && events.allSatisfy { $0.cause == .swept(.entries) })
     }
 
     @Test func `what was used or changed since the sweep stays`() throws {
@@ -93,7 +92,7 @@ import Testing
         try FileManager.default.removeItem(atPath: fixture.entryPath("key 3"))
         try fixture.put("value 3", "key 3")
         let report = try #require(try evict(entries: 6))
-        #expect(report.evicted.count == 2 && report.spared == 4 && report.isExhausted)
+        #expect(report.removedInAll.count == 2 && report.spared == 4 && report.isExhausted)
         #expect(left(of: 6) == [0, 1, 3])
         #expect(try fixture.get("key 0") == "other value")
     }
@@ -102,7 +101,7 @@ import Testing
         try fill(2)
         try sweep()
         try fixture.put("value 0", "another key")
-        #expect(try evict(entries: 2)?.evicted.count == 2)
+        #expect(try evict(entries: 2)?.removedInAll.count == 2)
         #expect(try fixture.get("another key") == "value 0")
         #expect(fixture.objects.count == 1)
     }
@@ -112,7 +111,7 @@ import Testing
         try fixture.put("value 0", "another key")
         try sweep()
         let report = try #require(try evict(entries: 10))
-        #expect(report.evicted.count == 2 && report.isExhausted)
+        #expect(report.removedInAll.count == 2 && report.isExhausted)
         #expect(left(of: 3) == [0])
     }
 
@@ -123,7 +122,7 @@ import Testing
         try other.objectStripes.withLock(.shared, of: digest) { () throws(StoreError) in
             var request = SweepRequest()
             request.limits.maximumEntries = 1000
-            _ = try Sweep.run(request, on: fixture.store, now: .now)
+            _ = try Sweep.run(request, on: fixture.store.parts, now: .now)
         }
         _ = try evict(entries: 2)
         #expect(left(of: 2) == [0])
@@ -141,7 +140,7 @@ import Testing
         let report = try evict(entries: 1)
         #expect(report == nil)
         lock?.release()
-        #expect(try evict(entries: 1)?.evicted.count == 1)
+        #expect(try evict(entries: 1)?.removedInAll.count == 1)
     }
 
     @Test
@@ -154,23 +153,21 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: listPath))
         try sweep()
         try sweep { $0.expiredOnly = true }
-        #expect(try evict(entries: 3)?.evicted.count == 3)
+        #expect(try evict(entries: 3)?.removedInAll.count == 3)
     }
 
     @Test func `once the clock was put back the list is good for nothing`() throws {
         try fill(3)
         try sweep()
         let file = try fixture.store.directory.root.open(StoreLayout.candidates, .readOnly)
-        let list = try #require(try CandidateList(in: file))
+        let list = try #require(try CandidateList(in: file, datesAttributes: true))
         let candidates = try list.next(10, in: file)
         #expect(candidates.count == 3)
         let clock = ClockWitness(time: .now + .seconds(10))
-        CandidateList(stamp: list.stamp, clock: clock, count: 3).write(
-            candidates,
-            in: fixture.store.directory
-        )
+        let stamp = SweepStamp(time: list.stamp.time, clock: clock, datesAttributes: true)
+        CandidateList(stamp: stamp, count: 3).write(candidates, in: fixture.store.directory)
         let report = try #require(try evict(entries: 3))
-        #expect(report.evicted.count == 0 && report.isExhausted)
+        #expect(report.removedInAll.count == 0 && report.isExhausted)
         #expect(left(of: 3) == [0, 1, 2])
     }
 
@@ -180,19 +177,19 @@ import Testing
         try sweep()
         try flip(offset)
         let report = try #require(try evict(entries: 3))
-        #expect(report.evicted.count == 0 && report.isExhausted)
+        #expect(report.removedInAll.count == 0 && report.isExhausted)
     }
 
     @Test func `a list ends where a record is damaged or cut off`() throws {
         try fill(6)
         try sweep()
         try flip(72 + 92 * 3 + 50)
-        #expect(try evict(entries: 6)?.evicted.count == 3)
+        #expect(try evict(entries: 6)?.removedInAll.count == 3)
         #expect(try evict(entries: 3)?.isExhausted == true)
         #expect(left(of: 6) == [3, 4, 5])
         try sweep()
         #expect(truncate(listPath, 72 + 92 + 91) == 0)
-        #expect(try evict(entries: 6)?.evicted.count == 1)
+        #expect(try evict(entries: 6)?.removedInAll.count == 1)
         #expect(left(of: 6) == [4, 5])
     }
 
@@ -205,7 +202,7 @@ import Testing
         #expect(try evict(entries: 1)?.isExhausted == true)
         #expect(left(of: 2) == [0, 1])
         try sweep()
-        #expect(try evict(entries: 1)?.evicted.count == 1)
+        #expect(try evict(entries: 1)?.removedInAll.count == 1)
     }
 
     private func flip(_ offset: Int) throws {
@@ -219,9 +216,10 @@ import Testing
         try sweep()
         var pace = SweepPace()
         pace.deadline = .now
-        let goal = EvictionGoal(entries: 3, reason: .entries)
-        let report = try #require(try Sweep.evictListed(goal, on: fixture.store, now: .now, pace: pace))
-        #expect(report.evicted.count == 0 && !report.isExhausted)
-        #expect(try evict(entries: 3)?.evicted.count == 3)
+        let report = try #require(
+            try ListedEviction.run(Excess(entries: 3), on: fixture.store.parts, now: .now, pace: pace)
+        )
+        #expect(report.removedInAll.count == 0 && !report.isExhausted)
+        #expect(try evict(entries: 3)?.removedInAll.count == 3)
     }
 }

@@ -35,9 +35,9 @@ struct SweepMountTests {
         var request = SweepRequest()
         request.limits.minimumFree = .bytes(before + 100_000)
         request.isDryRun = true
-        let rehearsal = try Sweep.run(request, on: store, now: .now)
+        let rehearsal = try Sweep.run(request, on: store.parts, now: .now)
         request.isDryRun = false
-        let report = try Sweep.run(request, on: store, now: .now)
+        let report = try Sweep.run(request, on: store.parts, now: .now)
         #expect(report.removed == rehearsal.removed)
         // Of two pages each, and what an attribute takes beside them.
         let evicted = try #require(report.removed[.freeSpace])
@@ -50,12 +50,11 @@ struct SweepMountTests {
         for index in 0..<6 { try put("value \(index)", "key \(index)") }
         var request = SweepRequest()
         request.limits.maximumEntries = 100
-        _ = try Sweep.run(request, on: store, now: .now)
+        _ = try Sweep.run(request, on: store.parts, now: .now)
         try put("other", "key 0")
         _ = try store.get(Digest(ofKey: "key 1"), now: .now + .seconds(1), allowingStale: false)
-        let goal = EvictionGoal(entries: 6, reason: .entries)
-        let report = try #require(try Sweep.evictListed(goal, on: store, now: .now))
-        #expect(report.evicted.count == 4 && report.spared == 2 && report.isExhausted)
+        let report = try #require(try ListedEviction.run(Excess(entries: 6), on: store.parts, now: .now))
+        #expect(report.removedInAll.count == 4 && report.spared == 2 && report.isExhausted)
         let other = try store.get(Digest(ofKey: "key 0"), now: .now, allowingStale: false)
         #expect(other.map { String(decoding: $0.value, as: UTF8.self) } == "other")
     }

@@ -101,7 +101,7 @@ import Testing
             let time = try shortestTime(below: patience) { () throws(StoreError) in
                 var request = SweepRequest()
                 request.pace.deadline = .now + patience / 10
-                #expect(try !Sweep.run(request, on: fixture.store, now: .now).isComplete)
+                #expect(try !Sweep.run(request, on: fixture.store.parts, now: .now).isComplete)
             }
             #expect(time < patience)
         }
@@ -173,8 +173,7 @@ import Testing
         report.busy = .nanoseconds(Int64.max)
         for reason in SweepReason.allCases {
             // What is read as more is taken for that.
-            report.removed[reason, default: SweepTally()].count = 1 << 56
-            report.removed[reason, default: SweepTally()].bytes = 1 << 56
+            report.removed[reason] = SweepTally(count: 1 << 56, bytes: 1 << 56)
         }
         report.entries = try #require(report.removed[.size])
         report.objects = report.entries
@@ -192,17 +191,23 @@ import Testing
     @Test func `who is elected asks again whether a sweep is due, and one is elected`() throws {
         let fixture = try filled(3)
         let request = SweepRequest()
-        #expect(try Sweep.runIfDue(request, on: fixture.store, now: .now) { $0 != nil }?.isComplete == nil)
+        #expect(
+            try Sweep.runIfDue(request, on: fixture.store.parts, now: .now) { $0 != nil }?.isComplete == nil
+        )
         #expect(fixture.entries.count == 3)
         try fixture.sweep { request in
             request.pace = pace(steps: .max) {
                 #expect(throws: Never.self) {
-                    let other = try Sweep.runIfDue(SweepRequest(), on: fixture.store, now: .now) { _ in true }
+                    let other = try Sweep.runIfDue(SweepRequest(), on: fixture.store.parts, now: .now) { _ in
+                        true
+                    }
                     #expect(other?.isComplete == nil)
                 }
             }
         }
-        #expect(try Sweep.runIfDue(request, on: fixture.store, now: .now) { $0 != nil }?.isComplete == true)
+        #expect(
+            try Sweep.runIfDue(request, on: fixture.store.parts, now: .now) { $0 != nil }?.isComplete == true
+        )
     }
 
     // MARK: Leftovers

@@ -109,7 +109,7 @@ import Testing
         var request = SweepRequest()
         request.limits.maximumEntries = 5
         request.candidateLimit = 4
-        let report = try Sweep.run(request, on: fixture.store, now: .now) { [fixture] progress in
+        let report = try Sweep.run(request, on: fixture.store.parts, now: .now) { [fixture] progress in
             guard progress.phase == .deleting, progress.done == 0 else { return }
             let count = passes.value.withLock { passes in
                 passes += 1
@@ -166,7 +166,7 @@ import Testing
         try fixture.sweep { $0.isDryRun = true }
         #expect(fixture.store.control.replacedEntries == 5)
         let isNoted = FailureCount()
-        _ = try Sweep.run(SweepRequest(), on: fixture.store, now: .now) { progress in
+        _ = try Sweep.run(SweepRequest(), on: fixture.store.parts, now: .now) { progress in
             guard progress.phase == .scanning, isNoted.all.isEmpty else { return }
             isNoted.add("yes")
             fixture.store.control.noteReplacement(2)

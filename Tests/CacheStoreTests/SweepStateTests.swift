@@ -10,7 +10,7 @@ import Testing
 @Suite(.takesTurns) struct SweepStateTests {
     @Test func `a candidate takes 88 bytes, and a mark 16`() {
         #expect(MemoryLayout<SeenEntry>.stride == 88)
-        #expect(MemoryLayout<ContentMark>.stride == 16)
+        #expect(ContentMarks.slotSize == 16)
     }
 
     @Test(arguments: [0, 512, 4096, 1 << 40 - 512] as [Int64])
@@ -27,16 +27,18 @@ import Testing
     }
 
     @Test func `each content has one mark, in whatever number`() {
-        var marks = SweepMarks()
+        var marks = ContentMarks(vacant: ContentMark())
         let digests = (0..<10_000).map { Digest(ofKey: "content \($0)") }
         for (index, digest) in digests.enumerated() {
             marks[marks.slot(of: digest)].allocatedSize = AllocatedSize(code: UInt32(index))
             marks[marks.slot(of: digests[index / 2])].noteReference(sizeClass: 1)
         }
         #expect(marks.count == 10_000)
-        #expect(digests.indices.allSatisfy { marks.mark(of: digests[$0])?.allocatedSize.code == UInt32($0) })
-        #expect(digests.indices.allSatisfy { marks.mark(of: digests[$0])?.references == ($0 < 5000 ? 2 : 0) })
-        #expect(marks.mark(of: Digest(ofKey: "other")) == nil)
+        #expect(digests.indices.allSatisfy { marks.value(of: digests[$0])?.allocatedSize.code == UInt32($0) })
+        #expect(
+            digests.indices.allSatisfy { marks.value(of: digests[$0])?.references == ($0 < 5000 ? 2 : 0) }
+        )
+        #expect(marks.value(of: Digest(ofKey: "other")) == nil)
     }
 
     @Test func `a mark keeps apart what it holds, and counts no further than it can`() {
@@ -51,15 +53,14 @@ import Testing
         #expect(areLast == [false, true])
         #expect(mark.references == 0 && mark.sizeClass == 3 && mark.presence == .unreadable)
         #expect(mark.freed == .staleTemporary)
+        for reason in SweepReason.allCases {
+            mark.noteReference(sizeClass: 3)
+            #expect(mark.noteRemoval(reason) && mark.freed == reason)
+        }
         for _ in 0...ContentMark.mostReferences { mark.noteReference(sizeClass: 0) }
         #expect(mark.references == ContentMark.mostReferences)
         for _ in 0...ContentMark.mostReferences where mark.noteRemoval(.size) { Issue.record("unreferenced") }
         #expect(mark.references > 0, "how many there are is not known")
-    }
-
-    @Test func `reasons keep their places`() {
-        #expect(SweepReason.allCases.allSatisfy { SweepReason(place: $0.place) == $0 })
-        #expect(SweepReason(place: -1) == nil && SweepReason(place: SweepReason.allCases.count) == nil)
     }
 
     @Test func `candidates are the least recently used, exactly, also among those used at the same time`() {
@@ -128,7 +129,7 @@ import Testing
     private func state(_ entries: [SeenEntry]) -> SweepState {
         var state = SweepState()
         state.candidates = SweepCandidates(wanted: 0)
-        _ = state.note(entries.map { SweepState.Sighting(entry: $0) })
+        _ = state.note(entries.map { ($0, 0) })
         return state
     }
 
@@ -138,7 +139,7 @@ import Testing
 
     @Test func `while an entry can't be read, only objects go that were named by deleted ones`() {
         var state = state([seen("kept", "K"), seen("deleted", "D")])
-        state.note(SweepState.Removal(entry: state.candidates.entries[1], reason: .size), .deleted)
+        state.note(EntryRemoval(entry: state.candidates.entries[1], reason: .size), .deleted)
         state.hasUnreadableEntries = true
         let unreferenced = ["K", "D", "orphan"].map { state.noteObject(Digest(ofKey: $0), status())?.digest }
         #expect(unreferenced == [nil, Digest(ofKey: "D"), nil])
@@ -149,9 +150,9 @@ import Testing
         var state = state([seen("a", "S"), seen("b", "S")])
         let object = state.noteObject(Digest(ofKey: "S"), status())
         #expect(object?.digest == nil)
-        func note(_ place: UInt32, _ reason: SweepReason, _ outcome: SweepState.Outcome) {
+        func note(_ place: UInt32, _ reason: SweepReason, _ outcome: DeletionOutcome) {
             let entry = state.candidates.entries[Int(place)]
-            state.note(SweepState.Removal(entry: entry, reason: reason, place: place), outcome)
+            state.note(EntryRemoval(entry: entry, reason: reason, place: place), outcome)
         }
         note(0, .age, .deleted)
         note(1, .size, .spared)
@@ -181,19 +182,58 @@ import Testing
         }
         var state = SweepState()
         state.candidates = SweepCandidates(wanted: 0)
-        state.marks = SweepMarks(seed: seed)
+        state.marks = ContentMarks(vacant: ContentMark(), seed: seed)
         let entries = [entry("a", digests[0]), entry("b", digests[1])]
-        _ = state.note(entries[..<1].map { SweepState.Sighting(entry: $0) })
+        _ = state.note(entries[..<1].map { ($0, 0) })
         let orphans = digests.map { state.noteObject($0, status())?.digest }
         #expect(state.marks.count == 1 && orphans == [nil, nil])
 
-        _ = state.note(entries[1...].map { SweepState.Sighting(entry: $0) })
+        _ = state.note(entries[1...].map { ($0, 0) })
         for place in [UInt32(0), 1] {
             #expect(state.freed.isEmpty)
             let entry = state.candidates.entries[Int(place)]
-            state.note(SweepState.Removal(entry: entry, reason: .size, place: place), .deleted)
+            state.note(EntryRemoval(entry: entry, reason: .size, place: place), .deleted)
         }
         #expect(state.freed == [1], "the other object is left to the next sweep")
         #expect(state.unreferenced(at: 1).digest == digests[1])
+    }
+
+    // MARK: What is missing or in excess
+
+    @Test func `an object that could not be looked at leaves no entry dangling`() {
+        let entries = ["a", "b", "c"].map { seen($0, $0.uppercased()) }
+        var state = state(entries)
+        state.noteUnreadableObject(Digest(ofKey: "A"))
+        state.unreadableShards = [Digest(ofKey: "B").bytes[0]]
+        #expect(state.dangling(entries.map { ($0, 0) }).map(\.entry.key) == [Digest(ofKey: "c")])
+    }
+
+    @Test func `what goes for other reasons, and what no entry names, counts towards the limits`() {
+        var expired = seen("expired", "B")
+        expired.verdict = .expired
+        var state = state([seen("old", "A"), expired])
+        var status = stat()
+        status.st_blocks = 1
+        var limits = SweepLimits()
+        limits.maximumEntries = 1
+        limits.maximumSize = 512
+        let objects = ["A", "B", "orphan"].map { state.noteObject(Digest(ofKey: $0), FileStatus(status)) }
+        #expect(state.excess(over: limits, nil) == Excess(entries: 1, size: 1024))
+        state.note(EntryRemoval(entry: expired, reason: .expired), .deleted)
+        #expect(objects[0] == nil && objects[1] == nil)
+        let orphan = objects[2]
+        for object in [
+            orphan,
+            ObjectRemoval(
+                digest: Digest(ofKey: "B"),
+                allocatedSize: AllocatedSize(bytes: 512),
+                freed: .expired
+            ),
+        ] {
+            if let object { state.note(object, .deleted) }
+        }
+        #expect(state.excess(over: limits, nil) == Excess())
+        #expect(state.report.removed[.expired] == SweepTally(count: 1, bytes: 512))
+        #expect(state.report.removed[.orphan] == SweepTally(count: 1, bytes: 512))
     }
 }

@@ -8,7 +8,7 @@ import Testing
 @testable import CacheStore
 
 /// What one thread of a sweep deletes, between what it saw and what it finds then.
-@Suite(.takesTurns) struct SweepWorkerTests {
+@Suite(.takesTurns) struct SweepDeletionTests {
     private let fixture: StoreFixture
 
     init() throws {
@@ -22,44 +22,44 @@ import Testing
         return shard
     }
 
-    private func seen(_ keys: [String], by worker: SweepWorker) throws -> [SweepState.Removal] {
+    private func seen(_ keys: [String], by sweep: Sweep) throws -> [EntryRemoval] {
         try keys.map { key in
             let digest = Digest(ofKey: key)
-            let shard = try shard(.entries, of: digest, worker.scan)
-            let found = try worker.scan.entry(digest, in: shard)
+            let shard = try shard(.entries, of: digest, StoreScan(of: sweep.parts))
+            let found = try StoreScan(of: sweep.parts).entry(digest, in: shard)
             let (bytes, status) = try #require(found)
             let record = try #require(RecordCodec.decode(bytes, for: digest))
             let entry = SeenEntry(digest, record, bytes, status, limits: SweepLimits(), now: .now)
-            return SweepState.Removal(entry: entry, reason: .size)
+            return EntryRemoval(entry: entry, reason: .size)
         }
     }
 
-    private func delete(_ removals: [SweepState.Removal], by worker: SweepWorker) throws {
-        var worker = worker
-        _ = worker.state.value.withLock { state in
-            state.note(removals.map { SweepState.Sighting(entry: $0.entry) })
+    private func delete(_ removals: [EntryRemoval], by sweep: Sweep) throws {
+        var sweep = sweep
+        _ = sweep.state.value.withLock { state in
+            state.note(removals.map { ($0.entry, 0) })
         }
         let first = try #require(removals.first)
-        let shard = try shard(.entries, of: first.digest, worker.scan)
-        let isDone = try worker.deleteEntries(removals[...], in: shard)
+        let shard = try shard(.entries, of: first.entry.key, StoreScan(of: sweep.parts))
+        let isDone = try sweep.deleteEntries(removals, in: shard)
         #expect(isDone)
     }
 
     @Test func `where the clock was put back, change times do not tell that nobody was at an entry`() throws {
         try fixture.put("old", "key")
         let later = Timestamp.now + .seconds(3600)
-        var worker = SweepWorker(
+        var sweep = Sweep(
             SweepRequest(),
-            on: fixture.store,
+            on: fixture.store.parts,
             now: .now,
             clock: ClockWitness(time: later, instant: .now)
         )
-        worker.stamp = later
-        let removals = try seen(["key"], by: worker)
+        sweep.stamp.time = later
+        let removals = try seen(["key"], by: sweep)
         try fixture.put("new", "key")
-        try delete(removals, by: worker)
+        try delete(removals, by: sweep)
         #expect(try fixture.get("key") == "new")
-        #expect(worker.state.value.withLock { $0.report.spared } == 1)
+        #expect(sweep.state.value.withLock { $0.report.spared } == 1)
     }
 
     @Test func `where the clock was put back, no object goes`() throws {
@@ -67,19 +67,20 @@ import Testing
         let later = Timestamp.now + .seconds(3600)
         let digest = Digest(of: Array("value".utf8).span)
         for (time, count) in [(later, 1), (Timestamp.now, 0)] {
-            var worker = SweepWorker(
+            var sweep = Sweep(
                 SweepRequest(),
-                on: fixture.store,
+                on: fixture.store.parts,
                 now: .now,
                 clock: ClockWitness(time: time, instant: .now)
             )
-            let object = SweepState.Unreferenced(
+            sweep.stamp.time = later
+            let object = ObjectRemoval(
                 digest: digest,
                 allocatedSize: AllocatedSize(bytes: 0),
                 freed: nil
             )
-            let shard = try shard(.objects, of: digest, worker.scan)
-            let isDone = try worker.deleteObjects([object], in: shard, changedBefore: later)
+            let shard = try shard(.objects, of: digest, StoreScan(of: sweep.parts))
+            let isDone = try sweep.deleteObjects([object], in: shard)
             #expect(isDone)
             #expect(fixture.objects.count == count)
         }
@@ -87,15 +88,15 @@ import Testing
 
     @Test func `an entry that was overwritten since the stamp is read again, and stays`() throws {
         try fixture.put("old", "key")
-        var worker = SweepWorker(SweepRequest(), on: fixture.store, now: .now)
-        worker.stamp = try FileStatus.of(fixture.entryPath("key")).changed + .nanoseconds(1)
-        let untouched = try seen(["key"], by: worker)
-        let stamp = try #require(worker.stamp)
+        var sweep = Sweep(SweepRequest(), on: fixture.store.parts, now: .now)
+        sweep.stamp.time = try FileStatus.of(fixture.entryPath("key")).changed + .nanoseconds(1)
+        let untouched = try seen(["key"], by: sweep)
+        let stamp = sweep.stamp.time
         // Until the kernel's clock has gone on.
         repeat {
             try fixture.put("new", "key")
         } while try FileStatus.of(fixture.entryPath("key")).changed < stamp
-        try delete(untouched, by: worker)
+        try delete(untouched, by: sweep)
         #expect(try fixture.get("key") == "new")
     }
 
@@ -104,15 +105,15 @@ import Testing
         let keys = (0...).lazy.map { "key \($0)" }.filter { Digest(ofKey: $0).bytes[0] == 0 }.prefix(40)
         for key in keys { try fixture.put(key, key) }
         let reading = Locked<(count: Int, now: ContinuousClock.Instant)>.Box((0, .now))
-        var worker = SweepWorker(SweepRequest(), on: fixture.store, now: .now)
-        worker.instant = {
+        var sweep = Sweep(SweepRequest(), on: fixture.store.parts, now: .now)
+        sweep.deletions.instant = {
             reading.value.withLock { reading in
                 reading.count += 1
                 reading.now += .microseconds(300)
                 return reading.now
             }
         }
-        try delete(try seen(Array(keys), by: worker), by: worker)
+        try delete(try seen(Array(keys), by: sweep), by: sweep)
         #expect(fixture.entries.isEmpty)
         // Once to begin each hold and once after each deletion but the last, of which each fourth ends one.
         #expect(reading.value.withLock { $0.count } == 10 + 39)
