@@ -66,7 +66,7 @@ import Testing
 
     @Test func `what a put makes room for is a hundredth more than it needs, not twice as much`() {
         let limits = limits(free: .share(0.1))
-        let full = Occupancy(bytes: 500, entries: 5, space: space(total: 10_000, available: 0).taking(100))
+        let full = Occupancy(bytes: 500, entries: 5, space: space(total: 10_000, available: 0), claimed: 100)
         #expect(limits.excess(of: full).freeSpace == 1100)
         #expect(limits.excess(of: full, over: SweepLimits.roomMark).freeSpace == 1110)
     }

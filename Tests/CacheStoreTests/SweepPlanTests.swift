@@ -34,7 +34,8 @@ import Testing
     @Test func `without limits only what has expired or can't be read goes`() {
         #expect(verdict(age: 1000, used: 1000) == nil)
         #expect(verdict(age: 1, used: 1, expired: true) == .expired)
-        let corrupt = SeenEntry(corrupt: Digest(ofKey: "key"), [], FileStatus(stat()), now: now)
+        let status = FileStatus(stat())
+        let corrupt = SeenEntry(Digest(ofKey: "key"), nil, [], status, limits: SweepLimits(), now: now)
         #expect(corrupt.verdict == .corrupt)
     }
 

@@ -11,26 +11,21 @@ package struct Occupancy: Sendable, Equatable {
     package var entries: Int
     /// What the file system has, where a limit asks for it.
     package var space: FileSystemSpace?
+    /// So many bytes of that are as good as taken.
+    package var claimed: Int64
 
-    package init(bytes: Int64, overhead: Int64 = 0, entries: Int, space: FileSystemSpace? = nil) {
+    package init(
+        bytes: Int64,
+        overhead: Int64 = 0,
+        entries: Int,
+        space: FileSystemSpace? = nil,
+        claimed: Int64 = 0
+    ) {
         self.bytes = bytes
         self.overhead = overhead
         self.entries = entries
         self.space = space
-    }
-}
-
-extension FileSystemSpace {
-    /// The same with so many bytes less available.
-    func taking(_ bytes: Int64) -> FileSystemSpace {
-        FileSystemSpace(
-            totalBytes: totalBytes,
-            availableBytes: availableBytes - bytes,
-            freeBytes: freeBytes,
-            totalInodes: totalInodes,
-            availableInodes: availableInodes,
-            isReadOnly: isReadOnly
-        )
+        self.claimed = claimed
     }
 }
 
@@ -88,7 +83,7 @@ extension SweepLimits {
         }
         if let minimumFree, let space = occupancy.space {
             let floor = Double(minimumFree.bytes(of: space.totalBytes)) * (2 - mark)
-            excess.freeSpace = max(0, Int64(floor) - space.availableBytes)
+            excess.freeSpace = max(0, Int64(floor) - (space.availableBytes - occupancy.claimed))
         }
         return excess
     }

@@ -79,7 +79,8 @@ package final class Room: Sendable {
             bytes: usage.plausibleBytes + claimed,
             overhead: parts.overhead,
             entries: usage.plausibleEntries + entering,
-            space: limits.minimumFree == nil ? nil : try parts.directory.space().taking(claimed - written)
+            space: limits.minimumFree == nil ? nil : try parts.directory.space(),
+            claimed: claimed - written
         )
     }
 

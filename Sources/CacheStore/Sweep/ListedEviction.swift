@@ -18,7 +18,6 @@ struct ListedEviction {
 
     private let parts: StoreParts
     private let goal: Excess
-    private let reason: SweepReason
     private let deletions: Deletions
     private var list: CandidateList
     private var pacer: SweepPacer
@@ -37,16 +36,6 @@ struct ListedEviction {
         pace: SweepPace = SweepPace()
     ) throws(StoreError) -> SweepReport? {
         guard let lock = try parts.janitor.take() else { return nil }
-        return try run(goal, on: parts, now: now, pace, under: lock)
-    }
-
-    private static func run(
-        _ goal: Excess,
-        on parts: StoreParts,
-        now: Timestamp,
-        _ pace: SweepPace,
-        under lock: borrowing LockFile
-    ) throws(StoreError) -> SweepReport {
         var report = SweepReport()
         report.isExhausted = true
         // Where it is missing, damaged or something else a sweep finds who is to go, and makes it anew.
@@ -55,43 +44,43 @@ struct ListedEviction {
         bestEffort { () throws(Errno) in
             found = try CandidateList(in: file, datesAttributes: parts.directory.fileSystem.datesAttributes)
         }
-        guard let found, found.stamp.clock.isSteady else { return report }
-        var eviction = ListedEviction(goal, found, on: parts, now: now, pace)
-        report.isExhausted = try eviction.run(file)
-        eviction.finish(&report)
+        guard let list = found, list.stamp.clock.isSteady else { return report }
+        var request = SweepRequest()
+        request.stripePatience = SweepRequest.hurriedStripePatience
+        var eviction = ListedEviction(
+            parts: parts,
+            goal: goal,
+            deletions: Deletions(from: parts, request, now: now),
+            list: list,
+            pacer: SweepPacer(pace, in: parts.control)
+        )
+        try eviction.run(file, &report, under: lock)
         return report
     }
 
-    private init(
-        _ goal: Excess,
-        _ list: CandidateList,
-        on parts: StoreParts,
-        now: Timestamp,
-        _ pace: SweepPace
-    ) {
-        self.parts = parts
-        self.goal = goal
-        self.list = list
-        reason = goal.reason ?? .size
-        var request = SweepRequest()
-        request.stripePatience = SweepRequest.hurriedStripePatience
-        deletions = Deletions(from: parts, request, now: now)
-        pacer = SweepPacer(pace, in: parts.control)
-    }
-
-    /// Whether nothing more of the list can be read.
-    private mutating func run(_ file: borrowing FileDescriptor) throws(StoreError) -> Bool {
-        while evicted.count < goal.entries || evicted.bytes < goal.bytes, pacer.mayGoOn() {
+    private mutating func run(
+        _ file: borrowing FileDescriptor,
+        _ report: inout SweepReport,
+        under lock: borrowing LockFile
+    ) throws(StoreError) {
+        var isAtEnd = false
+        while !isAtEnd, evicted.count < goal.entries || evicted.bytes < goal.bytes, pacer.mayGoOn() {
             var candidates: [ListedCandidate] = []
             // What can't be read is not there.
             bestEffort { [list, wanted] () throws(Errno) in candidates = try list.next(wanted, in: file) }
-            if candidates.isEmpty { return true }
+            isAtEnd = candidates.isEmpty
             let chosen = candidates[..<needed(of: candidates)]
             try evict(chosen)
-            list.advance(by: chosen.count, in: file)
+            if !isAtEnd { list.advance(by: chosen.count, in: file) }
         }
-        return list.position >= list.count
+        report.isExhausted = isAtEnd || list.position >= list.count
+        if evicted.count > 0 { report.removed[reason] = evicted }
+        report.spared = spared
+        report.horizon = deletions.horizon
+        if let horizon = report.horizon { parts.control.noteHorizon(horizon) }
     }
+
+    private var reason: SweepReason { goal.reason ?? .size }
 
     /// How many of the list to look at next.
     private var wanted: Int {
@@ -155,13 +144,6 @@ struct ListedEviction {
             if let failure { return (gone, failure) }
         }
         return (gone, nil)
-    }
-
-    private func finish(_ report: inout SweepReport) {
-        if evicted.count > 0 { report.removed[reason] = evicted }
-        report.spared = spared
-        report.horizon = deletions.horizon
-        if let horizon = report.horizon { parts.control.noteHorizon(horizon) }
     }
 }
 

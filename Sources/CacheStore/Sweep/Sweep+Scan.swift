@@ -70,12 +70,9 @@ extension Sweep {
             let key = file.digest
             do throws(StoreError) {
                 guard let (bytes, status) = try scan.entry(key, in: directory) else { continue }
-                if let record = RecordCodec.decode(bytes, for: key) {
-                    let entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
-                    sightings.append((entry, record.content.length))
-                } else {
-                    sightings.append((SeenEntry(corrupt: key, bytes, status, now: now), 0))
-                }
+                let record = RecordCodec.decode(bytes, for: key)
+                let entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
+                sightings.append((entry, record?.content.length ?? 0))
             } catch {
                 try noteUnreadable(.entries, error)
             }

@@ -71,9 +71,8 @@ package struct Sweep: Sendable {
     ) throws(StoreError) -> SweepReport {
         var wait = JanitorWait(for: parts.janitor, patience: request.patience)
         while true {
-            if let lock = try parts.janitor.take() {
-                return try run(request, on: parts, now: now, under: lock, progress)
-            }
+            let report = try runIfDue(request, on: parts, now: now, progress: progress) { _ in true }
+            if let report { return report }
             guard try wait.pause() else {
                 let path = parts.janitor.path
                 throw StoreError(.busy, "sweep", path: path, errno: .timedOut, detail: wait.hindrance)
@@ -89,31 +88,31 @@ package struct Sweep: Sendable {
         _ request: SweepRequest,
         on parts: StoreParts,
         now: Timestamp,
+        progress: @escaping @Sendable (SweepProgress) -> Void = { _ in },
         isDue: (SweepRecord?) -> Bool
     ) throws(StoreError) -> SweepReport? {
         guard let lock = try parts.janitor.take() else { return nil }
-        guard isDue(SweepRecord.read(from: lock.descriptor)) else { return nil }
-        return try run(request, on: parts, now: now, under: lock) { _ in }
+        let last = SweepRecord.read(from: lock.descriptor)
+        guard isDue(last) else { return nil }
+        var sweep = Sweep(request, on: parts, now: now, progress: progress)
+        return try sweep.run(under: lock, after: last)
     }
 
-    private static func run(
-        _ request: SweepRequest,
-        on parts: StoreParts,
-        now: Timestamp,
+    /// Sweeps, and leaves word of it for others.
+    private mutating func run(
         under lock: borrowing LockFile,
-        _ progress: @escaping @Sendable (SweepProgress) -> Void
+        after last: SweepRecord?
     ) throws(StoreError) -> SweepReport {
-        var sweep = Sweep(request, on: parts, now: now, progress: progress)
-        var record = SweepRecord(beginning: request, after: SweepRecord.read(from: lock.descriptor))
+        var record = SweepRecord(beginning: request, after: last)
         if !request.isDryRun { record.write(to: lock.descriptor) }
         var isComplete = false
         var failure: StoreError?
         do throws(StoreError) {
-            isComplete = try sweep.run(under: lock)
+            isComplete = try run(under: lock)
         } catch {
             failure = error
         }
-        let report = sweep.report(isComplete: isComplete)
+        let report = report(isComplete: isComplete)
         record.end(report)
         if !request.isDryRun { record.write(to: lock.descriptor) }
         if let failure { throw failure }

@@ -115,74 +115,75 @@ package struct SweepRecord: Sendable, Equatable {
 
     // MARK: Text
 
-    /// A line of the text: its name, what follows that, nil where there is no such line, and what reading it does.
+    /// A line of the text: its name, and the numbers that follow it; there is none where they are nil.
     private struct Field: Sendable {
         let name: String
-        let text: @Sendable (SweepRecord) -> String?
-        let read: @Sendable (inout SweepRecord, [String]) -> Void
+        let numbers: @Sendable (SweepRecord) -> [Int64]?
+        let read: @Sendable (inout SweepRecord, [Int64]) -> Void
+        /// What stands for 0, 1 and so on.
+        var words: [String] = []
 
-        static func word(
+        init(
             _ name: String,
-            _ text: @escaping @Sendable (SweepRecord) -> String?,
-            _ read: @escaping @Sendable (inout SweepRecord, String) -> Void
-        ) -> Field {
-            Field(name: name, text: text) { read(&$0, $1[0]) }
+            _ numbers: @escaping @Sendable (SweepRecord) -> [Int64]?,
+            _ read: @escaping @Sendable (inout SweepRecord, [Int64]) -> Void
+        ) {
+            self.name = name
+            self.numbers = numbers
+            self.read = read
         }
 
-        static func number(
-            _ name: String,
-            _ number: @escaping @Sendable (SweepRecord) -> Int64?,
-            _ read: @escaping @Sendable (inout SweepRecord, Int64?) -> Void
-        ) -> Field {
-            word(name, { number($0).map { "\($0)" } }, { read(&$0, Int64($1)) })
-        }
-
-        /// Whoever can write the file can write any number: each is taken as the next that can be.
-        static func tally(
-            _ name: String,
-            _ tally: @escaping @Sendable (SweepRecord) -> SweepTally?,
-            _ read: @escaping @Sendable (inout SweepRecord, SweepTally) -> Void
-        ) -> Field {
-            Field(name: name, text: { tally($0).map { "\($0.count) \($0.bytes)" } }) { record, words in
-                let numbers = words.map { (Int64($0) ?? 0).plausible } + [0]
-                read(&record, SweepTally(count: Int(numbers[0]), bytes: numbers[1]))
-            }
+        /// One with a word for false and one for true.
+        init(_ name: String, _ words: [String], _ flag: any WritableKeyPath<SweepRecord, Bool> & Sendable) {
+            self.init(name, { [$0[keyPath: flag] ? 1 : 0] }, { $0[keyPath: flag] = $1[0] == 1 })
+            self.words = words
         }
     }
 
-    private static let fields: [Field] =
+    private static let fields =
         [
-            .number("process", { Int64($0.process) }, { $0.process = Int32(exactly: $1 ?? 0) ?? 0 }),
-            .number("began", { $0.began.nanoseconds }, { $0.began = time($1) ?? .distantPast }),
-            .number("ended", { $0.ended?.nanoseconds }, { $0.ended = time($1) }),
-            .number("busy", { $0.busy.saturatingNanoseconds }, { $0.busy = span($1) }),
-            .word("scope", { $0.expiredOnly ? "expired" : "full" }, { $0.expiredOnly = $1 == "expired" }),
-            .word("complete", { $0.isComplete ? "yes" : "no" }, { $0.isComplete = $1 == "yes" }),
-            .number("full", { $0.lastFull?.began.nanoseconds }) { record, number in
-                record.lastFull = time(number).map { FullSweep(began: $0, busy: .zero) }
+            Field("process", { [Int64($0.process)] }, { $0.process = Int32(exactly: $1[0]) ?? 0 }),
+            Field("began", { [$0.began.nanoseconds] }, { $0.began = time($1) }),
+            Field("ended", { $0.ended.map { [$0.nanoseconds] } }, { $0.ended = time($1) }),
+            Field("busy", { [$0.busy.saturatingNanoseconds] }, { $0.busy = span($1) }),
+            Field("scope", ["full", "expired"], \.expiredOnly),
+            Field("complete", ["no", "yes"], \.isComplete),
+            Field("full", { $0.lastFull.map { [$0.began.nanoseconds] } }) {
+                $0.lastFull = FullSweep(began: time($1), busy: .zero)
             },
-            .number("cost", { $0.lastFull?.busy.saturatingNanoseconds }, { $0.lastFull?.busy = span($1) }),
+            Field("cost", { $0.lastFull.map { [$0.busy.saturatingNanoseconds] } }) {
+                $0.lastFull?.busy = span($1)
+            },
         ]
         + SweepReason.allCases.map { reason in
-            .tally("removed \(reason.rawValue)", { $0.removed[reason] }, { $0.removed[reason] = $1 })
+            Field("removed \(reason.rawValue)", { $0.removed[reason]?.numbers }) {
+                $0.removed[reason] = SweepTally(numbers: $1)
+            }
         }
         + [
-            .tally("entries", { $0.entries }, { $0.entries = $1 }),
-            .tally("objects", { $0.objects }, { $0.objects = $1 }),
-            .number("horizon", { $0.horizon?.saturatingNanoseconds }, { $0.horizon = span($1) }),
-            .tally("drift", { $0.drift }, { $0.drift = $1 }),
+            Field("entries", { $0.entries.numbers }, { $0.entries = SweepTally(numbers: $1) }),
+            Field("objects", { $0.objects.numbers }, { $0.objects = SweepTally(numbers: $1) }),
+            Field("horizon", { $0.horizon.map { [$0.saturatingNanoseconds] } }, { $0.horizon = span($1) }),
+            Field("drift", { $0.drift?.numbers }, { $0.drift = SweepTally(numbers: $1) }),
         ]
 
-    private static func time(_ number: Int64?) -> Timestamp? { number.map { Timestamp(nanoseconds: $0) } }
+    private static func time(_ numbers: [Int64]) -> Timestamp { Timestamp(nanoseconds: numbers[0]) }
 
-    private static func span(_ number: Int64?) -> Duration { .nanoseconds(max(0, number ?? 0)) }
+    private static func span(_ numbers: [Int64]) -> Duration { .nanoseconds(max(0, numbers[0])) }
 
     var text: String {
-        let lines = Self.fields.compactMap { field in field.text(self).map { "\(field.name) \($0)" } }
-        return (["sweep 1"] + lines + ["end"]).joined(separator: "\n") + "\n"
+        var lines = ["sweep 1"]
+        for field in Self.fields {
+            guard let numbers = field.numbers(self) else { continue }
+            let words = numbers.map { field.words.isEmpty ? "\($0)" : field.words[Int($0)] }
+            lines.append(([field.name] + words).joined(separator: " "))
+        }
+        return (lines + ["end"]).joined(separator: "\n") + "\n"
     }
 
     /// Reads what ``text`` wrote; nil for anything else, but for lines that a later version may add.
+    ///
+    /// Whoever can write the file can write any number: each is taken as the next that can be.
     init?(text: String) {
         var lines = text.split(whereSeparator: \.isNewline).map { $0.split(separator: " ").map(String.init) }
         lines.removeAll { $0.isEmpty }
@@ -190,10 +191,12 @@ package struct SweepRecord: Sendable, Equatable {
         self.init()
         for field in Self.fields {
             let name = field.name.split(separator: " ").map(String.init)
-            guard let line = lines.last(where: { $0.starts(with: name) && $0.count > name.count }) else {
-                continue
+            guard let line = lines.last(where: { $0.starts(with: name) }) else { continue }
+            let numbers = line[name.count...].map { word in
+                field.words.isEmpty ? Int64(word) : field.words.firstIndex(of: word).map(Int64.init)
             }
-            field.read(&self, Array(line[name.count...]))
+            // A line whose first number makes no sense counts as missing.
+            if let first = numbers.first, first != nil { field.read(&self, numbers.map { $0 ?? 0 }) }
         }
         guard began != .distantPast else { return nil }
     }
@@ -223,5 +226,13 @@ package struct SweepRecord: Sendable, Equatable {
             changed = try directory.locks.status(of: StoreLayout.janitorLock).modified
         }
         return changed
+    }
+}
+
+extension SweepTally {
+    fileprivate var numbers: [Int64] { [Int64(count), bytes] }
+
+    fileprivate init(numbers: [Int64]) {
+        self.init(count: Int(numbers[0].plausible), bytes: numbers.count > 1 ? numbers[1].plausible : 0)
     }
 }

@@ -57,12 +57,8 @@ package struct Verification: Sendable {
     ) throws(StoreError) -> VerificationReport {
         var verification = Verification(request, on: parts, found, progress)
         verification.sample = try verification.chosenSample()
-        try verification.share(.verifying) { (verification, shard) throws(StoreError) in
-            try verification.verifyObjects(inShard: shard)
-        }
-        try verification.share(.verifyingEntries) { (verification, shard) throws(StoreError) in
-            try verification.verifyEntries(inShard: shard)
-        }
+        try verification.verifyAll(.objects)
+        try verification.verifyAll(.entries)
         return verification.finishedReport
     }
 
@@ -78,22 +74,41 @@ package struct Verification: Sendable {
         self.progress = progress
     }
 
-    /// Runs `task` for each shard.
-    private mutating func share(
-        _ phase: SweepProgress.Phase,
-        _ task: @escaping @Sendable (Verification, Int) throws(StoreError) -> Void
-    ) throws(StoreError) {
+    /// Verifies a tree, several shards at a time; the objects first.
+    private mutating func verifyAll(_ tree: StoreScan.Tree) throws(StoreError) {
         state.value.withLock { state in
-            state.phase = phase
+            state.phase = tree == .objects ? .verifying : .verifyingEntries
             state.steps = 0
         }
         showProgress()
         let shards = Array(0..<256)
         try SweepCrew.run(shards, threads: request.threads, worker: &self, progress: { _ in }) {
             (verification, shard) throws(StoreError) in
-            try task(verification, shard)
+            try verification.verify(tree, inShard: shard)
             return true
         }
+    }
+
+    /// Looks at the files of one shard, or at those of them that are chosen.
+    private func verify(_ tree: StoreScan.Tree, inShard shard: Int) throws(StoreError) {
+        guard let listing = try listing(tree, shard: shard) else { return step(of: 1) }
+        var files = listing.digests
+        state.value.withLock { [count = files.count] state in
+            state.report.unrecognised += listing.unrecognised
+            state.report.listed[tree, default: 0] += count
+        }
+        if let sample {
+            files =
+                tree == .objects
+                ? sample.objects[shard] : files.filter { _ in Double.random(in: 0..<1) < sample.share }
+        }
+        for digest in files {
+            try passingOver { () throws(StoreError) in
+                if tree == .objects { try verifyObject(digest) } else { try verifyEntry(digest) }
+            }
+            step(of: files.count)
+        }
+        if files.isEmpty { step(of: 1) }
     }
 
     private var finishedReport: VerificationReport {
@@ -141,18 +156,7 @@ package struct Verification: Sendable {
 
     // MARK: Objects
 
-    /// Reads the objects of one shard, or those of them that are chosen.
-    private func verifyObjects(inShard shard: Int) throws(StoreError) {
-        guard let listing = try listing(.objects, shard: shard) else { return step(of: 1) }
-        let listed = listing.digests
-        state.value.withLock { state in
-            state.report.unrecognised += listing.unrecognised
-            state.report.listedObjects += listed.count
-        }
-        try forEach(sample?.objects[shard] ?? listed) { (digest) throws(StoreError) in try verify(digest) }
-    }
-
-    private func verify(_ digest: Digest) throws(StoreError) {
+    private func verifyObject(_ digest: Digest) throws(StoreError) {
         // One that was lengthened by a terabyte takes no time to make, and ten minutes to read.
         if try parts.objects.status(of: digest)?.hasLargeHoles == true { return objects.noteUnread(digest) }
         guard let content = try parts.content(ofObject: digest)?.content else { return }
@@ -181,18 +185,6 @@ package struct Verification: Sendable {
     }
 
     // MARK: Entries
-
-    /// Looks at the entries of one shard, or at some of them; all objects have been read.
-    private func verifyEntries(inShard shard: Int) throws(StoreError) {
-        guard let listing = try listing(.entries, shard: shard) else { return step(of: 1) }
-        let listed = listing.digests
-        state.value.withLock { state in
-            state.report.unrecognised += listing.unrecognised
-            state.report.listedEntries += listed.count
-        }
-        let keys = sample.map { sample in listed.filter { _ in Double.random(in: 0..<1) < sample.share } }
-        try forEach(keys ?? listed) { (key) throws(StoreError) in try verifyEntry(key) }
-    }
 
     private func verifyEntry(_ key: Digest) throws(StoreError) {
         guard let stored = try StoreScan(of: parts).entry(key)?.stored else { return }
@@ -321,18 +313,6 @@ package struct Verification: Sendable {
 
     /// Steps of a shard, however many files it has: fine enough to tell the time that is left of hours.
     private static let shardSteps = 4096.0
-
-    /// Looks at the files of a shard, each of which is a step.
-    private func forEach(
-        _ files: [Digest],
-        _ verify: (Digest) throws(StoreError) -> Void
-    ) throws(StoreError) {
-        for digest in files {
-            try passingOver { () throws(StoreError) in try verify(digest) }
-            step(of: files.count)
-        }
-        if files.isEmpty { step(of: 1) }
-    }
 
     /// Counts one of the files of a shard as done.
     private func step(of count: Int) {

@@ -42,10 +42,11 @@ package struct VerificationReport: Sendable {
     package var objects = 0
     package var objectBytes: Int64 = 0
     /// Objects that there are; more than were read where only a sample was.
-    package var listedObjects = 0
+    package var listedObjects: Int { listed[.objects] ?? 0 }
     /// Entries that were looked at, and that there are.
     package var entries = 0
-    package var listedEntries = 0
+    package var listedEntries: Int { listed[.entries] ?? 0 }
+    var listed: [StoreScan.Tree: Int] = [:]
     /// How many of each kind were found, and the first of them, so that memory is bounded whatever was damaged.
     private var findings: [VerificationFinding.Kind: (count: Int, first: [Digest])] = [:]
     /// Entries without a record: what a put leaves that is killed, or has just begun.

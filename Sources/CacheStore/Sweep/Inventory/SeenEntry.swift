@@ -98,45 +98,31 @@ struct EvictionOrder: Comparable, Sendable {
 }
 
 extension SeenEntry {
-    /// What a sweep at `now` makes of an entry by itself.
+    /// What a sweep at `now` makes of an entry by itself; `record` is nil where it does not parse, or there is none.
     ///
     /// Records are lent, as each copy of one counts references.
     init(
         _ key: Digest,
-        _ record: __shared Record,
+        _ record: __shared Record?,
         _ bytes: __shared [UInt8],
         _ status: __shared FileStatus,
         limits: __shared SweepLimits,
         now: Timestamp
     ) {
-        let lastUse = record.lastUse(accessed: status.accessed, now: now)
+        let lastUse = record?.lastUse(accessed: status.accessed, now: now) ?? now
         var verdict: SweepReason?
-        if record.freshness(at: now, accessed: status.accessed) == .expired {
+        if record == nil {
+            verdict = .corrupt
+        } else if record?.freshness(at: now, accessed: status.accessed) == .expired {
             verdict = .expired
-        } else if let age = limits.maximumAge, now - record.created > age {
+        } else if let age = limits.maximumAge, let created = record?.created, now - created > age {
             verdict = .age
         } else if let idle = limits.maximumIdleTime, now - lastUse > idle {
             verdict = .idle
         }
-        self.init(key, record.content.digest, lastUse, bytes, status, verdict)
-    }
-
-    /// One whose record does not parse, or which has none.
-    init(corrupt key: Digest, _ bytes: [UInt8], _ status: FileStatus, now: Timestamp) {
-        self.init(key, Digest(bytes: InlineArray(repeating: 0)), now, bytes, status, .corrupt)
-    }
-
-    private init(
-        _ key: Digest,
-        _ content: Digest,
-        _ lastUse: Timestamp,
-        _ bytes: __shared [UInt8],
-        _ status: __shared FileStatus,
-        _ verdict: SweepReason?
-    ) {
         self.init(
             key: key,
-            content: content,
+            content: record?.content.digest ?? Digest(bytes: InlineArray(repeating: 0)),
             lastUse: lastUse,
             allocatedSize: AllocatedSize(bytes: status.allocatedSize),
             inode: UInt32(truncatingIfNeeded: status.identity.inode),

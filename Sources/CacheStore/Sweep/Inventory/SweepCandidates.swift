@@ -49,15 +49,16 @@ struct SweepCandidates {
 
     private mutating func cut() {
         var times = (0..<entries.count).map { entries[$0].lastUse }
-        let time = times.select(kept)
+        times.sort()
+        let time = times[kept]
         // Those used at that very time are told apart by their keys.
         let before = times[..<kept].count { $0 < time }
-        var ties: [UInt64] = []
+        var ties: [EvictionOrder] = []
         for index in 0..<entries.count where entries[index].lastUse == time {
-            ties.append(entries[index].order.tie)
+            ties.append(entries[index].order)
         }
-        let tie = ties.select(kept - before)
-        let end = EvictionOrder(lastUse: time, tie: tie)
+        ties.sort()
+        let end = ties[kept - before]
         entries.keep { $0.order < end }
         self.end = end
     }
@@ -67,12 +68,9 @@ struct SweepCandidates {
     /// Numbers are sorted, of the last use in the upper half and the place in the lower, which is several times as fast as
     /// to look up the entries. In 32 bits the time is as exact as a 4 billionth of what lies between the first use and
     /// the last; where that does not tell two apart, they are looked up. 12 bytes each, and 4 while they are sorted.
-    func inOrder() -> [UInt32] { sorted().places }
-
-    /// The same, with how many were looked up.
-    func sorted() -> (places: [UInt32], lookedUp: Int) {
+    func inOrder() -> [UInt32] {
         let times = (0..<entries.count).lazy.map { entries[$0].lastUse.nanoseconds }
-        guard let first = times.min(), let last = times.max() else { return ([], 0) }
+        guard let first = times.min(), let last = times.max() else { return [] }
         let unit = UInt64(bitPattern: last &- first) >> 32 + 1
         var order: [UInt64] = []
         order.reserveCapacity(entries.count)
@@ -81,54 +79,17 @@ struct SweepCandidates {
         }
         order.sort()
         var begin = 0
-        var lookedUp = 0
         while begin < order.count {
             let end = order[begin...].firstIndex { $0 >> 32 != order[begin] >> 32 } ?? order.count
             if end - begin > 1 {
                 order[begin..<end].sort { self[$0].order < self[$1].order }
-                lookedUp += end - begin
             }
             begin = end
         }
-        return (order.map { UInt32(truncatingIfNeeded: $0) }, lookedUp)
+        return order.map { UInt32(truncatingIfNeeded: $0) }
     }
 
     private subscript(place: UInt64) -> SeenEntry { entries[Int(place & 0xffff_ffff)] }
-}
-
-extension Array where Element: Comparable {
-    /// The element that would be at `index` were they in order; afterwards none before it is greater, and none after it
-    /// less.
-    ///
-    /// Hoare's selection.
-    ///
-    /// - Complexity: O(*n*) on average.
-    mutating func select(_ index: Int) -> Element {
-        var low = 0
-        var high = count - 1
-        while low < high {
-            let pivot = self[low + (high - low) / 2]
-            var left = low
-            var right = high
-            while left <= right {
-                while self[left] < pivot { left += 1 }
-                while pivot < self[right] { right -= 1 }
-                if left <= right {
-                    swapAt(left, right)
-                    left += 1
-                    right -= 1
-                }
-            }
-            if index <= right {
-                high = right
-            } else if index >= left {
-                low = left
-            } else {
-                break
-            }
-        }
-        return self[index]
-    }
 }
 
 /// A list that grows without moving what it holds, in pieces of 4096 elements.
