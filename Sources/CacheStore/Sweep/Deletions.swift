@@ -2,22 +2,40 @@
 
 import Platform
 
-/// An entry that is to be deleted, as it was seen, and why.
-struct EntryRemoval: Sendable {
-    let entry: SeenEntry
-    let reason: SweepReason
-    /// Its place among the candidates; nil where it is none of them.
-    var place: UInt32?
-}
-
-/// An object that is to be deleted, as it was seen.
-struct ObjectRemoval: Sendable {
+/// An entry or an object that is to be deleted, as it was seen, and why.
+struct Removal: Sendable {
     let digest: Digest
+    /// Of an object why the last entry that named it was deleted; ``SweepReason/orphan`` where none was.
+    let reason: SweepReason
     let allocatedSize: AllocatedSize
+    /// nil for an object.
+    var entry: SeenEntry?
     /// The lower half of its inode number.
     var inode: UInt32 = 0
-    /// Why the last entry that named it was deleted; nil where none was.
-    let freed: SweepReason?
+    /// The place of an entry among the candidates; nil where it is none of them.
+    var place: UInt32?
+
+    init(_ entry: SeenEntry, _ reason: SweepReason, at place: UInt32? = nil) {
+        digest = entry.key
+        self.reason = reason
+        allocatedSize = entry.allocatedSize
+        self.entry = entry
+        self.place = place
+    }
+
+    init(object digest: Digest, _ size: AllocatedSize, freed reason: SweepReason?, inode: UInt32 = 0) {
+        self.digest = digest
+        self.reason = reason ?? .orphan
+        allocatedSize = size
+        self.inode = inode
+    }
+
+    var tree: StoreScan.Tree { entry == nil ? .objects : .entries }
+
+    /// What it adds to the tally of its reason: an object counts with the entries that named it, if any did.
+    var tally: SweepTally {
+        SweepTally(count: entry != nil || reason == .orphan ? 1 : 0, bytes: allocatedSize.bytes)
+    }
 }
 
 /// How a deletion ended.
@@ -147,38 +165,27 @@ struct Deletions: Sendable {
 
     // MARK: Accounting
 
-    /// Accounts for entries that were deleted: in the usage, the counters, the keys that were evicted lately, and the
-    /// log.
+    /// Accounts for what was deleted: in the usage, the counters, the keys that were evicted lately, and the log.
     ///
     /// Of a dry run only the ``horizon``.
-    func account(for removals: [EntryRemoval]) {
-        let evicted = removals.filter { $0.reason.isEviction }
-        if let newest = evicted.map(\.entry.lastUse).max() {
+    func account(for removals: [Removal]) {
+        let entries = removals.filter { $0.entry != nil }
+        let evicted = removals.compactMap { $0.reason.isEviction ? $0.entry : nil }
+        if let newest = evicted.map(\.lastUse).max() {
             state.value.withLock { $0.newestEvicted = max($0.newestEvicted ?? .distantPast, newest) }
         }
         if isDryRun || removals.isEmpty { return }
+        let bytes = removals.reduce(0) { $0 + $1.allocatedSize.bytes }
+        parts.control.addUsage(bytes: -bytes, entries: -entries.count)
         var tallies: [SweepReason: SweepTally] = [:]
-        for removal in removals {
-            tallies[removal.reason, default: SweepTally()].add(removal.entry.allocatedSize.bytes)
-        }
-        for (reason, tally) in tallies {
-            parts.control.addUsage(bytes: -tally.bytes, entries: -tally.count)
+        for removal in removals { tallies[removal.reason, default: SweepTally()] += removal.tally }
+        for (reason, tally) in tallies where tally.count > 0 {
             parts.counters.add(StoreCounters.Event(reason), tally.count)
         }
-        for removal in evicted { parts.control.noteEviction(of: removal.entry.key) }
-        let young = evicted.count { now - $0.entry.lastUse < EvictedKeys.youth }
+        for entry in evicted { parts.control.noteEviction(of: entry.key) }
+        let young = evicted.count { now - $0.lastUse < EvictedKeys.youth }
         if young > 0 { parts.counters.add(.evictedYoung, young) }
-        parts.log?.append(
-            removals.lazy.map { (LoggedKey(digest: $0.entry.key, name: nil), .swept($0.reason)) }
-        )
-    }
-
-    /// Accounts for objects that were deleted: counted by themselves where no entry had named them.
-    func account(for objects: [ObjectRemoval]) {
-        if isDryRun || objects.isEmpty { return }
-        parts.control.addUsage(bytes: -objects.reduce(0) { $0 + $1.allocatedSize.bytes }, entries: 0)
-        let orphans = objects.count { $0.freed == nil }
-        if orphans > 0 { parts.counters.add(.sweptOrphan, orphans) }
+        parts.log?.append(entries.lazy.map { (LoggedKey(digest: $0.digest, name: nil), .swept($0.reason)) })
     }
 
     /// For how long the most recently used entry that was evicted for want of room had not been used; nil where none

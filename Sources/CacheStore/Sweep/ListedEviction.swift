@@ -105,45 +105,45 @@ struct ListedEviction {
     /// Evicts what is still as it was, with its objects.
     private mutating func evict(_ candidates: ArraySlice<ListedCandidate>) throws(StoreError) {
         let (parts, reason, stamp) = (parts, reason, list.stamp)
-        let (gone, failure) = delete(candidates, .entries, \.key) { (entry) throws(StoreError) in
+        let (gone, failure) = delete(candidates) {
+            Removal($0.entry, reason)
+        } by: { (entry) throws(StoreError) in
             try parts.evict(entry, stamp)
         }
-        spared += candidates.count - gone.count
         evicted.count += gone.count
-        evicted.bytes += gone.reduce(0) { $0 + $1.entry.allocatedSize.bytes }
-        deletions.account(for: gone.map { EntryRemoval(entry: $0.entry, reason: reason) })
         // Whatever happened, the objects of what has gone are to go too.
-        let (freed, laterFailure) = delete(gone[...], .objects, \.content) { (entry) throws(StoreError) in
+        let (_, laterFailure) = delete(gone[...]) {
+            Removal(object: $0.entry.content, $0.objectSize, freed: reason)
+        } by: { (entry) throws(StoreError) in
             try parts.deleteFreed(entry.content, stamp)
         }
-        evicted.bytes += freed.reduce(0) { $0 + $1.objectSize.bytes }
-        deletions.account(
-            for: freed.map {
-                ObjectRemoval(digest: $0.entry.content, allocatedSize: $0.objectSize, freed: reason)
-            }
-        )
         if let failure = failure ?? laterFailure { throw failure }
     }
 
-    /// Runs `delete` for each, those of a stripe together; those that it has deleted.
+    /// Runs `delete` for each, those of a stripe together, and accounts for them; those that it has deleted.
     private mutating func delete(
         _ candidates: ArraySlice<ListedCandidate>,
-        _ tree: StoreScan.Tree,
-        _ digest: (SeenEntry) -> Digest,
-        _ delete: (SeenEntry) throws(StoreError) -> Bool
+        as removal: (ListedCandidate) -> Removal,
+        by delete: (SeenEntry) throws(StoreError) -> Bool
     ) -> (gone: [ListedCandidate], failure: StoreError?) {
         var groups = [[ListedCandidate]](repeating: [], count: StoreLayout.stripeCount)
-        for candidate in candidates { groups[digest(candidate.entry).stripe].append(candidate) }
-        var gone: [ListedCandidate] = []
-        for (stripe, group) in groups.enumerated() where !group.isEmpty {
+        for candidate in candidates { groups[removal(candidate).digest.stripe].append(candidate) }
+        var all: [ListedCandidate] = []
+        for (stripe, group) in groups.enumerated() {
+            guard let tree = group.first.map({ removal($0).tree }) else { continue }
             let (outcomes, failure) = deletions.run(group.count, tree, stripe: stripe, &pacer) {
                 (index) throws(StoreError) in
                 try delete(group[index].entry)
             }
-            gone += zip(group, outcomes).filter { $0.1.isDeletion }.map(\.0)
-            if let failure { return (gone, failure) }
+            let gone = zip(group, outcomes).filter { $0.1.isDeletion }.map(\.0)
+            if tree == .entries { spared += outcomes.count - gone.count }
+            let removals = gone.map(removal)
+            evicted.bytes += removals.reduce(0) { $0 + $1.allocatedSize.bytes }
+            deletions.account(for: removals)
+            all += gone
+            if let failure { return (all, failure) }
         }
-        return (gone, nil)
+        return (all, nil)
     }
 }
 

@@ -85,9 +85,7 @@ extension Sweep {
         for part in plan.parts {
             let end = position + part.count
             let isDone = try delete(Array(places[position..<end]), in: .entries) { (place, state) in
-                EntryRemoval(entry: state.candidates.entries[Int(place)], reason: part.reason, place: place)
-            } by: { (sweep, removals, shard) throws(StoreError) in
-                try sweep.deleteEntries(removals, in: shard)
+                Removal(state.candidates.entries[Int(place)], part.reason, at: place)
             }
             guard isDone else { return false }
             position = end
@@ -97,21 +95,16 @@ extension Sweep {
             defer { state.freed = [] }
             return state.freed
         }
-        return try delete(freed, in: .objects) { (place, state) in
-            state.unreferenced(at: place)
-        } by: { (sweep, objects, shard) throws(StoreError) in
-            try sweep.deleteObjects(objects, in: shard)
-        }
+        return try delete(freed, in: .objects) { $1.unreferenced(at: $0) }
     }
 
-    /// Runs `delete` for what there is to delete in one shard, piece by piece; false: time ran out.
+    /// Deletes what the candidates at `places` stand for, piece by piece; false: time ran out.
     ///
     /// Objects go in the order of their entries' inodes, which were made with theirs.
-    private mutating func delete<Item: Sendable>(
+    private mutating func delete(
         _ places: [UInt32],
         in tree: StoreScan.Tree,
-        item: @escaping @Sendable (UInt32, SweepState) -> Item,
-        by delete: @escaping @Sendable (inout Sweep, [Item], borrowing Directory) throws(StoreError) -> Bool
+        _ removal: @escaping @Sendable (UInt32, SweepState) -> Removal
     ) throws(StoreError) -> Bool {
         let shards = StoreScan(of: parts).shards(tree)
         var places = places
@@ -133,8 +126,10 @@ extension Sweep {
             let isDone = try share(busy) { (sweep, shard) throws(StoreError) in
                 guard sweep.pacer.mayGoOn() else { return false }
                 guard let directory = try sweep.open(tree, shard: shard) else { return true }
-                let items = sweep.state.value.withLock { state in piece[shard].map { item($0, state) } }
-                return try delete(&sweep, items, directory)
+                let removals = sweep.state.value.withLock { state in
+                    piece[shard].map { removal($0, state) }
+                }
+                return try sweep.delete(removals, in: directory)
             } began: { number in
                 if number > 0 { showProgress(start + (end - start) * number / busy.count) }
             }

@@ -42,7 +42,7 @@ extension Sweep {
     private mutating func forEachPiece(
         of files: [StoreScan.File],
         in directory: borrowing Directory,
-        _ note: (inout SweepState, [SweepState.Sighting]) -> [EntryRemoval]
+        _ note: (inout SweepState, [SweepState.Sighting]) -> [Removal]
     ) throws(StoreError) -> Bool {
         var position = 0
         while position < files.count {
@@ -52,7 +52,7 @@ extension Sweep {
             let isOver = try !read(piece, in: directory, into: &sightings)
             let seen = sightings
             let removals = state.value.withLock { note(&$0, seen) }
-            if try !deleteEntries(removals, in: directory) || isOver { return false }
+            if try !delete(removals, in: directory) || isOver { return false }
             position += piece.count
         }
         return true
@@ -80,54 +80,6 @@ extension Sweep {
         return true
     }
 
-    /// Deletes entries of one shard that are still as they were seen.
-    ///
-    /// Two system calls an entry, and a third where somebody has been at it, beside those for the lock.
-    mutating func deleteEntries(
-        _ removals: [EntryRemoval],
-        in shard: borrowing Directory
-    ) throws(StoreError) -> Bool {
-        guard let stripe = removals.first?.entry.key.stripe else { return true }
-        let sweep = self
-        let (outcomes, failure) = deletions.run(removals.count, .entries, stripe: stripe, &pacer) {
-            (index) throws(StoreError) in
-            try sweep.delete(removals[index], in: shard)
-        }
-        let done = zip(removals, outcomes)
-        state.value.withLock { state in
-            for (removal, outcome) in done { state.note(removal, outcome) }
-        }
-        deletions.account(for: done.filter { $0.1.isDeletion }.map(\.0))
-        if let failure { throw failure }
-        return outcomes.count == removals.count
-    }
-
-    /// Decides again under the lock that keeps writers away; false: the entry stays as it is.
-    private func delete(
-        _ removal: EntryRemoval,
-        in shard: borrowing Directory
-    ) throws(StoreError) -> Bool {
-        guard try isAsSeen(removal, in: shard) else { return false }
-        return request.isDryRun ? true : try scan.delete(removal.entry.key, .entries, in: shard)
-    }
-
-    /// One system call where its change time tells that nobody has been at the entry since the sweep began, and two
-    /// where the record must be read again.
-    private func isAsSeen(
-        _ removal: EntryRemoval,
-        in shard: borrowing Directory
-    ) throws(StoreError) -> Bool {
-        let entry = removal.entry
-        guard let status = try scan.status(of: entry.key, .entries, in: shard), status.kind == .regular
-        else { return false }
-        if removal.reason != .dangling, stamp.isUntouched(entry, status) { return true }
-        guard let bytes = try scan.recordBytes(of: entry.key, in: shard), entry.isStill(bytes, status)
-        else { return false }
-        guard removal.reason == .dangling, let record = RecordCodec.decode(bytes, for: entry.key)
-        else { return true }
-        return try scan.object(record.content.digest) == nil
-    }
-
     // MARK: Objects
 
     /// Looks at the objects of one shard, and deletes those that no entry names; all entries have been read.
@@ -136,7 +88,7 @@ extension Sweep {
         guard let directory = try list(.objects, shard: shard, &files) else { return true }
         let listed = files
         var (asked, unreferenced) = state.value.withLock { state in
-            var unreferenced: [ObjectRemoval] = []
+            var unreferenced: [Removal] = []
             let asked = listed.filter { !state.noteListedObject($0, &unreferenced) }
             return (asked, unreferenced)
         }
@@ -147,7 +99,7 @@ extension Sweep {
         }
         // In this order a block of inodes is changed within one transaction of the journal.
         unreferenced.sort { $0.inode < $1.inode }
-        return try deleteObjects(unreferenced, in: directory)
+        return try delete(unreferenced, in: directory)
     }
 
     /// nil: time ran out.
@@ -172,33 +124,48 @@ extension Sweep {
         return found
     }
 
-    /// Deletes objects of one shard that no entry names, unless somebody has wanted them since the stamp.
+    // MARK: Deleting
+
+    /// Deletes entries, or objects, of one shard that nobody has used or changed since they were seen.
     ///
-    /// Two system calls an object, beside those for the lock.
-    mutating func deleteObjects(
-        _ objects: [ObjectRemoval],
-        in shard: borrowing Directory
-    ) throws(StoreError) -> Bool {
-        guard let stripe = objects.first?.digest.stripe else { return true }
+    /// Two system calls each, and a third for an entry where somebody has been at it, beside those for the lock.
+    mutating func delete(_ removals: [Removal], in shard: borrowing Directory) throws(StoreError) -> Bool {
+        guard let first = removals.first else { return true }
         let sweep = self
-        let (outcomes, failure) = deletions.run(objects.count, .objects, stripe: stripe, &pacer) {
-            (index) throws(StoreError) in
-            try sweep.delete(objects[index].digest, in: shard)
-        }
-        let done = zip(objects, outcomes)
+        let (outcomes, failure) = deletions.run(
+            removals.count,
+            first.tree,
+            stripe: first.digest.stripe,
+            &pacer
+        ) { (index) throws(StoreError) in try sweep.delete(removals[index], in: shard) }
+        let done = zip(removals, outcomes)
         state.value.withLock { state in
-            for (object, outcome) in done { state.note(object, outcome) }
+            for (removal, outcome) in done { state.note(removal, outcome) }
         }
         deletions.account(for: done.filter { $0.1.isDeletion }.map(\.0))
         if let failure { throw failure }
-        return outcomes.count == objects.count
+        return outcomes.count == removals.count
     }
 
-    private func delete(_ digest: Digest, in shard: borrowing Directory) throws(StoreError) -> Bool {
-        guard let status = try scan.status(of: digest, .objects, in: shard), status.kind == .regular,
-            stamp.isUntouched(object: status)
+    /// Decides again under the lock that keeps writers away; false: it stays as it is.
+    private func delete(_ removal: Removal, in shard: borrowing Directory) throws(StoreError) -> Bool {
+        guard try isAsSeen(removal, in: shard) else { return false }
+        return request.isDryRun ? true : try scan.delete(removal.digest, removal.tree, in: shard)
+    }
+
+    /// One system call for an object, and for an entry where its change time tells that nobody has been at it since the
+    /// sweep began; two where the record must be read again.
+    private func isAsSeen(_ removal: Removal, in shard: borrowing Directory) throws(StoreError) -> Bool {
+        guard let status = try scan.status(of: removal.digest, removal.tree, in: shard),
+            status.kind == .regular
         else { return false }
-        return request.isDryRun ? true : try scan.delete(digest, .objects, in: shard)
+        guard let entry = removal.entry else { return stamp.isUntouched(object: status) }
+        if removal.reason != .dangling, stamp.isUntouched(entry, status) { return true }
+        guard let bytes = try scan.recordBytes(of: entry.key, in: shard), entry.isStill(bytes, status)
+        else { return false }
+        guard removal.reason == .dangling, let record = RecordCodec.decode(bytes, for: entry.key)
+        else { return true }
+        return try scan.object(record.content.digest) == nil
     }
 
     // MARK: Shards

@@ -51,7 +51,7 @@ package struct SweepRecord: Sendable, Equatable {
     /// A complete sweep that looked at everything.
     package struct FullSweep: Sendable, Equatable {
         package var began: Timestamp
-        package var busy: Duration
+        package var busy: Duration = .zero
     }
 
     /// A sweep of this process that begins now.
@@ -115,57 +115,43 @@ package struct SweepRecord: Sendable, Equatable {
 
     // MARK: Text
 
-    /// A line of the text: its name, and the numbers that follow it; there is none where they are nil.
-    private struct Field: Sendable {
-        let name: String
-        let numbers: @Sendable (SweepRecord) -> [Int64]?
-        let read: @Sendable (inout SweepRecord, [Int64]) -> Void
-        /// What stands for 0, 1 and so on.
-        var words: [String] = []
+    /// A line of the text: its name, the numbers that follow it, nil where there is no such line, and what reads them.
+    private typealias Field = (
+        name: String,
+        numbers: @Sendable (SweepRecord) -> [Int64]?,
+        read: @Sendable (inout SweepRecord, [Int64]) -> Void
+    )
 
-        init(
-            _ name: String,
-            _ numbers: @escaping @Sendable (SweepRecord) -> [Int64]?,
-            _ read: @escaping @Sendable (inout SweepRecord, [Int64]) -> Void
-        ) {
-            self.name = name
-            self.numbers = numbers
-            self.read = read
-        }
+    /// What stands for 0 and 1 in some fields.
+    private static let words = ["scope": ["full", "expired"], "complete": ["no", "yes"]]
 
-        /// One with a word for false and one for true.
-        init(_ name: String, _ words: [String], _ flag: any WritableKeyPath<SweepRecord, Bool> & Sendable) {
-            self.init(name, { [$0[keyPath: flag] ? 1 : 0] }, { $0[keyPath: flag] = $1[0] == 1 })
-            self.words = words
-        }
+    private static let ownFields: [Field] = [
+        ("process", { [Int64($0.process)] }, { $0.process = Int32(exactly: $1[0]) ?? 0 }),
+        ("began", { [$0.began.nanoseconds] }, { $0.began = time($1) }),
+        ("ended", { $0.ended.map { [$0.nanoseconds] } }, { $0.ended = time($1) }),
+        ("busy", { [$0.busy.saturatingNanoseconds] }, { $0.busy = span($1) }),
+        ("scope", { [$0.expiredOnly ? 1 : 0] }, { $0.expiredOnly = $1[0] == 1 }),
+        ("complete", { [$0.isComplete ? 1 : 0] }, { $0.isComplete = $1[0] == 1 }),
+        (
+            "full", { $0.lastFull.map { [$0.began.nanoseconds] } },
+            { $0.lastFull = FullSweep(began: time($1)) }
+        ),
+        ("cost", { $0.lastFull.map { [$0.busy.saturatingNanoseconds] } }, { $0.lastFull?.busy = span($1) }),
+    ]
+
+    private static func removed(_ reason: SweepReason) -> Field {
+        let name = "removed \(reason.rawValue)"
+        return (name, { $0.removed[reason]?.numbers }, { $0.removed[reason] = SweepTally(numbers: $1) })
     }
 
-    private static let fields =
-        [
-            Field("process", { [Int64($0.process)] }, { $0.process = Int32(exactly: $1[0]) ?? 0 }),
-            Field("began", { [$0.began.nanoseconds] }, { $0.began = time($1) }),
-            Field("ended", { $0.ended.map { [$0.nanoseconds] } }, { $0.ended = time($1) }),
-            Field("busy", { [$0.busy.saturatingNanoseconds] }, { $0.busy = span($1) }),
-            Field("scope", ["full", "expired"], \.expiredOnly),
-            Field("complete", ["no", "yes"], \.isComplete),
-            Field("full", { $0.lastFull.map { [$0.began.nanoseconds] } }) {
-                $0.lastFull = FullSweep(began: time($1), busy: .zero)
-            },
-            Field("cost", { $0.lastFull.map { [$0.busy.saturatingNanoseconds] } }) {
-                $0.lastFull?.busy = span($1)
-            },
-        ]
-        + SweepReason.allCases.map { reason in
-            Field("removed \(reason.rawValue)", { $0.removed[reason]?.numbers }) {
-                $0.removed[reason] = SweepTally(numbers: $1)
-            }
-        }
-        + [
-            Field("entries", { $0.entries.numbers }, { $0.entries = SweepTally(numbers: $1) }),
-            Field("objects", { $0.objects.numbers }, { $0.objects = SweepTally(numbers: $1) }),
-            Field("horizon", { $0.horizon.map { [$0.saturatingNanoseconds] } }, { $0.horizon = span($1) }),
-            Field("drift", { $0.drift?.numbers }, { $0.drift = SweepTally(numbers: $1) }),
-        ]
+    private static let laterFields: [Field] = [
+        ("entries", { $0.entries.numbers }, { $0.entries = SweepTally(numbers: $1) }),
+        ("objects", { $0.objects.numbers }, { $0.objects = SweepTally(numbers: $1) }),
+        ("horizon", { $0.horizon.map { [$0.saturatingNanoseconds] } }, { $0.horizon = span($1) }),
+        ("drift", { $0.drift?.numbers }, { $0.drift = SweepTally(numbers: $1) }),
+    ]
+
+    private static let fields = ownFields + SweepReason.allCases.map(removed) + laterFields
 
     private static func time(_ numbers: [Int64]) -> Timestamp { Timestamp(nanoseconds: numbers[0]) }
 
@@ -175,7 +161,7 @@ package struct SweepRecord: Sendable, Equatable {
         var lines = ["sweep 1"]
         for field in Self.fields {
             guard let numbers = field.numbers(self) else { continue }
-            let words = numbers.map { field.words.isEmpty ? "\($0)" : field.words[Int($0)] }
+            let words = numbers.map { Self.words[field.name]?[Int($0)] ?? "\($0)" }
             lines.append(([field.name] + words).joined(separator: " "))
         }
         return (lines + ["end"]).joined(separator: "\n") + "\n"
@@ -192,8 +178,9 @@ package struct SweepRecord: Sendable, Equatable {
         for field in Self.fields {
             let name = field.name.split(separator: " ").map(String.init)
             guard let line = lines.last(where: { $0.starts(with: name) }) else { continue }
+            let words = Self.words[field.name]
             let numbers = line[name.count...].map { word in
-                field.words.isEmpty ? Int64(word) : field.words.firstIndex(of: word).map(Int64.init)
+                words.map { $0.firstIndex(of: word).map(Int64.init) } ?? Int64(word)
             }
             // A line whose first number makes no sense counts as missing.
             if let first = numbers.first, first != nil { field.read(&self, numbers.map { $0 ?? 0 }) }

@@ -56,8 +56,8 @@ struct SweepState {
 
     /// Takes down what was read, all at once as this is done under a lock, and tells which of it is to go whatever else
     /// there is.
-    mutating func note(_ sightings: [Sighting]) -> [EntryRemoval] {
-        var removals: [EntryRemoval] = []
+    mutating func note(_ sightings: [Sighting]) -> [Removal] {
+        var removals: [Removal] = []
         for (entry, length) in sightings {
             if let rehearsed, entry.verdict == nil, entry.order < rehearsed { continue }
             if entry.verdict != .corrupt {
@@ -67,7 +67,7 @@ struct SweepState {
             report.entries.add(entry.allocatedSize.bytes)
             if let reason = entry.verdict {
                 if !expiredOnly || reason == .expired {
-                    removals.append(EntryRemoval(entry: entry, reason: reason))
+                    removals.append(Removal(entry, reason))
                 }
             } else {
                 candidates.add(entry)
@@ -81,7 +81,7 @@ struct SweepState {
     /// While there are entries that could not be read those stay which no entry is known to have named: they may be
     /// theirs. The others were named by entries that are deleted; should an unreadable one share a value with those,
     /// it has been evicted with them.
-    mutating func noteObject(_ digest: Digest, _ status: FileStatus) -> ObjectRemoval? {
+    mutating func noteObject(_ digest: Digest, _ status: FileStatus) -> Removal? {
         let slot = marks.slot(of: digest)
         let size = AllocatedSize(bytes: status.allocatedSize)
         allocation.note(size, ofClass: marks[slot].sizeClass)
@@ -91,7 +91,7 @@ struct SweepState {
 
     /// Takes down an object that was listed, and adds it to `unreferenced` if no entry names it; false: what it takes on
     /// disk is not known, ask it.
-    mutating func noteListedObject(_ file: StoreScan.File, _ unreferenced: inout [ObjectRemoval]) -> Bool {
+    mutating func noteListedObject(_ file: StoreScan.File, _ unreferenced: inout [Removal]) -> Bool {
         guard file.isRegular else { return false }
         let slot = marks.slot(of: file.digest)
         guard let size = allocation.size(ofClass: marks[slot].sizeClass) else { return false }
@@ -106,7 +106,7 @@ struct SweepState {
         at slot: Int,
         inode: UInt32,
         _ size: AllocatedSize
-    ) -> ObjectRemoval? {
+    ) -> Removal? {
         marks[slot].presence = .present
         marks[slot].allocatedSize = size
         report.objects.add(size.bytes)
@@ -119,7 +119,7 @@ struct SweepState {
                 return nil
             }
         }
-        return ObjectRemoval(digest: digest, allocatedSize: size, inode: inode, freed: freed)
+        return Removal(object: digest, size, freed: freed, inode: inode)
     }
 
     /// Takes down that an object is there, but could not be looked at.
@@ -136,9 +136,9 @@ struct SweepState {
     }
 
     /// Those whose objects are gone; all objects were listed.
-    func dangling(_ sightings: [Sighting]) -> [EntryRemoval] {
+    func dangling(_ sightings: [Sighting]) -> [Removal] {
         sightings.filter { $0.entry.verdict == nil && isMissing($0.entry.content) }
-            .map { EntryRemoval(entry: $0.entry, reason: .dangling) }
+            .map { Removal($0.entry, .dangling) }
     }
 
     /// Takes off the candidates those that name an object which is gone.
@@ -166,51 +166,37 @@ struct SweepState {
 
     // MARK: Deleting
 
-    /// Takes down how the deletion of an entry ended that was counted as one that stays.
-    mutating func note(_ removal: EntryRemoval, _ outcome: DeletionOutcome) {
-        let entry = removal.entry
-        let size = entry.allocatedSize.bytes
-        guard count(outcome) else { return }
-        if isCounted(removal.reason) { report.removed[removal.reason, default: SweepTally()].add(size) }
+    /// Takes down how the deletion of what was counted as there ended.
+    mutating func note(_ removal: Removal, _ outcome: DeletionOutcome) {
+        switch outcome {
+        case .deleted: break
+        case .spared: return report.spared += 1
+        case .skipped: return
+        case .refused(let path): return report.unreadable.append(path)
+        }
+        let (reason, size) = (removal.reason, removal.allocatedSize.bytes)
+        if rehearsed == nil || reason.isEviction {
+            report.removed[reason, default: SweepTally()] += removal.tally
+        }
+        guard let entry = removal.entry else {
+            report.objects.subtract(size)
+            return deletions.objectBytes += size
+        }
         report.entries.subtract(size)
         deletions.entries += 1
-        if removal.reason.isEviction { deletions.evictions += 1 }
+        if reason.isEviction { deletions.evictions += 1 }
         guard entry.verdict != .corrupt else { return }
         let slot = marks.slot(of: entry.content)
-        if marks[slot].noteRemoval(removal.reason), marks[slot].presence == .present,
-            let place = removal.place
-        {
+        if marks[slot].noteRemoval(reason), marks[slot].presence == .present, let place = removal.place {
             freed.append(place)
         }
     }
 
     /// The object that a candidate which was deleted was the last to name.
-    func unreferenced(at place: UInt32) -> ObjectRemoval {
-        let entry = candidates.entries[Int(place)]
-        let mark = marks.value(of: entry.content)
-        return ObjectRemoval(
-            digest: entry.content,
-            allocatedSize: mark?.allocatedSize ?? AllocatedSize(bytes: 0),
-            freed: mark?.freed
-        )
-    }
-
-    /// Takes down how the deletion of an object ended.
-    mutating func note(_ object: ObjectRemoval, _ outcome: DeletionOutcome) {
-        let size = object.allocatedSize.bytes
-        guard count(outcome) else { return }
-        report.objects.subtract(size)
-        deletions.objectBytes += size
-        let reason = object.freed ?? .orphan
-        guard isCounted(reason) else { return }
-        report.removed[reason, default: SweepTally()] += SweepTally(
-            count: object.freed == nil ? 1 : 0,
-            bytes: size
-        )
-    }
-
-    private func isCounted(_ reason: SweepReason) -> Bool {
-        rehearsed == nil || reason.isEviction
+    func unreferenced(at place: UInt32) -> Removal {
+        let content = candidates.entries[Int(place)].content
+        let mark = marks.value(of: content) ?? ContentMark()
+        return Removal(object: content, mark.allocatedSize, freed: mark.freed)
     }
 
     /// The report in order; passes find the same.
@@ -220,16 +206,5 @@ struct SweepState {
         report.unrecognised = Set(report.unrecognised).sorted()
         report.unreadable = Set(report.unreadable).sorted()
         return report
-    }
-
-    /// Whether it was deleted.
-    private mutating func count(_ outcome: DeletionOutcome) -> Bool {
-        switch outcome {
-        case .deleted: return true
-        case .spared: report.spared += 1
-        case .skipped: break
-        case .refused(let path): report.unreadable.append(path)
-        }
-        return false
     }
 }
