@@ -35,7 +35,7 @@ do {
     let store = try Store(at: arguments[1], options: options)
     switch place {
     case "flight":
-        var wait = FlightWait(for: key, in: store)
+        var wait = FlightWait(for: key, in: store.directory)
         if case .acquired(let lock) = try wait.attempt() {
             stop()
             lock.release()

@@ -69,7 +69,7 @@ public struct CacheConfiguration: Sendable {
     /// How old a value's last access on disk may be before a hit renews it, which costs a system call.
     ///
     /// Default: 225 seconds. A sliding expiration is renewed at least every 1/16 of its length.
-    public var accessGranularity: Duration = Store.defaultAccessGranularity
+    public var accessGranularity: Duration = Accesses.defaultGranularity
     /// The limits of the directory, written into it where it has none yet.
     ///
     /// Where it has some, those count, and this does not: see ``SharedCache/setLimits(_:)``. Default: nil, none.

@@ -22,7 +22,7 @@ extension SharedCache {
     /// From memory without a change of thread.
     public func get(_ key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheHit? {
         // Without a control file even a hit in memory asks the disk.
-        if core.store.generations != nil {
+        if core.store.hasGenerations {
             switch try memoryHit(key, allowingStale: allowingStale) {
             case .hit(let hit): return hit
             case .miss: return nil

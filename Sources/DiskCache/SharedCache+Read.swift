@@ -113,7 +113,7 @@ extension SharedCache {
                 value,
                 key: key,
                 keyDigest: digest,
-                source: hit.source,
+                record: hit.record,
                 cost: cost,
                 storedRecord: store.hasGenerations ? nil : hit.stored?.bytes
             )

@@ -48,7 +48,7 @@ extension SharedCache {
     ) throws(CacheError) {
         let held = try withIndicesFromZero(data)
         try putThrough(data, forKey: key, terms, room) {
-            HeldValue(held, key: key, keyDigest: $0, source: .record($1), cost: data.count)
+            HeldValue(held, key: key, keyDigest: $0, record: $1, cost: data.count)
         }
     }
 

@@ -45,9 +45,9 @@ import Testing
         #expect(fixture.store.usage == StoreUsage(bytes: 0, entries: 0, isCounted: true))
         #expect(fixture.temporaries.isEmpty)
         let milliseconds = UInt64(Timestamp.now.nanoseconds / 1_000_000)
-        let generation = try #require(fixture.store.generations).current(of: key)
+        let generation = try #require(fixture.store.generation(of: key))
         #expect(milliseconds - GenerationWord(rawValue: generation.word).version < 600_000)
-        #expect(try fixture.store.isControlCurrent())
+        #expect(try fixture.store.control.isCurrent())
     }
 
     @Test func `parts of the layout lie one after the other, on cache lines of their own`() {
@@ -107,22 +107,21 @@ import Testing
     }
 
     @Test(arguments: [
-        (ControlLayout.magicIndex, 1), (ControlLayout.versionIndex, 99), (ControlLayout.sizeIndex, 8),
-        (ControlLayout.stateIndex, 77),
+        (ControlWord.magic, 1), (.version, 99), (.size, 8), (.state, 77),
     ])
-    func `one whose header is another's is made anew`(word: Int, value: Int) throws {
+    func `one whose header is another's is made anew`(word: ControlWord, value: Int) throws {
         let fixture = try StoreFixture()
         let old = try inode(fixture)
         let held = try #require(try put(fixture.store, "old"))
-        try overwrite(fixture.path, word: word, UInt64(value))
+        try overwrite(fixture.path, word: word.rawValue, UInt64(value))
         let store = try StoreFixture.open(fixture.path)
         #expect(try inode(fixture) != old)
         #expect(try put(store, "value") != nil)
         // Who has the old one mapped must not go on with it.
-        #expect(fixture.store.generations?.isCurrent(held) == false)
+        #expect(fixture.store.condition(of: held) == .outdated)
         let seen = try #require(try store.get(key, now: .now, allowingStale: false)?.generation)
         _ = try put(fixture.store, "new")
-        #expect(store.generations?.isCurrent(seen) == false)
+        #expect(store.condition(of: seen) == .outdated)
     }
 
     @Test func `one with holes is given its blocks`() throws {
@@ -150,15 +149,15 @@ import Testing
         let held = try #require(try put(early, "one"))
         // As its maker leaves it that is killed before the new one has its place.
         try #require(early.control.file).supersede()
-        #expect(early.generations?.isCurrent(held) == false)
+        #expect(early.condition(of: held) == .outdated)
         #expect(try !isHeld(early))
-        #expect(try !early.isControlCurrent())
+        #expect(try !early.control.isCurrent())
         #expect(try put(early, "two") == nil)
         let late = try StoreFixture.open(fixture.path)
         #expect(late.control.file?.identity != early.control.file?.identity)
         let seen = try #require(try late.get(key, now: .now, allowingStale: false)?.generation)
         _ = try put(early, "three")
-        #expect(late.generations?.isCurrent(seen) == false)
+        #expect(late.condition(of: seen) == .outdated)
         #expect(late.control.file?.identity == early.control.file?.identity)
         #expect(try isHeld(early))
     }
@@ -168,15 +167,15 @@ import Testing
         let other = try StoreFixture.open(fixture.path)
         let held = try #require(try put(fixture.store, "one"))
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
-        #expect(try !fixture.store.isControlCurrent())
+        #expect(try !fixture.store.control.isCurrent())
         fixture.store.renewControl()
-        #expect(try fixture.store.isControlCurrent())
-        #expect(fixture.store.generations?.isCurrent(held) == false)
+        #expect(try fixture.store.control.isCurrent())
+        #expect(fixture.store.condition(of: held) == .outdated)
         // The other one has the removed one still, and is told.
         #expect(try !isHeld(other))
         let seen = try #require(try fixture.store.get(key, now: .now, allowingStale: false)?.generation)
         _ = try put(other, "two")
-        #expect(fixture.store.generations?.isCurrent(seen) == false)
+        #expect(fixture.store.condition(of: seen) == .outdated)
     }
 
     @Test func `one that was removed and made anew by a newcomer is followed`() throws {
@@ -189,9 +188,9 @@ import Testing
         fixture.store.followControl()
         #expect(fixture.store.control.file?.identity == newcomer.control.file?.identity)
         // He who noticed tells all who have it still.
-        #expect(other.generations?.isCurrent(held) == false)
+        #expect(other.condition(of: held) == .outdated)
         _ = try put(other, "three")
-        #expect(newcomer.generations?.isCurrent(seen) == false)
+        #expect(newcomer.condition(of: seen) == .outdated)
         #expect(fixture.store.counters[.controlFailure] == 0)
     }
 
@@ -201,16 +200,16 @@ import Testing
         let newcomer = try StoreFixture.open(fixture.path)
         let seen = try #require(try put(newcomer, "two"))
         try fixture.store.raiseAllGenerations()
-        #expect(newcomer.generations?.isCurrent(seen) == false)
+        #expect(newcomer.condition(of: seen) == .outdated)
     }
 
     @Test func `while one is forming writers raise it and nobody holds anything`() throws {
         let fixture = try StoreFixture()
         try #require(fixture.store.control.file).setState(.forming)
-        let before = try #require(fixture.store.generations).current(of: key)
+        let before = try #require(fixture.store.generation(of: key))
         #expect(before.hasWriters)
         #expect(try put(fixture.store, "one") == nil)
-        #expect(fixture.store.generations?.current(of: key).word != before.word)
+        #expect(fixture.store.generation(of: key)?.word != before.word)
         #expect(try !isHeld(fixture.store))
         let old = try inode(fixture)
         let other = try StoreFixture.open(fixture.path)
@@ -240,14 +239,14 @@ import Testing
         makeFile(temporaries)
         let early = try StoreFixture.open(fixture.path)
         #expect(early.counters[.controlFailure] == 1)
-        #expect(early.generations == nil)
+        #expect(!early.hasGenerations)
         #expect(try put(early, "one") == nil)
         #expect(try early.get(key, now: .now, allowingStale: false)?.value == Data("one".utf8))
         try FileManager.default.removeItem(atPath: temporaries)
         let late = try StoreFixture.open(fixture.path)
         let seen = try #require(try late.get(key, now: .now, allowingStale: false)?.generation)
         #expect(try put(early, "two") != nil)
-        #expect(late.generations?.isCurrent(seen) == false)
+        #expect(late.condition(of: seen) == .outdated)
         #expect(try isHeld(early))
     }
 
@@ -279,13 +278,13 @@ import Testing
         let remote = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
         let fixture = try StoreFixture(assuming: remote)
         #expect(!FileManager.default.fileExists(atPath: fixture.path + "/control"))
-        #expect(fixture.store.generations == nil)
+        #expect(!fixture.store.hasGenerations)
         #expect(fixture.store.cumulative == nil && fixture.store.usage == nil)
         #expect(try put(fixture.store, "one") == nil)
         #expect(try fixture.get("key") == "one")
         #expect(try !isHeld(fixture.store))
         #expect(try fixture.sweep().drift == nil)
-        #expect(try fixture.store.isControlCurrent())
+        #expect(try fixture.store.control.isCurrent())
         // One that is there all the same is left alone.
         makeFile(fixture.path + "/control", "somebody's")
         _ = try put(fixture.store, "two")
@@ -307,13 +306,13 @@ struct ControlFileSystemTests {
         for index in ControlLayout.counters..<ControlLayout.wordCount { words.add(0, at: index) }
         // Who opens it then maps it, too.
         let other = try Store(at: mount.path + "/cache")
-        #expect(other.generations != nil)
+        #expect(other.hasGenerations)
     }
 
     @Test func `where there is no room for one the cache works without, and has one later`() throws {
         let mount = try Mount("tmpfs", options: "size=500k")
         let store = try Store(at: mount.path + "/cache")
-        #expect(store.generations == nil)
+        #expect(!store.hasGenerations)
         #expect(store.counters[.controlFailure] == 1)
         let key = Digest(ofKey: "key")
         let bytes = Array("value".utf8)
@@ -325,7 +324,7 @@ struct ControlFileSystemTests {
         #expect(other.control.file?.state == .ready)
         let seen = try #require(try other.get(key, now: .now, allowingStale: false)?.generation)
         #expect(try store.put(bytes.span, for: key, record) != nil)
-        #expect(other.generations?.isCurrent(seen) == false)
+        #expect(other.condition(of: seen) == .outdated)
     }
 
     @Test func `where nothing may be written it is read and nothing is counted in it`() throws {
@@ -344,7 +343,7 @@ struct ControlFileSystemTests {
         let store = try Store(at: mount.path + "/cache")
         let hit = try #require(try store.get(key, now: .now, allowingStale: false))
         let generation = try #require(hit.generation)
-        #expect(store.generations?.isCurrent(generation) == true)
+        #expect(store.condition(of: generation) == .current)
         #expect(store.counters[.hit] == 1)
         #expect(store.cumulative?[.hit] == 0)
         #expect(store.cumulative?[.put] == 1)

@@ -43,14 +43,14 @@ import Testing
         let words = try words(fixture.path)
         let status = try FileStatus.ofLink(words)
         #expect(status.permissions == 0o600 && status.allocatedSize >= ControlLayout.byteCount)
-        #expect(fixture.store.controlCondition == .sharedInMemory)
+        #expect(fixture.store.control.condition == .sharedInMemory)
         #expect(fixture.store.usage == StoreUsage(bytes: 0, entries: 0, isCounted: true))
         let other = try open(fixture.path)
         let held = try #require(try put(fixture.store, "one"))
         #expect(try generation(other) != nil)
         _ = try put(other, "two")
-        #expect(fixture.store.generations?.isCurrent(held) == false)
-        #expect(try fixture.store.isControlCurrent() && other.isControlCurrent())
+        #expect(fixture.store.condition(of: held) == .outdated)
+        #expect(try fixture.store.control.isCurrent() && other.control.isCurrent())
         // Nothing that is counted there is in the directory.
         #expect(try fixture.sweep().unrecognised.isEmpty)
         #expect(fixture.store.overhead < ControlLayout.byteCount + 544 * 4096)
@@ -82,8 +82,8 @@ import Testing
         #expect(try words(copy) != original)
         #expect(store.counters[.controlFailure] == 0)
         _ = try put(store, "two")
-        #expect(fixture.store.generations?.isCurrent(held) == true)
-        #expect(try fixture.store.isControlCurrent())
+        #expect(fixture.store.condition(of: held) == .current)
+        #expect(try fixture.store.control.isCurrent())
         try remove(original)
         try remove(words(copy))
     }
@@ -98,24 +98,24 @@ import Testing
         try remove(words(fixture.path))
         // As in a container with another /dev/shm.
         let newcomer = try open(fixture.path)
-        #expect(newcomer.controlCondition == .unreachable)
+        #expect(newcomer.control.condition == .unreachable)
         #expect(newcomer.counters[.controlFailure] == 1)
         #expect(try newcomer.get(key, now: .now, allowingStale: false)?.value == Data("one".utf8))
         let refused = #expect(throws: StoreError.self) { try put(newcomer, "two") }
         #expect(refused?.code == .unreachableControl)
         #expect(throws: StoreError.self) { try newcomer.remove(key) }
-        #expect(fixture.store.generations?.isCurrent(held) == true)
+        #expect(fixture.store.condition(of: held) == .current)
 
-        #expect(try !fixture.store.isControlCurrent())
+        #expect(try !fixture.store.control.isCurrent())
         fixture.store.followControl()
-        #expect(fixture.store.generations?.isCurrent(held) == false)
+        #expect(fixture.store.condition(of: held) == .outdated)
         let seen = try #require(try generation(fixture.store))
         _ = try put(newcomer, "two")
-        #expect(fixture.store.generations?.isCurrent(seen) == false)
+        #expect(fixture.store.condition(of: seen) == .outdated)
         let again = try #require(try generation(fixture.store))
         // Who had the old words and did not look is told by them.
         _ = try put(second, "three")
-        #expect(fixture.store.generations?.isCurrent(again) == false)
+        #expect(fixture.store.condition(of: again) == .outdated)
         #expect(fixture.store.counters[.controlFailure] == 0)
         try remove(words(fixture.path))
     }
@@ -131,7 +131,7 @@ import Testing
         case "cut": #expect(truncate(old, 4096) == 0)
         case "another's":
             let handle = try #require(FileHandle(forWritingAtPath: old))
-            try handle.seek(toOffset: UInt64(ControlLayout.pointerSeal * 8))
+            try handle.seek(toOffset: UInt64(ControlWord.pointerSeal.rawValue * 8))
             try handle.write(contentsOf: Data([1]))
             try handle.close()
         case "another owner's":
@@ -148,7 +148,7 @@ import Testing
         }
         let store = try open(path)
         #expect(store.counters[.controlFailure] == 0)
-        #expect(store.controlCondition == .sharedInMemory)
+        #expect(store.control.condition == .sharedInMemory)
         #expect(store.usage?.isCounted == false)
         #expect(try words(path) != old)
         #expect(try put(store, "two") != nil)
@@ -164,8 +164,8 @@ import Testing
         let early = try StoreFixture.open(path)
         let held = try #require(try put(early, "one"))
         let late = try open(path)
-        #expect(late.controlCondition == .sharedInMemory)
-        #expect(early.generations?.isCurrent(held) == false)
+        #expect(late.control.condition == .sharedInMemory)
+        #expect(early.condition(of: held) == .outdated)
         #expect(early.control.file?.state == .superseded)
         try remove(words(path))
     }

@@ -19,7 +19,7 @@ import Testing
     var exists: Bool { FileManager.default.fileExists(atPath: file) }
 
     func acquire(_ key: Digest) throws -> FlightLock {
-        var wait = FlightWait(for: key, in: fixture.store)
+        var wait = FlightWait(for: key, in: fixture.store.directory)
         guard case .acquired(let lock) = try wait.attempt() else { throw HeldByAnother() }
         return lock
     }
@@ -34,7 +34,7 @@ import Testing
     @Test func `one holds it, the others learn who, and release leaves nothing`() throws {
         let before = Timestamp.now.wholeMilliseconds
         let lock = try acquire(key)
-        var wait = FlightWait(for: key, in: fixture.store)
+        var wait = FlightWait(for: key, in: fixture.store.directory)
         let outcome = try outcomes(&wait)
         let named = wait.holder
         let holder = try #require(named)
@@ -66,7 +66,7 @@ import Testing
 
     @Test func `a waiter learns that the holder is done, and only then gets the next lock`() throws {
         let lock = try acquire(key)
-        var wait = FlightWait(for: key, in: fixture.store)
+        var wait = FlightWait(for: key, in: fixture.store.directory)
         let meanwhile = try outcomes(&wait, 3)
         let holder = wait.holder
         lock.release()
@@ -84,7 +84,7 @@ import Testing
         }
         let copy = dup(Int32(try #require(inherited)))
         defer { close(copy) }
-        var wait = FlightWait(for: key, in: fixture.store)
+        var wait = FlightWait(for: key, in: fixture.store.directory)
         let meanwhile = try outcomes(&wait)
         lock.release()
         let after = try outcomes(&wait, 2)
@@ -93,7 +93,7 @@ import Testing
 
     @Test func `a waiter gets the lock of one who died, at once`() throws {
         var lock: FlightLock? = try acquire(key)
-        var wait = FlightWait(for: key, in: fixture.store)
+        var wait = FlightWait(for: key, in: fixture.store.directory)
         let meanwhile = try outcomes(&wait)
         if lock != nil { lock = nil }
         let after = try outcomes(&wait)
@@ -102,7 +102,7 @@ import Testing
 
     @Test func `a waiter learns that nothing was stored, also when another holds the lock by now`() throws {
         let lock = try acquire(key)
-        var wait = FlightWait(for: key, in: fixture.store)
+        var wait = FlightWait(for: key, in: fixture.store.directory)
         let first = try outcomes(&wait)
         lock.releaseUnstored()
         let next = try acquire(key)
@@ -121,7 +121,7 @@ import Testing
         }
         try die()
         let lock = try acquire(key)
-        var wait = FlightWait(for: key, in: fixture.store)
+        var wait = FlightWait(for: key, in: fixture.store.directory)
         let meanwhile = try outcomes(&wait)
         lock.release()
         let after = try outcomes(&wait)
@@ -137,7 +137,7 @@ import Testing
         onThreads(8) { _ in
             var won = 0
             while won < 50 {
-                var wait = FlightWait(for: key, in: store)
+                var wait = FlightWait(for: key, in: store.directory)
                 guard case .acquired(let lock) = try? wait.attempt() else { continue }
                 let count = inside.value.withLock {
                     $0 += 1

@@ -98,7 +98,7 @@ import Testing
 
     @Test func `a file that is not ready tells nothing, nor is its filter completed`() throws {
         let file = try controlFile(fixture.store)
-        for state in [ControlFile.State.forming, .superseded] {
+        for state in [ControlState.forming, .superseded] {
             file.setState(state)
             #expect(fixture.store.control.filter == nil)
             #expect(fixture.store.control.beginningOfFilter == nil)
@@ -111,11 +111,11 @@ import Testing
     @Test func `that of another boot or of a copy does not count until a sweep`() throws {
         try fixture.put("value", "key")
         let words = try controlFile(fixture.store).words
-        let seal = words.load(ControlLayout.filterSeal)
-        words.store(seal ^ 2, at: ControlLayout.filterSeal)
+        let seal = words.load(.filterSeal)
+        words.store(seal ^ 2, at: .filterSeal)
         #expect(fixture.store.control.filter == nil)
         try fixture.sweep()
-        #expect(words.load(ControlLayout.filterSeal) == seal)
+        #expect(words.load(.filterSeal) == seal)
         let control = fixture.path + "/control"
         try FileManager.default.copyItem(atPath: control, toPath: control + "-copy")
         _ = rename(control + "-copy", control)

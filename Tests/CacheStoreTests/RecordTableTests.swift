@@ -23,13 +23,15 @@ import Testing
     }
 
     private func known() throws -> KnownRecord? {
-        let generation = try #require(fixture.store.generations?.current(of: key))
-        return fixture.store.records.record(of: key, at: generation)
+        let generation = try #require(fixture.store.generation(of: key))
+        return fixture.store.entries.records.record(of: key, at: generation)
     }
 
     private func isKnownAbsent() throws -> Bool {
-        let generation = try #require(fixture.store.generations?.current(of: key))
-        guard case .absence = fixture.store.records.knowledge(of: key, at: generation) else { return false }
+        let generation = try #require(fixture.store.generation(of: key))
+        guard case .absence = fixture.store.entries.records.knowledge(of: key, at: generation) else {
+            return false
+        }
         return true
     }
 
@@ -87,10 +89,9 @@ import Testing
         // afterwards the absence seen before would count for ever.
         try fixture.put("one", "key")
         _ = try fixture.store.remove(key)
-        let generations = try #require(fixture.store.generations)
-        let before = generations.current(of: key)
+        let before = try #require(fixture.store.generation(of: key))
         try putByOther("two")
-        fixture.store.records.keepAbsence(of: key, at: before)
+        fixture.store.entries.records.keepAbsence(of: key, at: before)
         #expect(try fixture.get("key") == "two")
     }
 
@@ -105,7 +106,7 @@ import Testing
         #expect(table.knowledge(of: key, at: second) == nil)
         let known = try #require(KnownRecord(fixture.record("one"), of: key, accessed: .now))
         table.keep(known, at: second)
-        #expect(table.record(of: key, at: second)?.content == known.content)
+        #expect(table.record(of: key, at: second)?.record == known.record)
         #expect(table.knowledge(of: key, at: first) == nil)
     }
 
@@ -127,7 +128,7 @@ import Testing
         try fixture.put("one", "key")
         #expect(try known() == nil)
         #expect(try fixture.get("key") == "one")
-        #expect(try known()?.content.length == 3)
+        #expect(try known()?.record.content.length == 3)
         // What is done to the entry by hand shows that it is not looked at.
         try FileManager.default.removeItem(atPath: fixture.entryPath("key"))
         #expect(try fixture.get("key") == "one")
@@ -268,7 +269,7 @@ import Testing
         for (number, key) in keys.enumerated() {
             guard let known = table.record(of: key, at: generation) else { continue }
             count += 1
-            try #require(known.content.length == number && known.content.digest == key)
+            try #require(known.record.content.length == number && known.record.content.digest == key)
             try #require(table.record(of: key, at: Generation(index: 1, word: 2 << 16)) == nil)
         }
         #expect(count > 25_000 && count <= 32_768)

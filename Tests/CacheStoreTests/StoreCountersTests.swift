@@ -53,11 +53,11 @@ import Testing
 
     @Test func `a reset concerns all processes, and what each counted itself stays`() throws {
         try fixture.put("value", "key")
-        let generation = try #require(fixture.store.generations).current(of: Digest(ofKey: "key"))
+        let generation = try #require(fixture.store.generation(of: Digest(ofKey: "key")))
         other.resetCumulative()
         #expect(fixture.store.cumulative?[.put] == 0)
         #expect(fixture.store.counters[.put] == 1)
-        #expect(fixture.store.generations?.isCurrent(generation) == true)
+        #expect(fixture.store.condition(of: generation) == .current)
         #expect(fixture.store.usage?.entries == 1)
     }
 
@@ -117,8 +117,8 @@ import Testing
         let usage = try #require(fixture.store.usage)
         for garbage in [UInt64(Int64.max), UInt64(bitPattern: .min), .max, 1] {
             let words = try #require(fixture.store.control.writableWords)
-            words.store(garbage, at: ControlLayout.usedBytes)
-            words.store(garbage, at: ControlLayout.usedEntries)
+            words.store(garbage, at: .usedBytes)
+            words.store(garbage, at: .usedEntries)
             try fixture.sweep()
             #expect(fixture.store.usage == usage)
         }

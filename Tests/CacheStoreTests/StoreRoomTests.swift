@@ -368,8 +368,8 @@ import Testing
     /// Has so many turns of claims be over.
     private func pass(_ turns: UInt64) throws {
         let words = try #require(store.control.writableWords)
-        let turn = words.load(ControlLayout.claimTurn)
-        words.store(turn - (turns * Control.claimTurn) << 16, at: ControlLayout.claimTurn)
+        let turn = words.load(.claimTurn)
+        words.store(turn - (turns * Control.claimTurn) << 16, at: .claimTurn)
     }
 
     @Test func `values that several keys share make room too`() throws {
@@ -424,18 +424,18 @@ import Testing
             $0.limits.minimumFree = .bytes(1)
         }
         let words = try #require(store.control.writableWords)
-        for index in ControlLayout.usedBytes...ControlLayout.sweepHolder
-        where ![ControlLayout.isUsageCounted, ControlLayout.filterSeal, ControlLayout.pointerSeal].contains(
-            index
-        ) {
-            words.store(word, at: index)
+        for place in ControlWord.usedBytes.rawValue...ControlWord.sweepHolder.rawValue {
+            switch ControlWord(rawValue: place) {
+            case .isUsageCounted, .filterSeal, .pointerSeal: continue
+            default: words.store(word, at: place)
+            }
         }
         for index in ControlLayout.counters..<ControlLayout.counters + 64 { words.store(word, at: index) }
         let other = try self.store(patience: .zero)
         for index in 0..<4 { _ = error { try put("key \(index)", in: other) } }
         _ = try other.room.overflow()
         try fixture.sweep { $0.limits = store.configuration.limits }
-        other.renewGranularity()
+        other.followHorizon()
         #expect(store.control.usage.map { $0.entries <= 4 } ?? false)
     }
 
@@ -497,18 +497,18 @@ import Testing
 
     @Test func `accesses are noted the finer the sooner entries are evicted`() throws {
         let store = try Store(at: fixture.path)
-        #expect(store.accessGranularity == Store.defaultAccessGranularity.saturatingNanoseconds)
+        #expect(store.accesses.granularity == Accesses.defaultGranularity.saturatingNanoseconds)
         // A directory that is seconds old.
         try limit { $0.limits.maximumEntries = 100 }
         store.followConfiguration()
-        #expect(store.accessGranularity < 20_000_000_000)
+        #expect(store.accesses.granularity < 20_000_000_000)
         store.control.noteHorizon(.seconds(1600), at: .now)
         store.followConfiguration()
-        #expect((100_000_000_000...101_000_000_000).contains(store.accessGranularity))
+        #expect((100_000_000_000...101_000_000_000).contains(store.accesses.granularity))
         // What was evicted long ago tells less of what will be.
         store.control.noteHorizon(.seconds(1600), at: .now - .seconds(3600))
         store.followConfiguration()
-        #expect(store.accessGranularity == Store.defaultAccessGranularity.saturatingNanoseconds)
+        #expect(store.accesses.granularity == Accesses.defaultGranularity.saturatingNanoseconds)
     }
 }
 

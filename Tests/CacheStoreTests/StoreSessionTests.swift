@@ -17,16 +17,16 @@ import Testing
     }
 
     @Test func `the last one out is told so, once`() throws {
-        let first = try #require(try StoreSession.begin(in: fixture.store))
-        let second = try #require(try StoreSession.begin(in: fixture.store))
+        let first = try #require(try StoreSession.begin(in: fixture.store.directory))
+        let second = try #require(try StoreSession.begin(in: fixture.store.directory))
         #expect(try !first.end())
         #expect(try second.end())
         #expect(try !second.end())
     }
 
     @Test func `one that is let go or whose process dies counts no longer`() throws {
-        var lost = try StoreSession.begin(in: fixture.store)
-        let other = try #require(try StoreSession.begin(in: fixture.store))
+        var lost = try StoreSession.begin(in: fixture.store.directory)
+        let other = try #require(try StoreSession.begin(in: fixture.store.directory))
         #expect(lost != nil)
         lost = nil
         #expect(try other.end())
@@ -34,7 +34,9 @@ import Testing
 
     @Test func `of those that leave together at least one is the last`() throws {
         for _ in 0..<300 {
-            let sessions = try (0..<4).map { _ in try #require(try StoreSession.begin(in: fixture.store)) }
+            let sessions = try (0..<4).map { _ in
+                try #require(try StoreSession.begin(in: fixture.store.directory))
+            }
             let lasts = Atomic<Int>(0)
             DispatchQueue.concurrentPerform(iterations: sessions.count) { index in
                 if (try? sessions[index].end()) ?? false { lasts.add(1, ordering: .relaxed) }
@@ -45,10 +47,10 @@ import Testing
 
     @Test func `the last one keeps nobody out, and a directory of an older version gets its file`() throws {
         try FileManager.default.removeItem(atPath: fixture.path + "/locks/sessions")
-        let first = try #require(try StoreSession.begin(in: fixture.store))
+        let first = try #require(try StoreSession.begin(in: fixture.store.directory))
         #expect(try first.end())
         // Its descriptor is still open.
-        let next = try #require(try StoreSession.begin(in: fixture.store))
+        let next = try #require(try StoreSession.begin(in: fixture.store.directory))
         #expect(try next.end())
         withExtendedLifetime(first) {}
     }

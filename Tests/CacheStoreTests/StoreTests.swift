@@ -171,16 +171,13 @@ import Testing
         try fixture.put("old", "key")
         var values: [String] = []
         let hit = try fixture.store.find(Digest(ofKey: "key"), .now, false) {
-            (content) throws(StoreError) -> Store.Outcome<Data> in
+            (content) throws(StoreError) -> Lookup<Data> in
             if values.isEmpty {
                 values.append("swept")
                 try? fixture.put("new", "key")
                 _ = try? fixture.sweep()
             }
-            guard case .valid(let data) = try fixture.store.objects.read(content, isChecked: true) else {
-                return .missing
-            }
-            return .found(data)
+            return try fixture.store.objects.read(content)
         }
         #expect(hit?.value == Data("new".utf8))
         #expect(fixture.store.counters[.dangling] == 0)

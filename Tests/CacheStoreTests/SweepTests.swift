@@ -30,7 +30,7 @@ import Testing
         for index in 0..<50 { try fixture.put("value \(index)", "key \(index)", expires: .now) }
         var locks: [Int32] = []
         defer { for lock in locks { close(lock) } }
-        for kind in [Stripes.Kind.object, .entry] {
+        for kind in [StripeKind.object, .entry] {
             for stripe in 0..<StoreLayout.stripeCount {
                 let name = StoreLayout.lockName(kind, stripe).description
                 locks.append(open(fixture.path + "/locks/" + name, O_RDWR | O_CREAT | O_CLOEXEC, 0o666))

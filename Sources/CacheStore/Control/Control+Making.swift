@@ -8,6 +8,9 @@ import Platform
 /// no more. The new one is `forming` until each entry stripe was held exclusively once: then every writer
 /// that had begun without it has published, and from now on all look.
 extension Control {
+    /// What ``Stripes/barrier(patience:)`` of the entries does.
+    typealias Barrier = (_ patience: (Int) -> Duration?) throws(StoreError) -> Set<Int>?
+
     /// How long one process waits for another that makes the file, which takes milliseconds.
     ///
     /// It can do without meanwhile.
@@ -20,7 +23,7 @@ extension Control {
     ///
     /// - Throws: why there is none. Reading works without, and so does writing, unless there is one that
     ///   can't be mapped.
-    func prepare(_ stripes: Stripes) throws(StoreError) {
+    func prepare(_ barrier: Barrier) throws(StoreError) {
         if isImpossible { return }
         let isWritable = directory.isWritable
         let isMapped = try look(isWritable: isWritable) == .mapped
@@ -36,7 +39,7 @@ extension Control {
         }
         guard let lock else { return }
         if try look(isWritable: true) != .mapped, !isImpossible { try make() }
-        try complete(stripes)
+        try complete(barrier)
         lock.release()
     }
 
@@ -80,10 +83,10 @@ extension Control {
     /// Some process uses words that this one can't see.
     var unreachable: StoreError { StoreError(.unreachableControl, "use", path: path) }
 
-    private func complete(_ stripes: Stripes) throws(StoreError) {
+    private func complete(_ barrier: Barrier) throws(StoreError) {
         guard let file, file.isWritable, file.state == .forming else { return }
         let end = ContinuousClock.now + Self.patience
-        let skipped = try stripes.barrier { _ in max(.zero, min(Self.stripePatience, end - .now)) }
+        let skipped = try barrier { _ in max(.zero, min(Self.stripePatience, end - .now)) }
         guard skipped?.isEmpty ?? false else { return }
         file.setState(.ready)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
+package import Platform
 
 /// What a cache takes on disk, as the processes that use it have added up.
 ///
@@ -31,7 +31,7 @@ struct RoomClaim {
     fileprivate let turn: UInt16
     fileprivate let words: MappedWords
 
-    fileprivate var index: Int { ControlLayout.claims + Int(turn & 1) }
+    fileprivate var word: ControlWord { turn & 1 == 0 ? .evenClaims : .oddClaims }
 }
 
 /// What was claimed in one turn: the turn's number, modulo 65,536, in the upper 16 bits, bytes below.
@@ -55,8 +55,19 @@ private struct ClaimWord {
 }
 
 extension Control {
-    /// nil where no control file is mapped.
-    var usage: StoreUsage? {
+    /// A word that holds a number; nil where no control file is mapped, and set to nothing where none can be written.
+    private subscript(word: ControlWord) -> Int64? {
+        get { words.map { Int64(bitPattern: $0.load(word)) } }
+        set {
+            if let newValue { writableWords?.store(UInt64(bitPattern: newValue), at: word) }
+        }
+    }
+
+    /// The same where 0 says that nothing was noted yet.
+    private func noted(_ word: ControlWord) -> Int64? { self[word].flatMap { $0 == 0 ? nil : $0 } }
+
+    /// What the cache takes on disk, as added up since the last sweep; nil where no control file is mapped.
+    package var usage: StoreUsage? {
         guard var usage = recordedUsage else { return nil }
         usage.bytes = usage.bytes.plausible
         usage.entries = Int(Int64(usage.entries).plausible)
@@ -67,33 +78,26 @@ extension Control {
     var recordedUsage: StoreUsage? {
         guard let words else { return nil }
         return StoreUsage(
-            bytes: Int64(bitPattern: words.load(ControlLayout.usedBytes)),
-            entries: Int(Int64(bitPattern: words.load(ControlLayout.usedEntries))),
-            isCounted: words.load(ControlLayout.isUsageCounted) != 0
+            bytes: Int64(bitPattern: words.load(.usedBytes)),
+            entries: Int(Int64(bitPattern: words.load(.usedEntries))),
+            isCounted: words.load(.isUsageCounted) != 0
         )
     }
 
     /// Adds what was allocated, or was freed where it is negative.
     func addUsage(bytes: Int64, entries: Int) {
         guard let words = writableWords else { return }
-        if bytes != 0 { words.count(UInt64(bitPattern: bytes), at: ControlLayout.usedBytes) }
-        if entries != 0 { words.count(UInt64(bitPattern: Int64(entries)), at: ControlLayout.usedEntries) }
+        if bytes != 0 { words.count(UInt64(bitPattern: bytes), at: .usedBytes) }
+        if entries != 0 { words.count(UInt64(bitPattern: Int64(entries)), at: .usedEntries) }
     }
 
-    func noteUsageIsCounted() {
-        writableWords?.store(1, at: ControlLayout.isUsageCounted)
-    }
+    func noteUsageIsCounted() { self[.isUsageCounted] = 1 }
 
     /// Bytes on disk beside entries and objects: the directories, the control file and the others in the root, as
     /// the last sweep found them; nil where none has looked yet.
-    var overhead: Int64? {
-        guard let word = words?.load(ControlLayout.overheadBytes), word != 0 else { return nil }
-        return max(0, Int64(bitPattern: word).plausible)
-    }
+    var overhead: Int64? { noted(.overheadBytes).map { max(0, $0.plausible) } }
 
-    func noteOverhead(bytes: Int64) {
-        writableWords?.store(UInt64(bitPattern: bytes), at: ControlLayout.overheadBytes)
-    }
+    func noteOverhead(bytes: Int64) { self[.overheadBytes] = bytes }
 
     // MARK: Claims
 
@@ -108,20 +112,20 @@ extension Control {
         while true {
             let turn = presentTurn(words)
             let claim = RoomClaim(bytes: bytes, turn: turn, words: words)
-            let word = words.load(claim.index)
+            let word = words.load(claim.word)
             // Before the word was loaded: else it may be one of a later turn.
             guard Self.turn(words) == turn else { continue }
             let present = ClaimWord(rawValue: word)
             let sum = (present.turn == turn ? present.bytes : 0).addingReportingOverflow(bytes)
             let next = ClaimWord(turn: turn, bytes: sum.overflow ? .max : sum.partialValue)
-            if words.replace(word, by: next.rawValue, at: claim.index) { return claim }
+            if words.replace(word, by: next.rawValue, at: claim.word) { return claim }
         }
     }
 
     /// The number of the present turn; begins the next where it is over.
     private func presentTurn(_ words: MappedWords) -> UInt16 {
         let now = Timestamp.monotonicMilliseconds
-        let word = words.load(ControlLayout.claimTurn)
+        let word = words.load(.claimTurn)
         // In the upper bits when it began; a boot may have passed since.
         let began = word >> 16
         let age = now < began ? .max : now - began
@@ -129,13 +133,13 @@ extension Control {
             // Where nobody has claimed anything for a turn both are forgotten. Odd, as the places take turns.
             let step: UInt16 = age / 2 >= Self.claimTurn ? 3 : 1
             let next = UInt16(truncatingIfNeeded: word) &+ step
-            _ = words.replace(word, by: now << 16 | UInt64(next), at: ControlLayout.claimTurn)
+            _ = words.replace(word, by: now << 16 | UInt64(next), at: .claimTurn)
         }
         return Self.turn(words)
     }
 
     private static func turn(_ words: MappedWords) -> UInt16 {
-        UInt16(truncatingIfNeeded: words.load(ControlLayout.claimTurn))
+        UInt16(truncatingIfNeeded: words.load(.claimTurn))
     }
 
     /// Milliseconds: a quarter of a second, in which 100 MB are written on most disks.
@@ -146,18 +150,18 @@ extension Control {
 
     /// Whether the claim counts still.
     func isStanding(_ claim: RoomClaim) -> Bool {
-        let word = ClaimWord(rawValue: claim.words.load(claim.index))
+        let word = ClaimWord(rawValue: claim.words.load(claim.word))
         return word.turn == claim.turn && word.counts(in: Self.turn(claim.words))
     }
 
     /// Takes off what was claimed, if it counts still; never more than there is.
     func giveBack(_ claim: RoomClaim) {
         while true {
-            let word = claim.words.load(claim.index)
+            let word = claim.words.load(claim.word)
             let present = ClaimWord(rawValue: word)
             guard present.turn == claim.turn else { return }
             let rest = ClaimWord(turn: claim.turn, bytes: present.bytes - claim.bytes)
-            if claim.words.replace(word, by: rest.rawValue, at: claim.index) { return }
+            if claim.words.replace(word, by: rest.rawValue, at: claim.word) { return }
         }
     }
 
@@ -166,8 +170,8 @@ extension Control {
         guard let words else { return 0 }
         // Where nobody claims anything any more turns have to go on all the same, or claims of the dead would stay.
         let turn = writableWords.map { presentTurn($0) } ?? Self.turn(words)
-        return (0..<2).reduce(0) { sum, place in
-            let word = ClaimWord(rawValue: words.load(ControlLayout.claims + place))
+        return [ControlWord.evenClaims, .oddClaims].reduce(0) { sum, place in
+            let word = ClaimWord(rawValue: words.load(place))
             return sum + (word.counts(in: turn) ? word.bytes : 0)
         }
     }
@@ -176,30 +180,23 @@ extension Control {
 
     /// Tells that who holds the `janitor` lock, this process, gets on.
     func noteSweepStep() {
-        writableWords?.count(1, at: ControlLayout.sweepSteps)
+        writableWords?.count(1, at: .sweepSteps)
     }
 
     /// Says who holds the `janitor` lock.
     func noteSweepHolder() {
-        guard let words = writableWords else { return }
-        let place = CurrentProcess.namespace
-        words.store(
-            UInt64(place) << 32 | UInt64(UInt32(bitPattern: CurrentProcess.identifier)),
-            at: ControlLayout.sweepHolder
-        )
+        self[.sweepHolder] = Int64(CurrentProcess.namespace) << 32 | Int64(CurrentProcess.identifier)
         noteSweepStep()
     }
 
     /// Another number each time that who holds the `janitor` lock has got on; nil where no control file is mapped.
-    var sweepSteps: UInt64? { words?.load(ControlLayout.sweepSteps) }
+    var sweepSteps: UInt64? { words?.load(.sweepSteps) }
 
     /// Who has taken the `janitor` lock last; nil where that is not known, or no process of our namespace.
     var sweepHolder: Int32? {
-        guard let word = words?.load(ControlLayout.sweepHolder) else { return nil }
+        let (namespace, word) = (CurrentProcess.namespace, self[.sweepHolder] ?? 0)
+        guard namespace != 0, UInt32(truncatingIfNeeded: word >> 32) == namespace else { return nil }
         let identifier = Int32(truncatingIfNeeded: word)
-        guard CurrentProcess.namespace != 0, UInt32(word >> 32) == CurrentProcess.namespace else {
-            return nil
-        }
         return identifier > 0 ? identifier : nil
     }
 
@@ -208,55 +205,45 @@ extension Control {
     /// For how long what was evicted last had not been used; nil where nothing was evicted yet.
     ///
     /// Accesses need be noted no more exactly than by a part of that.
-    var horizon: Duration? {
-        guard let word = words?.load(ControlLayout.horizon), word != 0 else { return nil }
-        return .nanoseconds(Int64(clamping: word))
+    package var horizon: Duration? {
+        noted(.horizon).map { .nanoseconds($0 < 0 ? .max : $0) }
     }
 
     func noteHorizon(_ horizon: Duration, at now: Timestamp = .now) {
-        guard let words = writableWords else { return }
-        words.store(UInt64(max(1, horizon.saturatingNanoseconds)), at: ControlLayout.horizon)
-        words.store(UInt64(bitPattern: now.nanoseconds), at: ControlLayout.lastEviction)
+        self[.horizon] = max(1, horizon.saturatingNanoseconds)
+        self[.lastEviction] = now.nanoseconds
     }
 
     /// For how long at most the next entry to be evicted has not been used; nil where that can't be told.
     ///
     /// The time since the last eviction, on top of its ``horizon``; where there was none, since the file was made.
     var expectedHorizon: Duration? {
-        guard let words else { return nil }
-        var begin = Int64(bitPattern: words.load(ControlLayout.lastEviction))
-        if begin == 0 { begin = file?.birthTime ?? 0 }
-        guard begin > 0 else { return nil }
+        guard let begin = noted(.lastEviction) ?? file?.birthTime, words != nil, begin > 0 else { return nil }
         return (horizon ?? .zero) + max(.zero, Timestamp.now - Timestamp(nanoseconds: begin))
     }
 
     /// Entries that were replaced or removed since the last mark: as many objects may be named by none.
     ///
     /// The word as it is: a sweep takes off all that it holds.
-    var replacedEntries: Int {
-        words.map { Int(Int64(bitPattern: $0.load(ControlLayout.replacedEntries))) } ?? 0
-    }
+    var replacedEntries: Int { Int(self[.replacedEntries] ?? 0) }
 
     func noteReplacement(_ count: Int = 1) {
-        writableWords?.count(UInt64(bitPattern: Int64(count)), at: ControlLayout.replacedEntries)
+        writableWords?.count(UInt64(bitPattern: Int64(count)), at: .replacedEntries)
     }
 
     /// Since when the counters count; nil where no control file is mapped, or it does not say.
-    var countedSince: Timestamp? {
-        guard let word = words?.load(ControlLayout.countedSince), word != 0 else { return nil }
-        return Timestamp(nanoseconds: Int64(bitPattern: word))
-    }
+    package var countedSince: Timestamp? { noted(.countedSince).map(Timestamp.init(nanoseconds:)) }
 
     /// Where nothing else may be counted meanwhile, nothing is lost; false where there is none to write.
-    func resetCounters(now: Timestamp) -> Bool {
+    package func resetCounters(now: Timestamp) -> Bool {
         guard let words = writableWords else { return false }
         for index in ControlLayout.counters..<ControlLayout.generations { words.store(0, at: index) }
-        words.store(UInt64(bitPattern: now.nanoseconds), at: ControlLayout.countedSince)
+        words.store(UInt64(bitPattern: now.nanoseconds), at: .countedSince)
         return true
     }
 
     /// The word by which an exclusive waiter for a stripe keeps newcomers away.
-    func wantedWord(_ kind: Stripes.Kind, _ stripe: Int) -> MappedWord? {
+    func wantedWord(_ kind: StripeKind, _ stripe: Int) -> MappedWord? {
         let offset = kind == .object ? 0 : StoreLayout.stripeCount
         return writableWords.map { MappedWord(ControlLayout.wanted + offset + stripe, of: $0) }
     }

@@ -3,6 +3,22 @@
 import Platform
 import Synchronization
 
+/// What a process has of a directory's control file.
+package enum ControlCondition: Sendable {
+    /// It is mapped, as the other processes have it.
+    case shared
+    /// The same; its words are in memory, as the file system is none whose files may be mapped for writing.
+    case sharedInMemory
+    /// It is mapped for reading only.
+    case readOnly
+    /// There is none, or it could not be mapped.
+    case missing
+    /// Other processes use one in memory that this process can't see.
+    case unreachable
+    /// The file system can't have one.
+    case impossible
+}
+
 /// The control file as a store has it mapped now, if it has one.
 ///
 /// It can appear, when another process has made one, and be replaced. What was mapped once stays so until
@@ -15,7 +31,7 @@ package final class Control: Sendable {
         var isImpossible = false
     }
 
-    let directory: StoreDirectory
+    package let directory: StoreDirectory
     /// ``MappedWords/address`` of the file, 0 for none; the second only where it may be written.
     private let readable = Atomic<UInt>(0)
     private let writable = Atomic<UInt>(0)
@@ -41,11 +57,8 @@ package final class Control: Sendable {
     }
 
     /// The same unless another file takes its place.
-    private var countingWords: MappedWords? {
-        guard let words = writableWords,
-            words.load(ControlLayout.stateIndex) != ControlFile.State.superseded.rawValue
-        else { return nil }
-        return words
+    var countingWords: MappedWords? {
+        writableWords.flatMap { $0.areSuperseded ? nil : $0 }
     }
 
     /// The filter of keys, if it counts at this moment; see ``KeyFilter``.
@@ -53,12 +66,18 @@ package final class Control: Sendable {
     /// Four loads. Where another file is being mapped just now, the seal is of one and the words are of the
     /// other: then they differ, and nothing is answered.
     var filter: KeyFilter? {
-        guard let words, words.load(ControlLayout.stateIndex) == ControlFile.State.ready.rawValue else {
-            return nil
-        }
+        guard let words, words.areReady else { return nil }
         let seal = filterSeal.load(ordering: .acquiring)
-        guard seal != 0, words.load(ControlLayout.filterSeal) == seal else { return nil }
+        guard seal != 0, words.load(.filterSeal) == seal else { return nil }
         return KeyFilter(in: words)
+    }
+
+    /// Whether the filter says that there is no entry of `key`.
+    ///
+    /// No system call.
+    func rulesOut(_ key: Digest) -> Bool {
+        guard let filter else { return false }
+        return !filter.mayContain(key)
     }
 
     /// Begins to complete the filter, to be followed by noting all entries; nil where there is none to
@@ -113,7 +132,7 @@ package final class Control: Sendable {
             guard file.state != .superseded else { return .nothing }
             adopt(file)
             return .mapped
-        case .missing, .unusable:
+        case .nothing:
             return .nothing
         case .unreachable(let identity):
             // Whoever uses them has the words that are mapped here.
@@ -121,6 +140,18 @@ package final class Control: Sendable {
         case .refused:
             state.withLock { $0.isImpossible = true }
             return .nothing
+        }
+    }
+
+    /// What this process has of the control file.
+    package var condition: ControlCondition {
+        if writableWords != nil { return file?.isInMemory ?? false ? .sharedInMemory : .shared }
+        if words != nil { return .readOnly }
+        if isImpossible { return .impossible }
+        do throws(StoreError) {
+            return try look(isWritable: directory.isWritable) == .unreachable ? .unreachable : .missing
+        } catch {
+            return .missing
         }
     }
 
@@ -145,78 +176,24 @@ package final class Control: Sendable {
         // Whoever else still has it mapped must not go on with it either.
         if let replaced, replaced.identity != file.identity { replaced.supersede() }
     }
+}
 
-    // MARK: Writing
+/// A filter that a sweep is completing, by noting all entries that it lists.
+struct FilterCompletion: Sendable {
+    private let file: ControlFile
 
-    /// A writer's place in a word of the table.
-    struct Writing {
-        let words: MappedWords
-        let index: Int
-        /// The word before.
-        let before: UInt64
+    init(of file: ControlFile) {
+        self.file = file
     }
 
-    /// Adds a writer to the word of `key`, and the key to the filter where the writer `publishes` an entry; the
-    /// caller holds the entry's stripe.
-    ///
-    /// nil where there is no control file that anybody could hold values by: then nothing need be raised. A
-    /// file that appears meanwhile counts only after its maker has had the stripe.
-    ///
-    /// No system call; four where the file has been replaced, one where there is none.
-    ///
-    /// - Throws: why it can't be mapped although it is there: to publish unnoticed would leave old values
-    ///   in others' memory.
-    func beginWriting(_ key: Digest, publishes: Bool = true) throws(StoreError) -> Writing? {
-        if isImpossible { return nil }
-        if let writing = add(key, publishes) { return writing }
-        guard try mapPresent(isWritable: true) else { return nil }
-        return add(key, publishes)
+    /// Notes a listed entry.
+    func insert(_ key: Digest) {
+        KeyFilter(in: file.words).insert(key)
     }
 
-    /// Has what ``beginWriting(_:publishes:)`` looks at fetched, which belongs to a key and so is in no cache.
-    func prefetch(_ key: Digest) {
-        guard let words = writableWords else { return }
-        KeyFilter(in: words).prefetch(key)
-        words.prefetch(ControlLayout.generations + Generations.index(of: key))
-    }
-
-    private func add(_ key: Digest, _ publishes: Bool) -> Writing? {
-        guard let words = countingWords else { return nil }
-        if publishes { KeyFilter(in: words).insert(key) }
-        let index = Generations.index(of: key)
-        let before = words.add(GenerationWord.begin, at: ControlLayout.generations + index)
-        return Writing(words: words, index: index, before: before)
-    }
-
-    /// Takes the writer off and raises the version.
-    ///
-    /// The generation by which the value just written may be held: nil where anybody else was writing
-    /// meanwhile.
-    @discardableResult
-    func endWriting(_ writing: Writing) -> Generation? {
-        let last = writing.words.add(GenerationWord.end, at: ControlLayout.generations + writing.index)
-        guard !GenerationWord(rawValue: writing.before).hasWriters,
-            last == writing.before &+ GenerationWord.begin,
-            writing.words.load(ControlLayout.stateIndex) == ControlFile.State.ready.rawValue
-        else { return nil }
-        return Generation(
-            index: writing.index,
-            word: last &+ GenerationWord.end,
-            mapping: writing.words.address
-        )
-    }
-
-    /// Raises every version.
-    func raiseAll() throws(StoreError) {
-        if isImpossible { return }
-        while true {
-            if countingWords == nil { _ = try mapPresent(isWritable: true) }
-            guard let words = countingWords else { return }
-            for index in 0..<ControlLayout.generationCount {
-                words.add(GenerationWord.raise, at: ControlLayout.generations + index)
-            }
-            // Where another file took its place meanwhile, values may be held by that one.
-            if words.load(ControlLayout.stateIndex) != ControlFile.State.superseded.rawValue { return }
-        }
+    /// All entries were listed since this was made: the filter counts from now on, if another file has not
+    /// taken its place meanwhile.
+    func complete() {
+        file.words.store(file.filterSeal, at: .filterSeal)
     }
 }

@@ -8,23 +8,22 @@ import Platform
 /// its users with SIGBUS. Where even that does not keep it from doing so, the words are in memory, and the file names them
 /// (``ControlPointer``). What does not look like one is replaced, as a new inode, under the `format` lock.
 final class ControlFile: Sendable {
-    /// How far a control file is; a word in it.
-    enum State: UInt64 {
-        /// Writers must use it, but somebody may still be publishing who has not seen it: nobody may hold
-        /// values in memory yet.
-        case forming = 1
-        /// Every writer uses it.
-        case ready = 2
-        /// Another one takes its place.
-        case superseded = 3
-    }
-
     /// Where the words are, if not in the file itself.
-    private struct Memory: ~Copyable {
+    private final class Memory: Sendable {
         let pointer: ControlPointer
         let identity: FileStatus.Identity
         /// The file that names them, with a shared lock.
         let file: FileDescriptor
+
+        init(
+            _ pointer: ControlPointer,
+            _ identity: FileStatus.Identity,
+            namedBy file: consuming FileDescriptor
+        ) {
+            self.pointer = pointer
+            self.identity = identity
+            self.file = file
+        }
     }
 
     private let mapping: MappedFile
@@ -41,7 +40,7 @@ final class ControlFile: Sendable {
         _ mapping: MappedFile,
         _ identity: FileStatus.Identity,
         birthTime: Int64,
-        memory: consuming Memory?
+        memory: Memory?
     ) {
         self.mapping = mapping
         self.memory = memory
@@ -66,21 +65,18 @@ final class ControlFile: Sendable {
         boot: (UInt64, UInt64)
     ) -> UInt64 {
         let birth = UInt64(bitPattern: birthTime)
-        var hash = SHA256()
+        var bytes: [UInt8] = []
         for number in [boot.0, boot.1, identity.device, identity.inode, birth] {
-            let bytes = InlineArray<8, UInt8> { UInt8(truncatingIfNeeded: number >> (8 * UInt64($0))) }
-            hash.update(bytes.span)
+            bytes.append(number, width: 8)
         }
-        return Digest(bytes: hash.finalize()).word(0) | 1
+        return Digest(of: bytes.span).word(0) | 1
     }
 
     /// What there is at the control file's path.
     enum Finding {
         case found(ControlFile)
-        /// Nothing.
-        case missing
-        /// Something that is no control file of this layout.
-        case unusable
+        /// Nothing, or something that is no control file of this layout.
+        case nothing
         /// The name of words that this process can't see.
         case unreachable(FileStatus.Identity)
         /// The file system does not map files.
@@ -98,27 +94,22 @@ final class ControlFile: Sendable {
     ) throws(Errno) -> Finding {
         let file: FileDescriptor
         do throws(Errno) {
-            file = try open(in: root, isWritable: isWritable)
+            file = try root.open(StoreLayout.control, isWritable ? .readWrite : .readOnly)
         } catch {
-            if error == .noEntry { return .missing }
-            if error.tellsOfNoFile { return .unusable }
+            if error == .noEntry || error.tellsOfNoFile { return .nothing }
             throw error
         }
         let status = try file.status()
         if mapping == .memory { return try findWords(named: file, status, in: root, isWritable: isWritable) }
-        guard status.size == ControlLayout.byteCount else { return .unusable }
+        guard status.size == ControlLayout.byteCount else { return .nothing }
         // A copy may have holes. (Where the file system compresses, nothing is missing and nothing happens.)
         if isWritable, status.allocatedSize < ControlLayout.byteCount {
             try file.allocate(ControlLayout.byteCount)
         }
         do throws(Errno) {
-            let words = try MappedFile(
-                mapping: file,
-                wordCount: ControlLayout.wordCount,
-                isWritable: isWritable
-            )
+            let words = try map(file, isWritable: isWritable)
             let control = ControlFile(words, status.identity, birthTime: file.birthTime, memory: nil)
-            return control.isOfThisLayout ? .found(control) : .unusable
+            return control.isOfThisLayout ? .found(control) : .nothing
         } catch {
             if error == .noDevice { return .refused }
             throw error
@@ -131,7 +122,7 @@ final class ControlFile: Sendable {
         in root: borrowing Directory,
         isWritable: Bool
     ) throws(Errno) -> Finding {
-        guard let pointer = try ControlPointer(in: file) else { return .unusable }
+        guard let pointer = try ControlPointer(in: file) else { return .nothing }
         // Before the words are looked for: who gets it exclusively may take it that nobody has them.
         try file.lock(.shared, until: .now + ControlPointer.patience)
         guard let words = try pointer.open(isWritable: isWritable, owner: status.owner) else {
@@ -142,27 +133,18 @@ final class ControlFile: Sendable {
             return .unreachable(status.identity)
         }
         // The mapping keeps the open file, and so the lock on it.
-        let mapping = try MappedFile(
-            mapping: words,
-            wordCount: ControlLayout.wordCount,
-            isWritable: isWritable
-        )
+        let mapping = try map(words, isWritable: isWritable)
         let birthTime = file.birthTime
-        let identity = try words.status().identity
-        let control = ControlFile(
-            mapping,
-            status.identity,
-            birthTime: birthTime,
-            memory: Memory(pointer: pointer, identity: identity, file: file)
-        )
-        return control.isOfThisLayout && control.isOfThisPointer ? .found(control) : .unusable
+        let memory = Memory(pointer, try words.status().identity, namedBy: file)
+        let control = ControlFile(mapping, status.identity, birthTime: birthTime, memory: memory)
+        return control.isOfThisLayout && control.isOfThisPointer ? .found(control) : .nothing
     }
 
-    private static func open(
-        in root: borrowing Directory,
+    private static func map(
+        _ file: borrowing FileDescriptor,
         isWritable: Bool
-    ) throws(Errno) -> FileDescriptor {
-        try root.open(StoreLayout.control, isWritable ? .readWrite : .readOnly)
+    ) throws(Errno) -> MappedFile {
+        try MappedFile(mapping: file, wordCount: ControlLayout.wordCount, isWritable: isWritable)
     }
 
     /// Tells whoever uses the file at the path that it counts no more, also where this process can't use it: the state
@@ -176,7 +158,7 @@ final class ControlFile: Sendable {
     {
         let file: FileDescriptor
         do throws(Errno) {
-            file = try open(in: root, isWritable: true)
+            file = try root.open(StoreLayout.control, .readWrite)
         } catch {
             if error == .noEntry || error.tellsOfNoFile { return nil }
             throw error
@@ -194,9 +176,9 @@ final class ControlFile: Sendable {
         }
         if let words = try pointer.open(isWritable: true, owner: status.owner) {
             let seal = pointerSeal(of: status.identity, birthTime: file.birthTime)
-            let mapping = try MappedFile(mapping: words, wordCount: ControlLayout.wordCount, isWritable: true)
-            if mapping.words.load(ControlLayout.pointerSeal) == seal {
-                mapping.words.store(State.superseded.rawValue, at: ControlLayout.stateIndex)
+            let mapping = try map(words, isWritable: true)
+            if mapping.words.load(.pointerSeal) == seal {
+                mapping.words.store(ControlState.superseded.rawValue, at: .state)
                 pointer.remove()
                 return nil
             }
@@ -214,17 +196,14 @@ final class ControlFile: Sendable {
 
     /// Of a file that has the words itself.
     private static func markSuperseded(_ file: borrowing FileDescriptor, size: Int64) throws(Errno) {
-        let offset = ControlLayout.stateIndex * 8
+        let offset = ControlWord.state.rawValue * 8
         guard size >= offset + 8 else { return }
         // Anything else was never mapped by a cache.
-        let isOurs = try file.read(8) == bytes(of: ControlLayout.magic)
-        guard isOurs || size == ControlLayout.byteCount else { return }
+        guard try ControlVersion.isControl(file) || size == ControlLayout.byteCount else { return }
         try file.checkSizeLimit(offset + 8)
-        try file.write(bytes(of: State.superseded.rawValue).span, at: offset)
-    }
-
-    private static func bytes(of word: UInt64) -> [UInt8] {
-        (0..<8).map { UInt8(truncatingIfNeeded: word.littleEndian >> (8 * UInt64($0))) }
+        var word: [UInt8] = []
+        word.append(ControlState.superseded.rawValue, width: 8)
+        try file.write(word.span, at: offset)
     }
 
     /// Makes an empty file the control file of the cache at `path`, and has it published; where the cache `isEmpty`, its
@@ -233,7 +212,7 @@ final class ControlFile: Sendable {
         in file: borrowing FileDescriptor,
         _ mapping: SharedMapping,
         of path: String,
-        state: State,
+        state: ControlState,
         isEmpty: Bool,
         now: Timestamp,
         publish: () throws(Errno) -> Void
@@ -265,12 +244,12 @@ final class ControlFile: Sendable {
     /// another's place does not repeat its words.
     private static func initialize(
         _ file: borrowing FileDescriptor,
-        _ state: State,
+        _ state: ControlState,
         filterSeal: UInt64,
         pointerSeal: UInt64,
         _ now: Timestamp
     ) throws(Errno) {
-        let mapping = try MappedFile(mapping: file, wordCount: ControlLayout.wordCount, isWritable: true)
+        let mapping = try map(file, isWritable: true)
         let words = mapping.words
         let milliseconds = UInt64(max(0, now.nanoseconds / 1_000_000))
         for index in 0..<ControlLayout.generationCount {
@@ -279,44 +258,37 @@ final class ControlFile: Sendable {
                 at: ControlLayout.generations + index
             )
         }
-        words.store(ControlLayout.version, at: ControlLayout.versionIndex)
-        words.store(UInt64(ControlLayout.byteCount), at: ControlLayout.sizeIndex)
-        words.store(state.rawValue, at: ControlLayout.stateIndex)
-        words.store(UInt64(bitPattern: now.nanoseconds), at: ControlLayout.countedSince)
+        words.store(ControlLayout.version, at: .version)
+        words.store(UInt64(ControlLayout.byteCount), at: .size)
+        words.store(state.rawValue, at: .state)
+        words.store(UInt64(bitPattern: now.nanoseconds), at: .countedSince)
         // Made ready at once, it is that of an empty cache, whose usage is known.
-        words.store(state == .ready ? 1 : 0, at: ControlLayout.isUsageCounted)
-        words.store(filterSeal, at: ControlLayout.filterSeal)
-        words.store(pointerSeal, at: ControlLayout.pointerSeal)
-        words.store(ControlLayout.magic, at: ControlLayout.magicIndex)
+        words.store(state == .ready ? 1 : 0, at: .isUsageCounted)
+        words.store(filterSeal, at: .filterSeal)
+        words.store(pointerSeal, at: .pointerSeal)
+        words.store(ControlLayout.magic, at: .magic)
         withExtendedLifetime(mapping) {}
     }
 
     private var isOfThisPointer: Bool {
-        words.load(ControlLayout.pointerSeal) == Self.pointerSeal(of: identity, birthTime: birthTime)
+        words.load(.pointerSeal) == Self.pointerSeal(of: identity, birthTime: birthTime)
     }
 
     /// Whether others who come find the same words.
     ///
     /// No system call, one where they are in memory.
     func isReachable() throws(Errno) -> Bool {
-        switch memory {
-        case .none: true
-        case .some(let memory): try memory.pointer.leads(to: memory.identity)
-        }
+        guard let memory else { return true }
+        return try memory.pointer.leads(to: memory.identity)
     }
 
     /// Whether the words are in memory and not in the file.
-    var isInMemory: Bool {
-        switch memory {
-        case .none: false
-        case .some: true
-        }
-    }
+    var isInMemory: Bool { memory != nil }
 
     private var isOfThisLayout: Bool {
-        words.load(ControlLayout.magicIndex) == ControlLayout.magic
-            && words.load(ControlLayout.versionIndex) == ControlLayout.version
-            && words.load(ControlLayout.sizeIndex) == UInt64(ControlLayout.byteCount)
+        words.load(.magic) == ControlLayout.magic
+            && words.load(.version) == ControlLayout.version
+            && words.load(.size) == UInt64(ControlLayout.byteCount)
             && state != nil
     }
 
@@ -326,10 +298,10 @@ final class ControlFile: Sendable {
     var isWritable: Bool { mapping.isWritable }
 
     /// nil for a word that nobody has written who knows this layout.
-    var state: State? { State(rawValue: words.load(ControlLayout.stateIndex)) }
+    var state: ControlState? { ControlState(rawValue: words.load(.state)) }
 
-    func setState(_ state: State) {
-        words.store(state.rawValue, at: ControlLayout.stateIndex)
+    func setState(_ state: ControlState) {
+        words.store(state.rawValue, at: .state)
     }
 
     /// Tells everybody who has it mapped that it counts no more: writers look for another one, and no value
@@ -339,9 +311,28 @@ final class ControlFile: Sendable {
     func supersede() {
         guard isWritable else { return }
         setState(.superseded)
-        switch memory {
-        case .none: break
-        case .some(let memory): memory.pointer.remove()
-        }
+        memory?.pointer.remove()
     }
+}
+
+extension StoreDirectory {
+    /// Opens the cache at `path`, with a control file where it is made.
+    package convenience init(
+        opening path: String,
+        assuming capabilities: Capabilities? = nil
+    ) throws(StoreError) {
+        try self.init(opening: path, assuming: capabilities, control: ControlFile.setup)
+    }
+}
+
+extension ControlFile {
+    fileprivate static let setup = ControlSetup(
+        make: { (file, mapping, path, publish) throws(Errno) in
+            try make(in: file, mapping, of: path, state: .ready, isEmpty: true, now: .now, publish: publish)
+        },
+        isControl: { (file) throws(Errno) in
+            if try ControlVersion.isControl(file) { return true }
+            return try ControlPointer(in: file) != nil
+        }
+    )
 }

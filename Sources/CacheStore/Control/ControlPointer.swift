@@ -3,22 +3,6 @@
 import FoundationEssentials
 import Platform
 
-/// How the processes of a cache share memory, by what its file system allows.
-package enum SharedMapping: Sendable, Equatable {
-    /// `control` itself is mapped.
-    case file
-    /// `control` names a file in memory, and that is mapped: where a store into a mapped file may need a new block, a
-    /// full disk would end the process with SIGBUS.
-    case memory
-    /// Not at all: other machines may be using the directory.
-    case none
-
-    init(on fileSystem: FileSystemKind, isAssumedLocal: Bool = false) {
-        let isRemote = fileSystem.isRemote && !isAssumedLocal
-        self = isRemote ? .none : fileSystem.storesNeedNoRoom ? .file : .memory
-    }
-}
-
 /// What `control` contains where the words are in memory: the path of a file in `/dev/shm`.
 ///
 /// The two belong together for as long as both exist: the name is random and the file is made once, and the words say

@@ -79,23 +79,3 @@ struct KeyFilter: Sendable {
         return (Int(position & 7), 1 << (position >> 3 & 63))
     }
 }
-
-/// A filter that a sweep is completing, by noting all entries that it lists.
-struct FilterCompletion: Sendable {
-    private let file: ControlFile
-
-    init(of file: ControlFile) {
-        self.file = file
-    }
-
-    /// Notes a listed entry.
-    func insert(_ key: Digest) {
-        KeyFilter(in: file.words).insert(key)
-    }
-
-    /// All entries were listed since this was made: the filter counts from now on, if another file has not
-    /// taken its place meanwhile.
-    func complete() {
-        file.words.store(file.filterSeal, at: ControlLayout.filterSeal)
-    }
-}

@@ -64,14 +64,30 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         } catch {
             throw Problem(words: "it is no JSON object")
         }
-        limits.maximumSize = try takeNumber("maximumSize", "bytes")
-        limits.maximumEntries = try takeNumber("maximumEntries", "entries").map { Int($0) }
-        limits.minimumFree = try takeFloor("minimumFree")
-        limits.maximumAge = try takeSeconds("maximumAge")
-        limits.maximumIdleTime = try takeSeconds("maximumIdleTime")
-        maximumValueSize = try takeNumber("maximumValueSize", "bytes")
-        eventLogSize = try takeNumber("eventLog", "bytes").flatMap { $0 == 0 ? nil : $0 }
-        assumesLocal = try takeTruth("assumeLocal")
+        let (bytes, seconds) = ("no number of bytes", "no number of seconds")
+        limits.maximumSize = try take("maximumSize", bytes, \.whole)
+        limits.maximumEntries = try take("maximumEntries", "no number of entries", \.whole).map { Int($0) }
+        limits.minimumFree = try take(
+            "minimumFree",
+            "neither a number of bytes nor a share like \"10%\"",
+            \.floor
+        )
+        limits.maximumAge = try take("maximumAge", seconds, \.seconds)
+        limits.maximumIdleTime = try take("maximumIdleTime", seconds, \.seconds)
+        maximumValueSize = try take("maximumValueSize", bytes, \.whole)
+        eventLogSize = try take("eventLog", bytes, \.whole).flatMap { $0 == 0 ? nil : $0 }
+        assumesLocal = try take("assumeLocal", "neither true nor false", \.truth) ?? false
+    }
+
+    /// nil where there is no such key; what is there otherwise, and is not what `read` expects, is `form`.
+    private mutating func take<Value>(
+        _ key: String,
+        _ form: String,
+        _ read: (JSONValue) -> Value?
+    ) throws(Problem) -> Value? {
+        guard let value = others.removeValue(forKey: key), value != .null else { return nil }
+        guard let found = read(value) else { throw Problem(words: "\(key) is \(form)") }
+        return found
     }
 
     /// As ``init(json:)`` reads it, for people to read as well.
@@ -79,7 +95,7 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         var values = others
         values["maximumSize"] = limits.maximumSize.map { .number(Double($0)) }
         values["maximumEntries"] = limits.maximumEntries.map { .number(Double($0)) }
-        values["minimumFree"] = limits.minimumFree.map(Self.value)
+        values["minimumFree"] = limits.minimumFree.map { JSONValue($0) }
         values["maximumAge"] = limits.maximumAge.map { .number($0 / .seconds(1)) }
         values["maximumIdleTime"] = limits.maximumIdleTime.map { .number($0 / .seconds(1)) }
         values["maximumValueSize"] = maximumValueSize.map { .number(Double($0)) }
@@ -93,55 +109,37 @@ package struct DirectoryConfiguration: Sendable, Equatable {
             throw Problem(words: "\(error)")
         }
     }
+}
 
-    // MARK: Values
+extension DirectoryConfiguration {
+    /// Longer files are no configuration.
+    private static let longest = 64 * 1024
 
-    private mutating func takeNumber(_ key: String, _ unit: String) throws(Problem) -> Int64? {
-        guard let value = others.removeValue(forKey: key), value != .null else { return nil }
-        // What a Double holds exactly: 8 PiB.
-        guard case .number(let number) = value, let whole = Int64(exactly: number), (0..<1 << 53) ~= whole
-        else {
-            throw Problem(words: "\(key) is no number of \(unit)")
+    /// What the file at `path`, in `root`, says; no limits where there is none.
+    static func read(
+        in root: borrowing Directory,
+        _ path: String
+    ) throws(StoreError) -> DirectoryConfiguration {
+        let bytes: [UInt8]??
+        do throws(Errno) {
+            bytes = try ifExists { () throws(Errno) in
+                try root.open(StoreLayout.configuration, .readOnly).readToEnd(limit: longest)
+            }
+        } catch {
+            if let words = error.wordsOfNoFile { throw unreadable(path, words) }
+            throw StoreError(errno: error, "read", path: path)
         }
-        return whole
+        guard let bytes else { return DirectoryConfiguration() }
+        guard let bytes else { throw unreadable(path, "it is too long") }
+        do throws(Problem) {
+            return try DirectoryConfiguration(json: bytes)
+        } catch {
+            throw unreadable(path, error.words)
+        }
     }
 
-    private mutating func takeTruth(_ key: String) throws(Problem) -> Bool {
-        switch others.removeValue(forKey: key) {
-        case .bool(let value): return value
-        case nil, .null: return false
-        default: throw Problem(words: "\(key) is neither true nor false")
-        }
-    }
-
-    private mutating func takeSeconds(_ key: String) throws(Problem) -> Duration? {
-        guard let value = others.removeValue(forKey: key), value != .null else { return nil }
-        // A moment so long ago still fits 64 bits of nanoseconds.
-        guard case .number(let number) = value, (0..<9e9) ~= number else {
-            throw Problem(words: "\(key) is no number of seconds")
-        }
-        return .seconds(number)
-    }
-
-    private mutating func takeFloor(_ key: String) throws(Problem) -> FreeSpaceFloor? {
-        guard case .string(let text)? = others[key] else {
-            return try takeNumber(key, "bytes, nor a share like \"10%\"").map { .bytes($0) }
-        }
-        others[key] = nil
-        guard text.last == "%", let percent = Double(text.dropLast()), (0...100) ~= percent else {
-            throw Problem(words: "\(key) is neither a number of bytes nor a share like \"10%\"")
-        }
-        return .share(percent / 100)
-    }
-
-    private static func value(_ floor: FreeSpaceFloor) -> JSONValue {
-        switch floor {
-        case .bytes(let bytes): return .number(Double(bytes))
-        case .share(let share):
-            // Hundredths of a per cent; without the fraction where there is none.
-            let percent = (share * 10_000).rounded() / 100
-            return .string(percent == percent.rounded() ? "\(Int(percent))%" : "\(percent)%")
-        }
+    private static func unreadable(_ path: String, _ words: String) -> StoreError {
+        StoreError(.badConfiguration, "read", path: path, detail: words)
     }
 }
 
@@ -174,6 +172,44 @@ extension [UInt8] {
             deepest = Swift.max(deepest, depth)
         }
         return deepest
+    }
+}
+
+extension JSONValue {
+    /// A number as a Double holds it exactly: up to 8 PiB.
+    fileprivate var whole: Int64? {
+        guard case .number(let number) = self, let whole = Int64(exactly: number), (0..<1 << 53) ~= whole
+        else { return nil }
+        return whole
+    }
+
+    /// So long that the moment before still fits 64 bits of nanoseconds.
+    fileprivate var seconds: Duration? {
+        guard case .number(let number) = self, (0..<9e9) ~= number else { return nil }
+        return .seconds(number)
+    }
+
+    fileprivate var truth: Bool? {
+        guard case .bool(let truth) = self else { return nil }
+        return truth
+    }
+
+    fileprivate var floor: FreeSpaceFloor? {
+        guard case .string(let text) = self else { return whole.map { .bytes($0) } }
+        guard text.last == "%", let percent = Double(text.dropLast()), (0...100) ~= percent else {
+            return nil
+        }
+        return .share(percent / 100)
+    }
+
+    fileprivate init(_ floor: FreeSpaceFloor) {
+        switch floor {
+        case .bytes(let bytes): self = .number(Double(bytes))
+        case .share(let share):
+            // Hundredths of a per cent; without the fraction where there is none.
+            let percent = (share * 10_000).rounded() / 100
+            self = .string(percent == percent.rounded() ? "\(Int(percent))%" : "\(percent)%")
+        }
     }
 }
 

@@ -34,9 +34,6 @@ final class FollowedConfiguration: Sendable {
     /// somebody asks.
     private static let interval: UInt64 = 500
 
-    /// Longer files are no configuration.
-    private static let longest = 64 * 1024
-
     private let directory: StoreDirectory
     private let state = Locked(State())
     /// By ``Timestamp/monotonicMilliseconds``.
@@ -78,7 +75,7 @@ final class FollowedConfiguration: Sendable {
             let present = mark
             let isKnown = state.withLock { $0.file == present && ($0.failure == nil || present != nil) }
             if isKnown { return false }
-            let configuration = try read()
+            let configuration = try DirectoryConfiguration.read(in: directory.root, path)
             return state.withLock { state in
                 defer { state = State(configuration: configuration, file: present) }
                 return state.configuration != configuration
@@ -100,47 +97,33 @@ final class FollowedConfiguration: Sendable {
         }
     }
 
-    /// Whether the configuration of the cache at `path` says that its file system is local; false where it can't be read,
-    /// which whoever needs its limits is told of.
-    static func assumesLocal(_ root: borrowing Directory, _ path: String) -> Bool {
-        do throws(StoreError) {
-            return try read(in: root, "\(path)/\(StoreLayout.configuration)").assumesLocal
-        } catch {
-            return false
+    // MARK: Changing
+
+    /// Changes the configuration, for all processes; they follow within a second.
+    ///
+    /// - Throws: ``StoreError/Code/badConfiguration`` where the one that is there can't be read: it is left as it is.
+    func update(
+        _ change: (inout DirectoryConfiguration) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        // Who changes it at the same time must not undo this.
+        let lock = try describing("lock", "\(directory.path)/locks/format") { () throws(Errno) in
+            try LockFile.acquire(StoreLayout.formatLock, in: directory.locks, patience: Self.patience)
         }
+        guard let lock else {
+            throw StoreError(.busy, "change the limits of", path: directory.path, errno: .timedOut)
+        }
+        var configuration = try DirectoryConfiguration.read(in: directory.root, path)
+        let before = configuration
+        try change(&configuration)
+        if configuration != before { try write(configuration) }
+        lock.release()
     }
 
-    /// What the file says; no limits where there is none.
-    func read() throws(StoreError) -> DirectoryConfiguration { try Self.read(in: directory.root, path) }
-
-    private static func read(
-        in root: borrowing Directory,
-        _ path: String
-    ) throws(StoreError) -> DirectoryConfiguration {
-        let bytes: [UInt8]??
-        do throws(Errno) {
-            bytes = try ifExists { () throws(Errno) in
-                try root.open(StoreLayout.configuration, .readOnly).readToEnd(limit: Self.longest)
-            }
-        } catch {
-            if let words = error.wordsOfNoFile { throw unreadable(path, words) }
-            throw StoreError(errno: error, "read", path: path)
-        }
-        guard let bytes else { return DirectoryConfiguration() }
-        guard let bytes else { throw unreadable(path, "it is too long") }
-        do throws(DirectoryConfiguration.Problem) {
-            return try DirectoryConfiguration(json: bytes)
-        } catch {
-            throw unreadable(path, error.words)
-        }
-    }
-
-    private static func unreadable(_ path: String, _ words: String) -> StoreError {
-        StoreError(.badConfiguration, "read", path: path, detail: words)
-    }
+    /// How long to wait for another process that changes it.
+    private static let patience: Duration = .milliseconds(700)
 
     /// Puts another file in its place, in one step.
-    func write(_ configuration: DirectoryConfiguration) throws(StoreError) {
+    private func write(_ configuration: DirectoryConfiguration) throws(StoreError) {
         let json = try encode(configuration)
         try describing("write", path) { () throws(Errno) in
             let file = try TemporaryFile(in: directory, mode: FileMode.file)
@@ -159,55 +142,4 @@ final class FollowedConfiguration: Sendable {
     }
 
     private var path: String { "\(directory.path)/\(StoreLayout.configuration)" }
-}
-
-extension Store {
-    /// The limits and defaults that belong to the directory, as this process saw them last.
-    package var configuration: DirectoryConfiguration { followed.present }
-
-    /// Why the configuration that is there now can't be used; nil: it can.
-    package var configurationFailure: StoreError? { followed.failure }
-
-    /// Looks whether there is another configuration: to be called about once a second.
-    ///
-    /// One system call where there is none.
-    package func followConfiguration() {
-        FileSizeLimit.follow()
-        followed.look()
-        renewGranularity()
-    }
-
-    /// Changes the configuration, for all processes; they follow within a second.
-    ///
-    /// `change` is called again where the disk was full.
-    ///
-    /// - Throws: ``StoreError/Code/badConfiguration`` where the one that is there can't be read: it is left as it is.
-    package func configure(
-        _ change: (inout DirectoryConfiguration) throws(StoreError) -> Void
-    ) throws(StoreError) {
-        // A limit may be what the full disk lacks.
-        try room.makingSpace(forLength: 0, now: .now) { _ throws(StoreError) in try configureOnce(change) }
-        followConfiguration()
-    }
-
-    private func configureOnce(
-        _ change: (inout DirectoryConfiguration) throws(StoreError) -> Void
-    ) throws(StoreError) {
-        // Who changes it at the same time must not undo this.
-        let lock = try describing("lock", "\(directory.path)/locks/format") { () throws(Errno) in
-            try LockFile.acquire(
-                StoreLayout.formatLock,
-                in: directory.locks,
-                patience: Stripes.writerPatience
-            )
-        }
-        guard let lock else {
-            throw StoreError(.busy, "change the limits of", path: directory.path, errno: .timedOut)
-        }
-        var configuration = try followed.read()
-        let before = configuration
-        try change(&configuration)
-        if configuration != before { try followed.write(configuration) }
-        lock.release()
-    }
 }

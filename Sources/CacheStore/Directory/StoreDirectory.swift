@@ -2,24 +2,6 @@
 
 package import Platform
 
-/// In which of its two forms a record is written.
-///
-/// Both are always understood.
-package enum RecordForm: Sendable, Equatable {
-    /// The extended attribute `user.dc` of an otherwise empty file.
-    case attribute
-    /// The contents of the file.
-    case sidecar
-}
-
-/// Permission bits of what the cache makes: the owner's only (the umask can take away, never add).
-enum FileMode {
-    static let directory: UInt32 = 0o700
-    static let file: UInt32 = 0o600
-    /// Objects never change, so nobody may write them, not even their owner by mistake.
-    static let object: UInt32 = 0o400
-}
-
 /// An open cache directory: its parts, and what its file system can do.
 ///
 /// Opening costs fifteen system calls, however much the directory holds; nothing is scanned.
@@ -44,9 +26,13 @@ package final class StoreDirectory: Sendable {
     ///
     /// - Throws: ``StoreError/Code/notACache`` for a directory that holds anything else,
     ///   ``StoreError/Code/newerFormat``, and what the file system says.
-    package init(opening path: String, assuming assumed: Capabilities? = nil) throws(StoreError) {
+    init(
+        opening path: String,
+        assuming assumed: Capabilities? = nil,
+        control: ControlSetup
+    ) throws(StoreError) {
         self.path = path
-        let setup = StoreSetup(path: path, mapping: assumed?.sharedMapping)
+        let setup = StoreSetup(path: path, mapping: assumed?.sharedMapping, control: control)
         root = try setup.openRoot()
         // Before anything is made in it.
         try setup.checkTrust(in: root)
@@ -58,7 +44,7 @@ package final class StoreDirectory: Sendable {
         let found = try setup.probe(locks)
         var capabilities = found.capabilities
         let fileSystem = try setup.fileSystem(of: root)
-        isAssumedLocal = fileSystem.kind.isRemote && FollowedConfiguration.assumesLocal(root, path)
+        isAssumedLocal = fileSystem.kind.isRemote && setup.assumesLocal(root)
         capabilities.sharedMapping = SharedMapping(on: fileSystem.kind, isAssumedLocal: isAssumedLocal)
         blockSize = fileSystem.blockSize
         self.fileSystem = fileSystem.kind
@@ -98,30 +84,11 @@ package final class StoreDirectory: Sendable {
     }
 }
 
-/// What a directory's file system can do, found by trying once when it is opened.
-package struct Capabilities: Sendable, Equatable {
-    /// Extended attributes of the user's.
-    package enum Attributes: Sendable, Equatable {
-        /// They can be set and read.
-        case writable
-        /// They may not be set here (a sandbox, a file system mounted for reading), but may well be there.
-        case readable
-        /// The file system knows none.
-        case absent
-    }
-
-    package var attributes: Attributes
-    /// Whether there are files without a name (O_TMPFILE) that can be given one later.
-    package var unnamedFiles: Bool
-    /// How the processes that use the directory share memory.
-    package var sharedMapping = SharedMapping.file
-}
-
 extension StoreDirectory {
-    /// Bytes on disk of the control file, where it is mapped, a block for each of 512 shards, and some for the small
-    /// files.
+    /// Bytes on disk of the control file, where it is mapped, a block for each shard, and some for the small files.
     var usualOverhead: Int64 {
-        (capabilities.sharedMapping == .file ? allocation(of: ControlLayout.byteCount) : 0) + 544 * blockSize
+        (capabilities.sharedMapping == .file ? allocation(of: ControlLayout.byteCount) : 0)
+            + Int64(2 * StoreLayout.shardCount + 32) * blockSize
     }
 
     /// What a file of `count` bytes takes on disk: an estimate that needs no call.

@@ -10,7 +10,8 @@ import Platform
 struct StoreSetup {
     let path: String
     /// How the processes share memory; nil: as the file system allows.
-    var mapping: SharedMapping?
+    let mapping: SharedMapping?
+    let control: ControlSetup
 
     /// How long one process waits for another that is setting up the same directory.
     ///
@@ -80,17 +81,13 @@ struct StoreSetup {
             try ifExists { () throws(Errno) in try root.openDirectory(name) }
         }
         if let present { return present }
-        try makeMissingParts(in: root)
-        return try describing("open a part of the cache", "\(path)/\(name)") { () throws(Errno) in
-            try root.openDirectory(name)
-        }
-    }
-
-    /// Makes what is missing of a cache; whoever else has it open goes on with the same parts within a second.
-    private func makeMissingParts(in root: borrowing Directory) throws(StoreError) {
+        // Whoever else has the cache open goes on with the new part within a second.
         let lock = try lockFormat(in: root)
         try makeParts(in: root)
         lock.release()
+        return try describing("open a part of the cache", "\(path)/\(name)") { () throws(Errno) in
+            try root.openDirectory(name)
+        }
     }
 
     /// Makes sure that this is a cache of a version that we know, setting up an empty directory.
@@ -177,21 +174,8 @@ struct StoreSetup {
             let fileSystem = try root.descriptor.fileSystemKind()
             let mapping = mapping ?? SharedMapping(on: fileSystem)
             if mapping == .none { return }
-            let temporaries = try root.openDirectory(StoreLayout.temporaries)
-            let draft = RelativePath("setup-\(StoreLayout.control)")
-            let file = try temporaries.open(
-                draft,
-                [.readWrite, .create, .truncate],
-                mode: FileMode.file
-            )
-            do throws(Errno) {
-                try ControlFile.make(in: file, mapping, of: path, state: .ready, isEmpty: true, now: .now) {
-                    () throws(Errno) in
-                    try temporaries.rename(draft, to: root, StoreLayout.control)
-                }
-            } catch {
-                try temporaries.unlink(draft)
-                throw error
+            try drafting(StoreLayout.control, in: root) { (file, publish) throws(Errno) -> Void in
+                try control.make(file, mapping, path, publish)
             }
         } catch {
             switch error {
@@ -220,17 +204,40 @@ struct StoreSetup {
         in root: borrowing Directory
     ) throws(StoreError) {
         try describing("write", "\(path)/\(name)") { () throws(Errno) in
-            let temporaries = try root.openDirectory(StoreLayout.temporaries)
-            let draft = RelativePath("setup-\(name)")
-            let file = try temporaries.open(
-                draft,
-                [.writeOnly, .create, .truncate],
-                mode: FileMode.file
-            )
-            try file.writeAll(text.utf8Span.span)
-            // Once in a directory's life: an empty format file after a power cut would make it somebody else's.
-            try file.synchronize()
-            try temporaries.rename(draft, to: root, name)
+            try drafting(name, in: root) { (file, publish) throws(Errno) in
+                try file.writeAll(text.utf8Span.span)
+                // Once in a directory's life: an empty format file after a power cut would make it somebody else's.
+                try file.synchronize()
+                try publish()
+            }
+        }
+    }
+
+    /// Has `write` fill a new file and publish it under its name.
+    private func drafting(
+        _ name: RelativePath,
+        in root: borrowing Directory,
+        _ write: (borrowing FileDescriptor, _ publish: () throws(Errno) -> Void) throws(Errno) -> Void
+    ) throws(Errno) {
+        let temporaries = try root.openDirectory(StoreLayout.temporaries)
+        let draft = RelativePath("setup-\(name)")
+        let file = try temporaries.open(draft, [.readWrite, .create, .truncate], mode: FileMode.file)
+        do throws(Errno) {
+            try write(file) { () throws(Errno) in try temporaries.rename(draft, to: root, name) }
+        } catch {
+            bestEffort { () throws(Errno) in try temporaries.unlink(draft) }
+            throw error
+        }
+    }
+
+    /// Whether the cache's configuration says that its file system is local; false where it can't be read, which whoever
+    /// needs its limits is told of.
+    func assumesLocal(_ root: borrowing Directory) -> Bool {
+        do throws(StoreError) {
+            let path = "\(path)/\(StoreLayout.configuration)"
+            return try DirectoryConfiguration.read(in: root, path).assumesLocal
+        } catch {
+            return false
         }
     }
 
@@ -292,4 +299,15 @@ struct StoreSetup {
             }
         }
     }
+}
+
+/// What set-up has to know of the control file, whose layout lies above it.
+struct ControlSetup: Sendable {
+    /// Fills in the control file of the empty cache at a path, and has it published.
+    let make:
+        @Sendable (
+            borrowing FileDescriptor, SharedMapping, _ path: String, _ publish: () throws(Errno) -> Void
+        ) throws(Errno) -> Void
+    /// Whether a file is one, of whatever layout.
+    let isControl: @Sendable (borrowing FileDescriptor) throws(Errno) -> Bool
 }

@@ -2,61 +2,79 @@
 
 import Platform
 
-/// A file in `tmp/` that is to be renamed to its place: where a file has to replace another one, or where
-/// there are no unnamed files.
+/// A file on its way to its place: with a name in `tmp/`, or with none yet (O_TMPFILE).
 ///
-/// While it lives it is locked, so that a sweep can tell it from one whose process was killed; the name
-/// goes when this value does, unless it was renamed away.
+/// While it lives it is locked, if it has a name, so that a sweep can tell it from one whose process was killed; the
+/// name goes when this value does, unless it was renamed away.
 struct TemporaryFile: ~Copyable {
     let file: FileDescriptor
-    private let directory: TemporaryArea
-    private let name: RelativePath
+    private let store: StoreDirectory
+    private var place: (area: TemporaryArea, name: RelativePath)?
 
     /// Creates one with a name that is in use nowhere.
     init(in store: StoreDirectory, mode: UInt32) throws(Errno) {
-        let directory = try TemporaryArea(of: store)
+        let area = try TemporaryArea(of: store)
         while true {
             let name = Self.freshName()
-            let file = try directory.directory.open(name, [.readWrite, .create, .exclusive], mode: mode)
+            let file = try area.directory.open(name, [.readWrite, .create, .exclusive], mode: mode)
             // A sweep may have found it before it was locked, and taken it for a leftover.
             if try file.tryLock(.exclusive), try file.status().linkCount > 0 {
-                self.init(file: file, directory: directory, name: name)
+                self.file = file
+                self.store = store
+                place = (area, name)
                 return
             }
             // One that only looks, in a dry run, leaves it; it is not used, so away with it.
-            bestEffort { () throws(Errno) in try directory.directory.unlink(name) }
+            bestEffort { () throws(Errno) in try area.directory.unlink(name) }
         }
     }
 
-    /// Gives an unnamed file a name in `tmp/`, locked before anybody can see it.
-    init(naming unnamed: consuming FileDescriptor, in store: StoreDirectory) throws(Errno) {
-        let directory = try TemporaryArea(of: store)
-        let name = Self.freshName()
-        _ = try unnamed.tryLock(.exclusive)
-        try directory.directory.link(unnamed, as: name)
-        self.init(file: unnamed, directory: directory, name: name)
-    }
-
-    private init(file: consuming FileDescriptor, directory: TemporaryArea, name: RelativePath) {
+    /// Takes over a file without a name.
+    init(unnamed file: consuming FileDescriptor, in store: StoreDirectory) {
         self.file = file
-        self.directory = directory
-        self.name = name
+        self.store = store
     }
 
     deinit {
         // Gone already when it was renamed; whatever else keeps it there, the next sweep removes it.
-        bestEffort { () throws(Errno) in try directory.directory.unlink(name) }
+        if let place { bestEffort { () throws(Errno) in try place.area.directory.unlink(place.name) } }
     }
 
-    /// Moves it to its place, replacing what is there.
-    func rename(to target: borrowing Directory, _ path: RelativePath) throws(Errno) {
-        try directory.directory.rename(name, to: target, path)
+    /// Gives it its place: one with a name replaces what is there, of one without this is false where there is something.
+    borrowing func publish(in target: borrowing Directory, _ path: RelativePath) throws(Errno) -> Bool {
+        if place != nil {
+            try rename(to: target, path)
+            return true
+        }
+        do throws(Errno) {
+            try target.link(file, as: path)
+            return true
+        } catch {
+            if error == .exists { return false }
+            throw error
+        }
+    }
+
+    /// Moves one with a name to its place, replacing what is there.
+    borrowing func rename(to target: borrowing Directory, _ path: RelativePath) throws(Errno) {
+        guard let place else { throw .noEntry }
+        try place.area.directory.rename(place.name, to: target, path)
+    }
+
+    /// Gives it a name in `tmp/` if it has none, locked before anybody can see it.
+    mutating func giveName() throws(Errno) {
+        if place != nil { return }
+        let (area, name) = (try TemporaryArea(of: store), Self.freshName())
+        _ = try file.tryLock(.exclusive)
+        try area.directory.link(file, as: name)
+        place = (area, name)
     }
 
     /// Has it keep a name in `tmp/`, also after it was renamed away, so that no sweep sets its blocks free.
-    func keepName() throws(Errno) {
+    mutating func keepName() throws(Errno) {
+        guard let place else { return try giveName() }
         do throws(Errno) {
-            try directory.directory.link(file, as: name)
+            try place.area.directory.link(file, as: place.name)
         } catch {
             if error != .exists { throw error }
         }
@@ -75,7 +93,7 @@ struct TemporaryFile: ~Copyable {
 }
 
 /// The open `tmp/`, made anew where somebody has removed it.
-final class TemporaryArea {
+final class TemporaryArea: Sendable {
     let directory: Directory
 
     init(of store: StoreDirectory) throws(Errno) {
@@ -88,14 +106,5 @@ final class TemporaryArea {
             return
         }
         directory = present
-    }
-}
-
-/// Runs what may fail without harm: the caller says above why, and what makes up for it.
-func bestEffort(_ body: () throws(Errno) -> Void) {
-    do throws(Errno) {
-        try body()
-    } catch {
-        return
     }
 }

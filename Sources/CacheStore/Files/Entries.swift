@@ -21,14 +21,20 @@ package final class StoredEntry: Sendable {
 }
 
 /// The entries: one small file a key, named by the digest of the key, whose record says where the value is.
-package final class EntryStore: Sendable {
+package final class Entries: Sendable {
     private let directory: StoreDirectory
+    private let control: Control
+    let stripes: Stripes
+    /// What this process knows of entries that it has read.
+    let records = RecordTable()
     private let form: RecordForm
     private let isDurable: Bool
     private let novelty = Novelty()
 
-    init(in directory: StoreDirectory, form: RecordForm, isDurable: Bool) {
-        self.directory = directory
+    init(in control: Control, form: RecordForm, isDurable: Bool) {
+        self.control = control
+        directory = control.directory
+        stripes = Stripes(.entry, in: control)
         self.form = directory.capabilities.attributes == .writable ? form : .sidecar
         self.isDurable = isDurable
     }
@@ -107,11 +113,34 @@ package final class EntryStore: Sendable {
 
     package func status(of key: Digest) throws(StoreError) -> FileStatus? {
         try describing("look at an entry", self.path(of: key)) { () throws(Errno) in
-            try ifFiled { () throws(Errno) in try directory.entries.status(of: StoreLayout.path(of: key)) }
+            try directory.entries.fileStatus(of: key)
         }
     }
 
     // MARK: Writing
+
+    /// Runs `publish`, which changes the entry of `key`, as a writer in its word of the generation table.
+    ///
+    /// The caller holds the entry's stripe. No system call where the control file is mapped.
+    ///
+    /// - Parameter isRemoval: no entry is there afterwards.
+    func writing<Result>(
+        _ key: Digest,
+        isRemoval: Bool = false,
+        _ publish: () throws(StoreError) -> Result
+    ) throws(StoreError) -> (result: Result, generation: Generation?) {
+        guard let writing = try control.beginWriting(key, publishes: !isRemoval) else {
+            return (try publish(), nil)
+        }
+        do throws(StoreError) {
+            let result = try publish()
+            return (result, control.endWriting(writing))
+        } catch {
+            // What failed may have been published all the same.
+            control.endWriting(writing)
+            throw error
+        }
+    }
 
     /// Makes `bytes` the record of `key`, whatever was there.
     ///
@@ -235,7 +264,7 @@ package final class EntryStore: Sendable {
         try directory.entries.makingShard(of: key) { () throws(Errno) in
             try temporary.rename(to: directory.entries, StoreLayout.path(of: key))
         }
-        if isDurable { try synchronizeNames(of: key) }
+        if isDurable { try directory.entries.synchronizeNames(of: key) }
         return Growth(
             entries: replaced == nil ? 1 : 0,
             bytes: directory.allocation(of: bytes.count) - (replaced ?? 0)
@@ -244,12 +273,7 @@ package final class EntryStore: Sendable {
 
     private func synchronize(_ file: borrowing FileDescriptor, _ key: Digest) throws(Errno) {
         try file.synchronizeAll()
-        try synchronizeNames(of: key)
-    }
-
-    private func synchronizeNames(of key: Digest) throws(Errno) {
-        try directory.entries.openDirectory(StoreLayout.shard(of: key)).synchronize()
-        try directory.entries.synchronize()
+        try directory.entries.synchronizeNames(of: key)
     }
 
     /// Notes an access; false where there is no such entry.
@@ -274,9 +298,7 @@ package final class EntryStore: Sendable {
     /// The caller holds its stripe.
     func delete(_ key: Digest) throws(StoreError) -> Bool {
         try describing("delete an entry", self.path(of: key)) { () throws(Errno) in
-            try ifFiled { () throws(Errno) in
-                try directory.entries.unlink(StoreLayout.path(of: key))
-            } != nil
+            try directory.entries.deleteFile(of: key)
         }
     }
 }

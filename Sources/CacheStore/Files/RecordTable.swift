@@ -154,11 +154,11 @@ struct RecordShard: ~Copyable, Sendable {
     }
 }
 
-/// A record as it is kept: without what only a look at the metadata tells.
+/// A place in the table: what is known of one key.
 ///
 /// 128 bytes, two cache lines: a get looks at ones that have left the processor's cache.
-package struct KnownRecord: Sendable {
-    /// What its place in the table holds.
+struct KnownRecord: Sendable {
+    /// What the place holds.
     enum Use: UInt8 {
         case vacant, record, absence, dropped
 
@@ -168,19 +168,10 @@ package struct KnownRecord: Sendable {
     let key: Digest
     /// The word of the generation table.
     fileprivate var word: UInt64 = 0
-    /// Here, so that an absence is told by the first cache line alone.
-    fileprivate var use: Use
-    private let checksum: UInt32
     /// The last use of the entry that is known from the disk.
     var accessed: Timestamp
-    private let digest: Digest
-    let length: Int
-    private let created: Timestamp
-    /// `distantFuture` for none, as no record has that time: on disk are milliseconds.
-    private let expires: Timestamp
-    /// Nanoseconds here and below; -1 for none.
-    private let staleFor: Int64
-    private let cost: Int64
+    let record: RecordCore
+    fileprivate var use: Use
 
     /// A place where nothing is kept.
     fileprivate init() {
@@ -189,60 +180,21 @@ package struct KnownRecord: Sendable {
     }
 
     fileprivate init(absenceOf key: Digest) {
-        self.key = key
-        accessed = .distantPast
-        digest = key
-        (length, checksum, staleFor, cost) = (0, 0, -1, -1)
-        (created, expires) = (.distantPast, .distantFuture)
-        use = .absence
+        let content = Content(digest: key, length: 0, checksum: 0)
+        self.init(key, Record(content: content, created: .distantPast).core, .distantPast, .absence)
     }
 
     /// nil for a record that can't be kept this way: with details, or prolonged by accesses, which are told by
     /// the entry alone.
     init?(_ record: Record, of key: Digest, accessed: Timestamp) {
         guard !record.hasDetails, record.idleLifetime == nil else { return nil }
+        self.init(key, record.core, accessed, .record)
+    }
+
+    private init(_ key: Digest, _ record: RecordCore, _ accessed: Timestamp, _ use: Use) {
         self.key = key
         self.accessed = accessed
-        digest = record.content.digest
-        length = record.content.length
-        checksum = record.content.checksum
-        created = record.created
-        expires = record.expires ?? .distantFuture
-        staleFor = record.staleFor?.saturatingNanoseconds ?? -1
-        cost = record.cost?.saturatingNanoseconds ?? -1
-        use = .record
-    }
-
-    /// nil: never expires.
-    var expiry: Timestamp? { expires == .distantFuture ? nil : expires }
-
-    var content: Content { Content(digest: digest, length: length, checksum: checksum) }
-
-    /// Whether it may be given out to anybody.
-    func isFresh(at now: Timestamp) -> Bool {
-        now.nanoseconds < expires.nanoseconds
-    }
-
-    /// The record but for the text of its key.
-    var record: Record {
-        var record = Record(content: content, created: created)
-        record.expires = expiry
-        if staleFor >= 0 { record.staleFor = .nanoseconds(staleFor) }
-        if cost >= 0 { record.cost = .nanoseconds(cost) }
-        return record
-    }
-}
-
-/// What is known of an entry, made a record of where somebody wants that.
-package enum RecordSource: Sendable {
-    case record(Record)
-    case known(KnownRecord)
-
-    /// Without the text of the key where the entry was not read.
-    package var record: Record {
-        switch self {
-        case .record(let record): record
-        case .known(let known): known.record
-        }
+        self.record = record
+        self.use = use
     }
 }

@@ -4,15 +4,14 @@ import Platform
 
 /// What a store consists of, for what works on all of it: the room for puts, sweeps, verifications.
 package struct StoreParts: Sendable {
-    package let directory: StoreDirectory
     let configuration: FollowedConfiguration
-    let control: Control
-    let counters: StoreCounters
-    let objects: ObjectStore
-    let entries: EntryStore
-    let objectStripes: Stripes
-    let entryStripes: Stripes
+    package let control: Control
+    package let counters: StoreCounters
+    package let objects: Objects
+    package let entries: Entries
     let janitor: JanitorLock
+
+    package var directory: StoreDirectory { control.directory }
 
     /// Where removals are logged; nil: nowhere.
     package var log: EventLog? {
@@ -23,7 +22,34 @@ package struct StoreParts: Sendable {
     /// what there will be once every shard is made.
     var overhead: Int64 { max(control.overhead ?? 0, directory.usualOverhead) }
 
-    func stripes(_ tree: StoreScan.Tree) -> Stripes { tree == .entries ? entryStripes : objectStripes }
+    func stripes(_ tree: StoreScan.Tree) -> Stripes { tree == .entries ? entries.stripes : objects.stripes }
+
+    /// Deletes an entry whose record still has these bytes.
+    ///
+    /// True: it was deleted.
+    ///
+    /// - Parameter content: what the record promises, where its object was found gone: it stays if that is there
+    ///   now. Another put of the same bytes in the same millisecond makes the same record, and an object before it.
+    package func deleteEntry(
+        _ key: Digest,
+        ifStill bytes: [UInt8],
+        unlessPresent content: Content? = nil,
+        patience: Duration = Stripes.writerPatience
+    ) throws(StoreError) -> Bool {
+        let isDeleted = try entries.stripes.withLock(.exclusive, of: key, patience: patience) {
+            () throws(StoreError) in
+            guard try entries.read(key)?.bytes == bytes else { return false }
+            if let content, try objects.isPresent(content) { return false }
+            guard try entries.delete(key) else { return false }
+            control.addUsage(bytes: -entries.usualAllocation, entries: -1)
+            return true
+        }
+        if isDeleted, let log {
+            let name = RecordCodec.decode(bytes, for: key)?.key
+            log.append([LoggedKey(digest: key, name: name)], cause: .repaired)
+        }
+        return isDeleted
+    }
 }
 
 extension StoreDirectory {

@@ -54,7 +54,7 @@ package struct StoreScan: Sendable {
                 if let shard = Self.shard(named: name) { found.append((shard, file.inode)) }
             }
         } catch {
-            return Array(0..<256)
+            return Array(0..<StoreLayout.shardCount)
         }
         return found.sorted { $0.inode < $1.inode }.map(\.shard)
     }
@@ -62,7 +62,7 @@ package struct StoreScan: Sendable {
     private static func shard(named name: Span<UInt8>) -> Int? {
         guard name.count == 2 else { return nil }
         let number = Int(Digest.value(ofDigit: name[0])) << 4 | Int(Digest.value(ofDigit: name[1]))
-        return number < 256 ? number : nil
+        return number < StoreLayout.shardCount ? number : nil
     }
 
     /// What is in one of 256 shards.
@@ -194,7 +194,7 @@ package struct StoreScan: Sendable {
     }
 
     private func failure(_ error: Errno, _ tree: Tree, _ digest: Digest) -> StoreError {
-        let path = "\(directory.path)/\(tree.place(ofShard: Int(digest.byte(0))))/\(digest)"
+        let path = "\(directory.path)/\(tree.place(ofShard: digest.shard))/\(digest)"
         return StoreError(errno: error, "look at", path: path)
     }
 
@@ -205,30 +205,8 @@ package struct StoreScan: Sendable {
     }
 }
 
-extension Digest {
-    /// Reads 64 lowercase hexadecimal digits; nil for anything else.
-    init?(hexadecimal digits: Span<UInt8>) {
-        guard digits.count == 64 else { return nil }
-        var bytes = InlineArray<32, UInt8>(repeating: 0)
-        var faults: UInt8 = 0
-        for index in 0..<32 {
-            let high = Self.value(ofDigit: digits[2 &* index])
-            let low = Self.value(ofDigit: digits[2 &* index &+ 1])
-            faults |= high | low
-            bytes[index] = high &<< 4 | low
-        }
-        guard faults < 16 else { return nil }
-        self.init(bytes: bytes)
-    }
-
-    /// 0 to 15; more for what is no digit.
-    ///
-    /// Without a branch, which digests would make the processor guess wrong half of the time.
-    fileprivate static func value(ofDigit digit: UInt8) -> UInt8 {
-        let number = digit &- UInt8(ascii: "0")
-        let letter = digit &- UInt8(ascii: "a")
-        let ofNumber: UInt8 = number < 10 ? number : 0xff
-        let ofLetter: UInt8 = letter < 6 ? letter &+ 10 : 0xff
-        return ofNumber & ofLetter
-    }
+/// An object as a scan saw it.
+package struct ScannedObject: Sendable {
+    /// Bytes on disk.
+    package let allocatedSize: Int64
 }

@@ -1,19 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Platform
+
+/// A word of the control file; the raw value is its place.
+///
+/// What is added later takes a free place: those are 0 in files made before.
+enum ControlWord: Int {
+    /// ``ControlLayout/magic``.
+    case magic = 0
+    /// ``ControlLayout/version``.
+    case version = 1
+    /// Bytes of the file.
+    case size = 2
+    case state = 3
+    /// What entries and objects take on disk, as all processes add it up, and how many entries there are.
+    case usedBytes = 8
+    case usedEntries = 9
+    /// 1: it has been counted.
+    case isUsageCounted = 10
+    /// Since when the counters count, ns since 1970.
+    case countedSince = 11
+    /// The seal of a complete filter (`ControlFile.filterSeal`).
+    case filterSeal = 12
+    /// Bytes on disk beside entries and objects: directories, this file; 0: not counted yet.
+    case overheadBytes = 13
+    /// For how long, ns, what was evicted last had not been used; 0: nothing was evicted yet.
+    case horizon = 14
+    /// Entries that were replaced or removed since the last mark, whose objects may be orphans.
+    case replacedEntries = 15
+    /// When something was evicted last, ns since 1970.
+    case lastEviction = 16
+    /// What writers are about to take: two words that take turns.
+    case evenClaims = 17
+    case oddClaims = 18
+    /// The turn.
+    case claimTurn = 19
+    /// Where the words are in memory: the seal of the file that names them (`ControlFile.pointerSeal`).
+    case pointerSeal = 20
+    /// Steps of the holder of the `janitor` lock.
+    case sweepSteps = 21
+    /// That process, and its namespace of processes in the upper half.
+    case sweepHolder = 22
+}
+
 /// Where everything is in the control file, in 64-bit words.
 ///
 /// ```
-///      0  magic "diskctrl"   1  version   2  bytes of the file   3  state
-///      8  usage: bytes       9  usage: entries      10  1: has been counted
-///     11  since when the counters count, ns since 1970
-///     12  the seal of a complete filter (ControlFile.filterSeal)
-///     13  bytes on disk beside entries and objects: directories, this file; 0: not counted yet
-///     14  for how long, ns, what was evicted last had not been used; 0: nothing was evicted yet
-///     15  entries that were replaced or removed since the last mark, whose objects may be orphans
-///     16  when something was evicted last, ns since 1970
-///     17  what writers are about to take: two words that take turns   19  the turn
-///     20  where the words are in memory: the seal of the file that names them (ControlFile.pointerSeal)
-///     21  steps of who holds the `janitor` lock   22  that process, and its namespace of processes in the upper half
+///      0  single words (ControlWord)
 ///    128  for each object stripe, then each entry stripe: until when it is wanted exclusively
 ///    256  keys that were evicted lately (EvictedKeys)
 ///    512  16 shards of 64 counters (StoreCounters.Event)
@@ -22,31 +55,13 @@
 /// ```
 ///
 /// Words are in the processor's own order: a control file does not travel, and is made anew where it does
-/// not fit. What is added later goes to words that are free, which are 0 in files made before.
+/// not fit.
 enum ControlLayout {
     /// "diskctrl".
     static let magic: UInt64 = 0x6469_736b_6374_726c
     /// Of this layout; a file with another one is replaced.
     static let version: UInt64 = 2
 
-    static let magicIndex = 0
-    static let versionIndex = 1
-    static let sizeIndex = 2
-    static let stateIndex = 3
-    static let usedBytes = 8
-    static let usedEntries = 9
-    static let isUsageCounted = 10
-    static let countedSince = 11
-    static let filterSeal = 12
-    static let overheadBytes = 13
-    static let horizon = 14
-    static let replacedEntries = 15
-    static let lastEviction = 16
-    static let claims = 17
-    static let claimTurn = 19
-    static let pointerSeal = 20
-    static let sweepSteps = 21
-    static let sweepHolder = 22
     static let wanted = 128
     static let evictedKeys = 256
     static let evictedKeyCount = 256
@@ -72,4 +87,31 @@ enum ControlLayout {
     static let memoryByteCount = byteCount + memoryPathSize
     /// Bytes: PATH_MAX of linux/limits.h.
     static let memoryPathSize = 4096
+}
+
+/// How far a control file is; a word in it.
+enum ControlState: UInt64 {
+    /// Writers must use it, but somebody may still be publishing who has not seen it: nobody may hold
+    /// values in memory yet.
+    case forming = 1
+    /// Every writer uses it.
+    case ready = 2
+    /// Another one takes its place.
+    case superseded = 3
+}
+
+extension MappedWords {
+    func load(_ word: ControlWord) -> UInt64 { load(word.rawValue) }
+
+    func store(_ value: UInt64, at word: ControlWord) { store(value, at: word.rawValue) }
+
+    func count(_ amount: UInt64, at word: ControlWord) { count(amount, at: word.rawValue) }
+
+    func replace(_ expected: UInt64, by value: UInt64, at word: ControlWord) -> Bool {
+        replace(expected, by: value, at: word.rawValue)
+    }
+
+    var areReady: Bool { load(.state) == ControlState.ready.rawValue }
+
+    var areSuperseded: Bool { load(.state) == ControlState.superseded.rawValue }
 }

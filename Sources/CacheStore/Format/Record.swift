@@ -33,35 +33,57 @@ package struct Content: Sendable, Hashable {
 /// that no value outlives its expiration. So the process that has stored a value judges it by the same
 /// numbers as those that read it.
 package struct Record: Sendable, Equatable {
-    package var content: Content
-    package let created: Timestamp
-    /// From this moment on the value is not given out any more, not before ``created``; nil: never expires.
-    package var expires: Timestamp? {
-        didSet { expires = expires.map { max(created, $0.wholeMilliseconds) } }
-    }
-    /// Sliding expiration: each access lets the value live at least this much longer; nil: it does not.
-    package var idleLifetime: Duration? {
-        didSet { idleLifetime = idleLifetime.map { max(.milliseconds(1), $0.wholeMilliseconds) } }
-    }
-    /// How long after its expiration the value is still given to who asks for stale values; kept also while it
-    /// never expires, as it may be given an expiration later.
-    package var staleFor: Duration? {
-        didSet { staleFor = staleFor.map { max(.zero, $0.wholeMilliseconds) } }
-    }
-    /// What computing the value took, to about 6 per cent.
-    package var cost: Duration? {
-        didSet { cost = cost.map { CostCode.decode(CostCode.encode($0)) } }
-    }
+    /// All of it that has a fixed size.
+    var core: RecordCore
     /// The key in clear, unless it was too long or the cache keeps digests only.
     package var key: String?
     /// ``details``, where there are any: a record is copied on each path, and hardly one has them.
     private var attached: AttachedDetails?
 
     package init(content: Content, created: Timestamp) {
-        self.content = content
         // Unrounded, the access time of a new entry, which is its time of creation, would lie after it and
         // count as an access. Before 1970 there is no number on disk.
-        self.created = max(Timestamp(nanoseconds: 0), created.wholeMilliseconds)
+        core = RecordCore(
+            content: content,
+            created: max(Timestamp(nanoseconds: 0), created.wholeMilliseconds)
+        )
+    }
+
+    /// The one that `core` was taken from, without its key and its details.
+    init(_ core: RecordCore) {
+        self.core = core
+    }
+
+    package var content: Content {
+        get { core.content }
+        set { core.content = newValue }
+    }
+
+    package var created: Timestamp { core.created }
+
+    /// From this moment on the value is not given out any more, not before ``created``; nil: never expires.
+    package var expires: Timestamp? {
+        get { core.expiry }
+        set { core.expires = newValue.map { max(created, $0.wholeMilliseconds) } ?? .distantFuture }
+    }
+
+    /// Sliding expiration: each access lets the value live at least this much longer; nil: it does not.
+    package var idleLifetime: Duration? {
+        get { RecordCore.span(core.idleLifetime) }
+        set { core.idleLifetime = RecordCore.nanoseconds(newValue, atLeast: .milliseconds(1)) }
+    }
+
+    /// How long after its expiration the value is still given to who asks for stale values; kept also while it
+    /// never expires, as it may be given an expiration later.
+    package var staleFor: Duration? {
+        get { RecordCore.span(core.staleFor) }
+        set { core.staleFor = RecordCore.nanoseconds(newValue, atLeast: .zero) }
+    }
+
+    /// What computing the value took, to about 6 per cent.
+    package var cost: Duration? {
+        get { core.cost.map(CostCode.decode) }
+        set { core.cost = newValue.map(CostCode.encode) }
     }
 
     package var details: RecordDetails {
@@ -71,6 +93,43 @@ package struct Record: Sendable, Equatable {
 
     /// Whether there are any ``details``.
     package var hasDetails: Bool { attached != nil }
+}
+
+/// The part of a record that has a fixed size, as a table of many keeps it.
+///
+/// A new field of a fixed size goes here: then nothing that keeps or hands on a record can leave it out.
+struct RecordCore: Sendable, Equatable {
+    let created: Timestamp
+    /// `distantFuture` for none, as no record has that time: on disk are milliseconds.
+    fileprivate(set) var expires = Timestamp.distantFuture
+    /// Nanoseconds, as ``staleFor``; -1 for none.
+    fileprivate(set) var idleLifetime: Int64 = -1
+    fileprivate(set) var staleFor: Int64 = -1
+    fileprivate(set) var content: Content
+    /// A ``CostCode``.
+    var cost: UInt8?
+
+    fileprivate init(content: Content, created: Timestamp) {
+        self.content = content
+        self.created = created
+    }
+
+    /// nil: never expires.
+    var expiry: Timestamp? { expires == .distantFuture ? nil : expires }
+
+    /// Whether it may be given out to anybody, if accesses don't prolong it.
+    func isFresh(at now: Timestamp) -> Bool {
+        now.nanoseconds < expires.nanoseconds
+    }
+
+    fileprivate static func span(_ nanoseconds: Int64) -> Duration? {
+        nanoseconds < 0 ? nil : .nanoseconds(nanoseconds)
+    }
+
+    /// -1 for nil.
+    fileprivate static func nanoseconds(_ span: Duration?, atLeast least: Duration) -> Int64 {
+        span.map { max(least, $0.wholeMilliseconds).saturatingNanoseconds } ?? -1
+    }
 }
 
 /// Details as an object: copying them counts one reference.
@@ -160,4 +219,48 @@ extension Record {
         // The stale period follows the expiry wherever accesses have moved that.
         return now < expiry + staleFor ? .stale : .expired
     }
+}
+
+/// Whether entries have lost their records: what a copy of a cache is without the extended attributes.
+package enum RecordLoss {
+    /// More than these are no killed puts', however many entries there are: each leaves one for each of its threads,
+    /// until the next collection.
+    private static let mostUnfinished = 1000
+
+    /// Whether more than a quarter of the entries have none, or more than killed puts leave.
+    ///
+    /// A single one never counts: it may be a put that was killed, the first of a cache.
+    package static func isLikely(without: Int, of entries: Int) -> Bool {
+        without > mostUnfinished || (without > 1 && without > entries / 4)
+    }
+}
+
+/// A span of time in one byte, to about 6 per cent: 5 bits of exponent, 3 of mantissa, from 64 µs to 12 days.
+///
+/// Early recomputation (XFetch) needs no more, and the record has no room for more.
+enum CostCode {
+    static func encode(_ cost: Duration) -> UInt8 {
+        let units = UInt64(max(0, cost.saturatingNanoseconds)) / 64_000
+        guard units >= 8 else { return UInt8(units) }
+        let exponent = 63 - units.leadingZeroBitCount - 3
+        // Half a step is added before cutting, so that the error is at most half a step either way.
+        let rounded = units + (1 << exponent) / 2
+        let shift = 63 - rounded.leadingZeroBitCount - 3
+        let code = (shift + 1) << 3 | Int(rounded >> UInt64(shift) & 7)
+        return UInt8(min(code, 255))
+    }
+
+    static func decode(_ code: UInt8) -> Duration {
+        let exponent = Int(code >> 3)
+        let units = exponent == 0 ? Int64(code) : Int64(8 | code & 7) << Int64(exponent - 1)
+        return .nanoseconds(units * 64_000)
+    }
+}
+
+extension Duration {
+    /// Whole milliseconds, towards zero.
+    var milliseconds: Int64 { saturatingNanoseconds / 1_000_000 }
+
+    /// Cut to whole milliseconds, towards zero, and to some 292 years.
+    var wholeMilliseconds: Duration { .milliseconds(milliseconds) }
 }

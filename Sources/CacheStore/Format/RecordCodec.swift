@@ -49,64 +49,69 @@ package enum RecordCodec {
         static let unknown = Flags(rawValue: 0x80)
     }
 
-    /// The bytes of a record that belongs to the entry named `entry`.
+    /// The bytes of a record that belongs to the entry named `entry`; one allocation for a record without details.
     package static func encode(_ record: Record, for entry: Digest) -> [UInt8] {
-        var writer = RecordWriter(version: version, digest: record.content.digest)
+        let details = RecordItems.bytes(of: record)
+        let key = record.key ?? ""
         var flags: Flags = []
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(fixedSize + details.count + key.utf8.count)
+        bytes.append(version)
+        bytes.append(0)
+        bytes.append(record.content.digest)
+        bytes.append(0, width: 4)
+        bytes.append(varint: UInt64(record.content.length))
         let created = record.created.milliseconds
-        writer.append(varint: UInt64(record.content.length))
-        writer.append(milliseconds: created)
+        bytes.append(UInt64(bitPattern: created), width: 6)
         if let expires = record.expires {
             let lifetime = max(0, expires.milliseconds - created)
             flags.insert(.expires)
-            writer.append(span: lifetime)
+            bytes.append(span: lifetime)
             if let idle = record.idleLifetime?.milliseconds {
                 flags.insert(idle == lifetime ? .idleIsLifetime : .idle)
-                if idle != lifetime { writer.append(span: idle) }
+                if idle != lifetime { bytes.append(span: idle) }
             }
             if let stale = record.staleFor {
                 flags.insert(.stale)
-                writer.append(span: stale.milliseconds)
+                bytes.append(span: stale.milliseconds)
             }
         }
-        if let cost = record.cost {
+        if let cost = record.core.cost {
             flags.insert(.cost)
-            writer.append(byte: CostCode.encode(cost))
+            bytes.append(cost)
         }
-        let details = details(of: record)
         if !details.isEmpty {
             flags.insert(.details)
-            writer.append(varint: UInt64(details.count))
+            bytes.append(varint: UInt64(details.count))
+            bytes += details
         }
-        if record.key != nil { flags.insert(.key) }
-        var bytes = writer.bytes(flags: flags.rawValue, details: details, key: record.key)
+        if record.key != nil {
+            flags.insert(.key)
+            bytes += key.utf8
+        }
+        bytes[1] = flags.rawValue
         let check = record.content.checksum ^ check(of: bytes, for: entry)
         for index in 0..<4 { bytes[34 + index] = UInt8(truncatingIfNeeded: check >> (8 * UInt32(index))) }
         return bytes
     }
 
-    private static func details(of record: Record) -> [UInt8] {
-        // The flag for it is there with an expiration only: other versions take it for damage without one.
-        let staleFor = record.expires == nil ? record.staleFor : nil
-        guard record.hasDetails || staleFor != nil else { return [] }
-        return RecordWriter.items(of: record.details, staleFor: staleFor)
-    }
+    /// Bytes of all but details and key, at most: 38 up to the check, 6 of the time, 5 varints of 10, one of the cost.
+    private static let fixedSize = 95
 
     /// Reads what ``encode(_:for:)`` wrote; nil for anything else, whatever the bytes are.
     ///
     /// A damaged record that still parses yields a wrong checksum for its content, on purpose.
     package static func decode(_ bytes: [UInt8], for entry: Digest) -> Record? {
         guard bytes.count <= maximumSize else { return nil }
-        var reader = RecordReader(bytes)
+        var reader = ByteReader(bytes)
         guard reader.byte() == version, let flags = reader.byte().map(Flags.init),
-            !flags.contains(.unknown), let digest = reader.digest(), let stored = reader.check(),
-            let length = reader.varint().flatMap(Int.init(exactly:)), length < Int.max,
-            let created = reader.milliseconds()
+            !flags.contains(.unknown), let digest = reader.digest(), let stored = reader.number(width: 4),
+            let length = reader.count(), length < Int.max, let created = reader.number(width: 6)
         else { return nil }
-        let checksum = stored ^ check(of: bytes, for: entry)
+        let checksum = UInt32(truncatingIfNeeded: stored) ^ check(of: bytes, for: entry)
         var record = Record(
             content: Content(digest: digest, length: length, checksum: checksum),
-            created: Timestamp(milliseconds: created)
+            created: Timestamp(milliseconds: Int64(bitPattern: created))
         )
         guard readTimes(from: &reader, flags, into: &record), readRest(from: &reader, flags, into: &record)
         else { return nil }
@@ -114,7 +119,7 @@ package enum RecordCodec {
     }
 
     private static func readTimes(
-        from reader: inout RecordReader,
+        from reader: inout ByteReader,
         _ flags: Flags,
         into record: inout Record
     ) -> Bool {
@@ -136,18 +141,18 @@ package enum RecordCodec {
     }
 
     private static func readRest(
-        from reader: inout RecordReader,
+        from reader: inout ByteReader,
         _ flags: Flags,
         into record: inout Record
     ) -> Bool {
         if flags.contains(.cost) {
             guard let code = reader.byte() else { return false }
-            record.cost = CostCode.decode(code)
+            record.core.cost = code
         }
         if flags.contains(.details) {
-            guard let (details, staleFor) = reader.details() else { return false }
-            record.details = details
-            if let staleFor, record.expires == nil { record.staleFor = staleFor }
+            guard let count = reader.count(), let items = reader.part(count),
+                RecordItems.read(items, into: &record)
+            else { return false }
         }
         if flags.contains(.key) {
             guard let key = reader.text(reader.remaining) else { return false }
@@ -166,44 +171,27 @@ package enum RecordCodec {
     }
 }
 
-/// A span of time in one byte, to about 6 per cent: 5 bits of exponent, 3 of mantissa, from 64 µs to 12 days.
-///
-/// Early recomputation (XFetch) needs no more, and the record has no room for more.
-enum CostCode {
-    static func encode(_ cost: Duration) -> UInt8 {
-        let units = UInt64(max(0, cost.saturatingNanoseconds)) / 64_000
-        guard units >= 8 else { return UInt8(units) }
-        let exponent = 63 - units.leadingZeroBitCount - 3
-        // Half a step is added before cutting, so that the error is at most half a step either way.
-        let rounded = units + (1 << exponent) / 2
-        let shift = 63 - rounded.leadingZeroBitCount - 3
-        let code = (shift + 1) << 3 | Int(rounded >> UInt64(shift) & 7)
-        return UInt8(min(code, 255))
+/// A span of time: a varint of twice the whole seconds, or twice the milliseconds plus one.
+extension [UInt8] {
+    mutating func append(span milliseconds: Int64) {
+        let value = UInt64(milliseconds)
+        append(varint: value.isMultiple(of: 1000) ? (value / 1000) << 1 : value << 1 | 1)
     }
+}
 
-    static func decode(_ code: UInt8) -> Duration {
-        let exponent = Int(code >> 3)
-        let units = exponent == 0 ? Int64(code) : Int64(8 | code & 7) << Int64(exponent - 1)
-        return .nanoseconds(units * 64_000)
+extension ByteReader {
+    mutating func span() -> Duration? {
+        guard let value = varint() else { return nil }
+        let amount = Int64(value >> 1)
+        return value & 1 == 0 ? .seconds(amount) : .milliseconds(amount)
     }
 }
 
 extension Timestamp {
     /// Whole milliseconds since 1970, rounded down; 6 bytes hold more than a `Timestamp` does.
-    fileprivate var milliseconds: Int64 {
-        max(0, nanoseconds / 1_000_000)
-    }
+    fileprivate var milliseconds: Int64 { max(0, nanoseconds / 1_000_000) }
 
     fileprivate init(milliseconds: Int64) {
         self = Timestamp(nanoseconds: 0) + .milliseconds(milliseconds)
     }
-}
-
-extension Duration {
-    fileprivate var milliseconds: Int64 {
-        saturatingNanoseconds / 1_000_000
-    }
-
-    /// Cut to whole milliseconds, towards zero, and to some 292 years.
-    var wholeMilliseconds: Duration { .milliseconds(milliseconds) }
 }

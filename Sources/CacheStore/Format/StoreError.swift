@@ -79,6 +79,14 @@ package struct StoreError: Error, Sendable, Equatable {
 }
 
 extension Errno {
+    /// What opening or reading says of a symbolic link, a directory, a pipe, a socket or a device.
+    var tellsOfNoFile: Bool {
+        self == .tooManyLinks || self == .isDirectory || self == .noDeviceOrAddress
+    }
+
+    /// What a look at a file in a shard says where there is none: the shard may be no directory.
+    var tellsOfNothing: Bool { self == .noEntry || self == .notDirectory }
+
     /// What is in the place of a file or a directory of the cache's, where this tells of it.
     var wordsOfNoFile: String? {
         switch self {
@@ -101,5 +109,25 @@ func describing<Value: ~Copyable>(
         return try body()
     } catch {
         throw StoreError(errno: error, operation(), path: path())
+    }
+}
+
+/// Gives nil where there is no such file in a shard, nor can be; every other error stays one.
+func ifFiled<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value? {
+    do throws(Errno) {
+        return try body()
+    } catch {
+        // A link in the shard's place may lead to itself.
+        if error.tellsOfNothing || error == .tooManyLinks { return nil }
+        throw error
+    }
+}
+
+/// Runs what may fail without harm: the caller says above why, and what makes up for it.
+func bestEffort(_ body: () throws(Errno) -> Void) {
+    do throws(Errno) {
+        try body()
+    } catch {
+        return
     }
 }

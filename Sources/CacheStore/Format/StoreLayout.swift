@@ -29,6 +29,8 @@ package enum StoreLayout {
     static let configuration: RelativePath = "config.json"
     /// Who is to go next, as the last sweep saw it.
     static let candidates: RelativePath = "candidates"
+    /// How such files of all versions begin.
+    static let candidatesSignature = "diskcand"
     static let events: RelativePath = "events"
     static let olderEvents: RelativePath = "events.1"
     static let formatLock: RelativePath = "format"
@@ -56,13 +58,13 @@ package enum StoreLayout {
     /// The names of all lock files that stay.
     static var lockNames: [RelativePath] {
         [janitorLock, sessionsLock]
-            + Stripes.Kind.allCases.flatMap { kind in
+            + StripeKind.allCases.flatMap { kind in
                 (0..<stripeCount).map { lockName(kind, $0) }
             }
     }
 
     /// The name of a stripe's lock file: `object-00` to `entry-3f`.
-    static func lockName(_ kind: Stripes.Kind, _ stripe: Int) -> RelativePath {
+    static func lockName(_ kind: StripeKind, _ stripe: Int) -> RelativePath {
         let digits = String(stripe, radix: 16)
         return RelativePath("\(kind.rawValue)-\(digits.count < 2 ? "0" : "")\(digits)")
     }
@@ -74,8 +76,15 @@ package enum StoreLayout {
         return name
     }
 
-    /// Stripes of each kind; chosen by the leading 6 bits of a digest.
-    package static let stripeCount = 64
+    /// The leading bits of a digest that choose a stripe.
+    static let stripeBits = 6
+    /// Stripes of each kind.
+    package static let stripeCount = 1 << stripeBits
+    /// One element for each stripe: the one place that states ``stripeCount`` anew, as a type can't be given it.
+    typealias PerStripe<Element: ~Copyable> = InlineArray<64, Element>
+
+    /// Directories below `objects` and `entries`, one for each first byte of a digest.
+    package static let shardCount = 256
 
     /// What a newcomer to the directory reads.
     static let readmeText = """
@@ -115,8 +124,8 @@ package enum StoreLayout {
         return path
     }
 
-    /// The names of all 256 shards, `00` to `ff`.
-    static let shards: [RelativePath] = (0..<256).map { byte in
+    /// The names of all shards, `00` to `ff`.
+    static let shards: [RelativePath] = (0..<shardCount).map { byte in
         var bytes = InlineArray<32, UInt8>(repeating: 0)
         bytes[0] = UInt8(byte)
         return shard(of: Digest(bytes: bytes))
@@ -127,4 +136,17 @@ package enum StoreLayout {
 
     /// Of those, the directories.
     package static let partNames: Set<String> = ["objects", "entries", "locks", "tmp"]
+}
+
+/// What the stripes of one kind guard, and how the names of their files begin.
+package enum StripeKind: String, CaseIterable, Sendable {
+    case object, entry
+}
+
+extension Digest {
+    /// Which of ``StoreLayout/stripeCount`` stripes it belongs to: its leading bits.
+    package var stripe: Int { Int(byte(0)) >> (8 - StoreLayout.stripeBits) }
+
+    /// Which of ``StoreLayout/shardCount`` directories its file is in: its first byte.
+    var shard: Int { Int(byte(0)) }
 }

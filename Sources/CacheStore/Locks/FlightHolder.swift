@@ -19,12 +19,14 @@ package struct FlightHolder: Sendable, Equatable {
     /// Who computes the value of `key`, as far as the lock's file tells; nil where there is none.
     ///
     /// Four system calls.
-    package static func current(of key: Digest, in store: Store) throws(StoreError) -> FlightHolder? {
+    package static func current(of key: Digest, in directory: StoreDirectory) throws(StoreError)
+        -> FlightHolder?
+    {
         let path = StoreLayout.flightName(key)
-        return try describing("read", "\(store.directory.path)/\(StoreLayout.locks)/\(path)") {
+        return try describing("read", "\(directory.path)/\(StoreLayout.locks)/\(path)") {
             () throws(Errno) -> FlightHolder? in
             do throws(Errno) {
-                return FlightHolder(line: try store.directory.locks.open(path, .readOnly).read(lineLength))
+                return FlightHolder(line: try directory.locks.open(path, .readOnly).read(lineLength))
             } catch {
                 // What is no file tells of nobody; who wants the lock is told of it.
                 if error == .noEntry || error.tellsOfNoFile { return nil }

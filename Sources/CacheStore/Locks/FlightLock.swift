@@ -10,15 +10,19 @@ import Platform
 /// without ``release()`` the lock is free and the file stays.
 package struct FlightLock: ~Copyable, Sendable {
     private let file: FileDescriptor
-    private let store: Store
+    private let directory: StoreDirectory
     private let path: RelativePath
     private let owner = processGeneration
 
     /// What is needed once the file is locked and known to be the one that the path names.
-    fileprivate init(holding file: consuming FileDescriptor, _ path: RelativePath, in store: Store) {
+    fileprivate init(
+        holding file: consuming FileDescriptor,
+        _ path: RelativePath,
+        in directory: StoreDirectory
+    ) {
         self.file = file
         self.path = path
-        self.store = store
+        self.directory = directory
     }
 
     /// Gives the lock back: removes the file, then unlocks it.
@@ -28,7 +32,7 @@ package struct FlightLock: ~Copyable, Sendable {
     package consuming func release() {
         guard processGeneration == owner else { return }
         // A name that stays names a file that is free, which the next one takes over.
-        bestEffort { () throws(Errno) in try store.directory.locks.unlink(path) }
+        bestEffort { () throws(Errno) in try directory.locks.unlink(path) }
         // Not by closing alone: a child that was forked meanwhile has the file, too, until it executes
         // something, and those who wait would wait for it.
         file.unlock()
@@ -79,13 +83,13 @@ package struct FlightWait: ~Copyable, Sendable {
         case ended(isUnstored: Bool)
     }
 
-    private let store: Store
+    private let directory: StoreDirectory
     private let path: RelativePath
     private var file: FileDescriptor?
 
     /// Opens nothing yet.
-    package init(for key: Digest, in store: Store) {
-        self.store = store
+    package init(for key: Digest, in directory: StoreDirectory) {
+        self.directory = directory
         path = StoreLayout.flightName(key)
         file = nil
     }
@@ -101,7 +105,7 @@ package struct FlightWait: ~Copyable, Sendable {
         do throws(Errno) {
             return try attemptOnce()
         } catch {
-            let place = "\(store.directory.path)/\(StoreLayout.locks)/\(path)"
+            let place = "\(directory.path)/\(StoreLayout.locks)/\(path)"
             throw StoreError(errno: error, "lock", path: place)
         }
     }
@@ -114,7 +118,7 @@ package struct FlightWait: ~Copyable, Sendable {
         if let open = self.file.take() {
             file = open
         } else {
-            file = try store.directory.locks.open(path, Self.opening, mode: FileMode.file)
+            file = try directory.locks.open(path, Self.opening, mode: FileMode.file)
         }
         guard try file.tryLock(.exclusive) else {
             self.file = consume file
@@ -123,12 +127,12 @@ package struct FlightWait: ~Copyable, Sendable {
         let status = try file.status()
         let isMarked = status.permissions & FlightLock.unstoredBit != 0
         let named = try ifExists { () throws(Errno) in
-            try store.directory.locks.status(of: path).identity
+            try directory.locks.status(of: path).identity
         }
         guard named == status.identity else { return .ended(isUnstored: isMarked) }
         // Left by one who died after he had marked it.
         if isMarked { try file.setMode(FileMode.file) }
-        let lock = FlightLock(holding: file, path, in: store)
+        let lock = FlightLock(holding: file, path, in: directory)
         lock.sign()
         return .acquired(lock)
     }

@@ -28,11 +28,11 @@ package final class StoreSession: Sendable {
     /// somebody keeps the lock to himself (stopped in the very moment): the cache works without.
     ///
     /// Two system calls.
-    package static func begin(in store: Store) throws(StoreError) -> StoreSession? {
-        guard store.directory.isWritable else { return nil }
-        let path = "\(store.directory.path)/\(StoreLayout.locks)/\(StoreLayout.sessionsLock)"
+    package static func begin(in directory: StoreDirectory) throws(StoreError) -> StoreSession? {
+        guard directory.isWritable else { return nil }
+        let path = "\(directory.path)/\(StoreLayout.locks)/\(StoreLayout.sessionsLock)"
         return try describing("lock", path) { () throws(Errno) -> StoreSession? in
-            let file = try store.directory.locks.open(
+            let file = try directory.locks.open(
                 StoreLayout.sessionsLock,
                 [.readWrite, .create],
                 mode: FileMode.file

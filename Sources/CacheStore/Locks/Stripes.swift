@@ -3,16 +3,11 @@
 import Platform
 import Synchronization
 
-/// The 64 locks of one kind, `object-00…3f` or `entry-00…3f`, each for the digests that share 6 leading bits.
+/// The locks of one kind, `object-00…3f` or `entry-00…3f`, each for the digests that share their leading bits.
 ///
 /// Order between the kinds: object before entry; two stripes of one kind are never held together. Their
 /// files are created with the cache and never unlinked: a lock file that is replaced has two holders.
 package final class Stripes: Sendable {
-    /// What a stripe guards, and the beginning of its file's name.
-    package enum Kind: String, CaseIterable, Sendable {
-        case object, entry
-    }
-
     /// How long a writer waits for a stripe.
     ///
     /// Holders keep them for microseconds, in a durable store as long as the medium takes; only one that is stopped
@@ -26,20 +21,42 @@ package final class Stripes: Sendable {
     /// Who has waited less tells nothing of the holder.
     private static let tellingWait: Duration = .milliseconds(100)
 
-    private let kind: Kind
+    private struct Stripe: ~Copyable {
+        /// Opened when it is first wanted, and never another one from then on.
+        let lock = FileLockPlace()
+        /// Until when it counts as not to be had in a mode, shared first, in milliseconds of CLOCK_MONOTONIC.
+        let stuckUntil = InlineArray<2, Atomic<UInt64>> { _ in Atomic(0) }
+
+        /// False where its file was not opened yet.
+        func take(_ mode: LockMode, _ patience: Duration) throws(Errno) -> Bool {
+            let place = mode == .shared ? 0 : 1
+            let until = stuckUntil[place].load(ordering: .relaxed)
+            let isStuck = until != 0 && Timestamp.monotonicMilliseconds < until
+            do throws(Errno) {
+                let isOpen = try lock.lock(
+                    mode,
+                    patience: isStuck ? min(patience, Stripes.stuckPatience) : patience
+                )
+                if until != 0, isOpen { stuckUntil[place].store(0, ordering: .relaxed) }
+                return isOpen
+            } catch {
+                if error == .timedOut, !isStuck, patience >= Stripes.tellingWait {
+                    let end = Timestamp.monotonicMilliseconds + Stripes.stuckMilliseconds
+                    stuckUntil[place].store(end, ordering: .relaxed)
+                }
+                throw error
+            }
+        }
+    }
+
+    private let kind: StripeKind
     private let owner = processGeneration
-    private let directory: StoreDirectory
     private let control: Control
-    /// One for each of ``StoreLayout/stripeCount``, opened when it is first wanted, and never another one from then on.
-    private let locks = InlineArray<64, FileLockPlace> { _ in FileLockPlace() }
+    private let stripes = StoreLayout.PerStripe<Stripe> { _ in Stripe() }
 
-    /// Until when each counts as not to be had, in milliseconds of CLOCK_MONOTONIC; of 64 for each mode, shared first.
-    private let stuckUntil = InlineArray<128, Atomic<UInt64>> { _ in Atomic(0) }
-
-    init(_ kind: Kind, in control: Control) {
+    init(_ kind: StripeKind, in control: Control) {
         self.kind = kind
         self.control = control
-        directory = control.directory
     }
 
     /// Runs `body` while the stripe of `digest` is held.
@@ -68,7 +85,7 @@ package final class Stripes: Sendable {
             throw StoreError(.forked, "lock", path: path(of: stripe))
         }
         while try !take(mode, stripe, patience) { try open(stripe) }
-        defer { locks[stripe].unlock(mode) }
+        defer { stripes[stripe].lock.unlock(mode) }
         return try body()
     }
 
@@ -91,44 +108,24 @@ package final class Stripes: Sendable {
         return skipped
     }
 
-    /// False where the stripe's file was not opened yet.
     private func take(_ mode: LockMode, _ stripe: Int, _ patience: Duration) throws(StoreError) -> Bool {
-        let place = stripe + (mode == .shared ? 0 : StoreLayout.stripeCount)
-        let until = stuckUntil[place].load(ordering: .relaxed)
-        let isStuck = until != 0 && Timestamp.monotonicMilliseconds < until
-        return try describing("lock", self.path(of: stripe)) { () throws(Errno) in
-            do throws(Errno) {
-                let isOpen = try locks[stripe].lock(
-                    mode,
-                    patience: isStuck ? min(patience, Self.stuckPatience) : patience
-                )
-                if until != 0, isOpen { stuckUntil[place].store(0, ordering: .relaxed) }
-                return isOpen
-            } catch {
-                if error == .timedOut, !isStuck, patience >= Self.tellingWait {
-                    let end = Timestamp.monotonicMilliseconds + Self.stuckMilliseconds
-                    stuckUntil[place].store(end, ordering: .relaxed)
-                }
-                throw error
-            }
+        try describing("lock", self.path(of: stripe)) { () throws(Errno) in
+            try stripes[stripe].take(mode, patience)
         }
     }
 
     /// Opens the stripe's file, unless another thread is first: two of one process would exclude each other.
     private func open(_ stripe: Int) throws(StoreError) {
         let file = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
-            try directory.locks.open(
-                StoreLayout.lockName(kind, stripe),
-                [.readWrite, .create],
-                mode: FileMode.file
-            )
+            let name = StoreLayout.lockName(kind, stripe)
+            return try control.directory.locks.open(name, [.readWrite, .create], mode: FileMode.file)
         }
-        locks[stripe].settle(
+        stripes[stripe].lock.settle(
             FileLock(owning: file) { [control, kind] in control.wantedWord(kind, stripe) }
         )
     }
 
     private func path(of stripe: Int) -> String {
-        "\(directory.path)/\(StoreLayout.locks)/\(StoreLayout.lockName(kind, stripe))"
+        "\(control.directory.path)/\(StoreLayout.locks)/\(StoreLayout.lockName(kind, stripe))"
     }
 }

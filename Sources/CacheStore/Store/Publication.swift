@@ -43,4 +43,44 @@ struct Publication {
     let precondition: Precondition
     /// Called when nothing is left but to write the entry, before the writer is added to the word of the key.
     var willWrite: (() -> Void)?
+
+    /// - Parameter accessed: the access time of a new entry, where it is not to be told by the record.
+    /// - Throws: ``StoreError/Code/invalidArgument`` for a record that is too long, before anything is written for it.
+    init(
+        of record: Record,
+        for key: Digest,
+        accessed: Timestamp? = nil,
+        if precondition: Precondition = .none,
+        in directory: StoreDirectory
+    ) throws(StoreError) {
+        self.key = key
+        self.precondition = precondition
+        content = record.content
+        created = record.created
+        bytes = RecordCodec.encode(record, for: key)
+        self.accessed = accessed ?? Self.firstAccess(of: record)
+        // A draft does not know the length of its content yet, which takes up to ten bytes.
+        if bytes.count + 10 > RecordCodec.maximumSize {
+            let operation = "store \(bytes.count) bytes of metadata in"
+            throw StoreError(.invalidArgument, operation, path: directory.path)
+        }
+    }
+
+    /// The access time that a new entry must have; nil where the file system's present will do.
+    ///
+    /// That is a moment later than `created`, and counts as an access where accesses prolong the value's life.
+    /// Where the caller's clock is not the file system's it says nothing. Else, for the order of eviction, it
+    /// is as good, and a call less.
+    private static func firstAccess(of record: Record) -> Timestamp? {
+        if record.idleLifetime != nil { return record.created }
+        let (now, created) = (Timestamp.coarseNow, record.created)
+        let isFar =
+            created.isEarlier(than: now, byNanoseconds: nearEnough)
+            || now.isEarlier(than: created, byNanoseconds: nearEnough)
+        return isFar ? created : nil
+    }
+
+    /// Nanoseconds by which the order of eviction may err, a second: far less than any access granularity, far more
+    /// than a put takes, or than the kernel's coarse clock is late.
+    private static let nearEnough: Int64 = 1_000_000_000
 }

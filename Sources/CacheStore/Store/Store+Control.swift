@@ -2,47 +2,41 @@
 
 package import Platform
 
-/// What a process has of a directory's control file.
-package enum ControlCondition: Sendable {
-    /// It is mapped, as the other processes have it.
-    case shared
-    /// The same; its words are in memory, as the file system is none whose files may be mapped for writing.
-    case sharedInMemory
-    /// It is mapped for reading only.
-    case readOnly
-    /// There is none, or it could not be mapped.
-    case missing
-    /// Other processes use one in memory that this process can't see.
-    case unreachable
-    /// The file system can't have one.
-    case impossible
-}
-
+/// What the processes of a cache tell each other through memory, and in `config.json`.
 extension Store {
-    /// The generation table, by which values may be held in memory.
-    ///
-    /// nil where there is no control file now: then a value in memory is good only if its record, read
-    /// again, is the same.
-    package var generations: Generations? {
-        control.words == nil ? nil : Generations(control: control)
-    }
+    // MARK: Generations
+
+    /// The generation of `key`, to be looked at before its record is read; nil where there is no control file now: then
+    /// a value in memory is good only if its record, read again, is the same.
+    package func generation(of key: Digest) -> Generation? { control.generation(of: key) }
 
     /// Whether there is a generation table now; counts no references.
     package var hasGenerations: Bool { control.words != nil }
 
-    /// Whether the control file is still the one at its path; true where there can be none.
+    /// Whether a value that is held by `generation` is still the one that counts; counts no references.
+    package func condition(of generation: Generation?) -> HeldCondition { control.condition(of: generation) }
+
+    /// See ``Control/isLatest(_:)``.
+    package func isLatest(_ generation: Generation?) -> Bool { control.isLatest(generation) }
+
+    /// Whether nobody has begun to write since this was the word at `index`, in the file that is mapped at `mapping`;
+    /// if so, counts a hit in memory for all processes.
     ///
-    /// One system call.
-    package func isControlCurrent() throws(StoreError) -> Bool {
-        try control.isCurrent()
+    /// What ``condition(of:)`` calls current, by the same loads; and one atomic addition.
+    package func countsHit(_ word: UInt64, at index: Int, of mapping: UInt) -> Bool {
+        guard control.holds(word, at: index, of: mapping) else { return false }
+        counters.addForAll(.memoryHit)
+        return true
     }
+
+    // MARK: Control file
 
     /// Maps the control file that is there now, and makes or completes it where need be.
     ///
     /// Where that can't be done the store goes on without, which is counted.
     package func renewControl() {
         do throws(StoreError) {
-            try control.prepare(entryStripes)
+            try control.prepare(entries.stripes.barrier)
         } catch {
             counters.add(.controlFailure)
         }
@@ -59,7 +53,7 @@ extension Store {
             if isCurrent, control.isSettled { return }
             // Also where no other can be made: whoever has it mapped is told that it counts no more.
             if !isCurrent { control.file?.supersede() }
-            try control.prepare(entryStripes)
+            try control.prepare(entries.stripes.barrier)
         } catch {
             counters.add(.controlFailure)
         }
@@ -79,48 +73,48 @@ extension Store {
         control.resetCounters(now: now)
     }
 
-    /// What this process has of the control file.
-    package var controlCondition: ControlCondition {
-        if control.writableWords != nil {
-            return control.file?.isInMemory ?? false ? .sharedInMemory : .shared
-        }
-        if control.words != nil { return .readOnly }
-        if control.isImpossible { return .impossible }
-        do throws(StoreError) {
-            return try control.look(isWritable: directory.isWritable) == .unreachable
-                ? .unreachable : .missing
-        } catch {
-            return .missing
-        }
-    }
-
     /// What the cache takes on disk, as added up since the last sweep; nil where there is no control file.
     package var usage: StoreUsage? { control.usage }
-
-    /// Runs `publish`, which changes the entry of `key`, as a writer in its word of the generation table.
-    ///
-    /// `isRemoval`: no entry is there afterwards.
-    /// The caller holds the entry's stripe. No system call where the control file is mapped.
-    func writing<Result>(
-        _ key: Digest,
-        isRemoval: Bool = false,
-        _ publish: () throws(StoreError) -> Result
-    ) throws(StoreError) -> (result: Result, generation: Generation?) {
-        guard let writing = try control.beginWriting(key, publishes: !isRemoval) else {
-            return (try publish(), nil)
-        }
-        do throws(StoreError) {
-            let result = try publish()
-            return (result, control.endWriting(writing))
-        } catch {
-            // What failed may have been published all the same.
-            control.endWriting(writing)
-            throw error
-        }
-    }
 
     /// Makes every value that any process holds in memory be read from disk again.
     package func raiseAllGenerations() throws(StoreError) {
         try control.raiseAll()
+    }
+
+    // MARK: Configuration
+
+    /// The limits and defaults that belong to the directory, as this process saw them last.
+    package var configuration: DirectoryConfiguration { parts.configuration.present }
+
+    /// Why the configuration that is there now can't be used; nil: it can.
+    package var configurationFailure: StoreError? { parts.configuration.failure }
+
+    /// Looks whether there is another configuration: to be called about once a second.
+    ///
+    /// One system call where there is none.
+    package func followConfiguration() {
+        FileSizeLimit.follow()
+        parts.configuration.look()
+        followHorizon()
+    }
+
+    /// Has accesses noted as exactly as the present limits ask for.
+    func followHorizon() {
+        accesses.adjust(to: configuration.limits.areBounding ? control.expectedHorizon : nil)
+    }
+
+    /// Changes the configuration, for all processes; they follow within a second.
+    ///
+    /// `change` is called again where the disk was full.
+    ///
+    /// - Throws: ``StoreError/Code/badConfiguration`` where the one that is there can't be read: it is left as it is.
+    package func configure(
+        _ change: (inout DirectoryConfiguration) throws(StoreError) -> Void
+    ) throws(StoreError) {
+        // A limit may be what the full disk lacks.
+        try room.makingSpace(forLength: 0, now: .now) { _ throws(StoreError) in
+            try parts.configuration.update(change)
+        }
+        followConfiguration()
     }
 }

@@ -3,31 +3,35 @@
 package import FoundationEssentials
 package import Platform
 
-/// A value that was found.
+/// A value that was found, or, with `()` for the value, an entry that may be given out.
 package struct StoreHit<Value: ~Copyable>: ~Copyable {
     package let value: Value
     /// The entry as it was read; nil where it was known without, by the generation.
     package let stored: StoredEntry?
-    package let source: RecordSource
+    /// Without the text of the key where the entry was not read.
+    package let record: Record
     package let isStale: Bool
     /// The word of the generation table before the record was read, by which the value may be held in memory;
     /// nil where it may not be held without looking at the record again.
     package let generation: Generation?
     /// Until when a value held in memory may be given out without a look at the disk; nil: for ever.
     package let heldUntil: Timestamp?
-
-    /// Without the text of the key where the entry was not read.
-    package var record: Record { source.record }
 }
 
 extension StoreHit: Copyable where Value: Copyable {}
 extension StoreHit: Sendable where Value: Sendable & ~Copyable {}
 
-/// An entry that may be given out, without its value.
-package struct LiveEntry: Sendable {
-    package let stored: StoredEntry
-    package let record: Record
-    package let isStale: Bool
+extension StoreHit<Void> {
+    init(_ record: Record, stored: StoredEntry?, isStale: Bool = false, _ generation: Generation?) {
+        self.init(
+            value: (),
+            stored: stored,
+            record: record,
+            isStale: isStale,
+            generation: generation,
+            heldUntil: nil
+        )
+    }
 }
 
 extension Store {
@@ -47,13 +51,7 @@ extension Store {
     /// sidecar form costs six more than `getxattrat` (four where the file system has no attributes).
     package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(StoreError) -> StoreHit<Data>?
     {
-        try find(key, now, allowingStale) { (content) throws(StoreError) in
-            switch try objects.read(content, isChecked: checksContent) {
-            case .valid(let data): .found(data)
-            case .missing: .missing
-            case .corrupt: .corrupt
-            }
-        }
+        try find(key, now, allowingStale) { (content) throws(StoreError) in try objects.read(content) }
     }
 
     /// The same, as an open file at its start whose bytes have been checked.
@@ -64,18 +62,7 @@ extension Store {
         now: Timestamp,
         allowingStale: Bool
     ) throws(StoreError) -> StoreHit<FileDescriptor>? {
-        try find(key, now, allowingStale) { (content) throws(StoreError) in
-            guard let file = try objects.open(content.digest) else { return .missing }
-            guard try matches(file, content) else { return .corrupt }
-            return .found(file)
-        }
-    }
-
-    /// How a look at the object that a record names ended.
-    enum Outcome<Value: ~Copyable>: ~Copyable {
-        case found(Value)
-        case missing
-        case corrupt
+        try find(key, now, allowingStale) { (content) throws(StoreError) in try objects.open(content) }
     }
 
     /// Reads the record and then, by `read`, its object; where that is gone, the record once more.
@@ -83,34 +70,37 @@ extension Store {
         _ key: Digest,
         _ now: Timestamp,
         _ allowingStale: Bool,
-        _ read: (Content) throws(StoreError) -> Outcome<Value>
+        _ read: (Content) throws(StoreError) -> Lookup<Value>
     ) throws(StoreError) -> StoreHit<Value>? {
-        records.prefetch(key)
-        if isAbsent(key) { return countedMiss(of: key) }
+        entries.records.prefetch(key)
+        if control.rulesOut(key) { return countedMiss(of: key) }
         var previous: [UInt8]?
         for attempt in 0..<Self.readAttempts {
             // Before the record is read: whoever changes it afterwards changes the word first.
             let generation = heldGeneration(of: key)
             if attempt == 0, let generation {
-                switch records.knowledge(of: key, at: generation) {
+                switch entries.records.knowledge(of: key, at: generation) {
                 case .absence: return countedMiss(of: key)
-                case .record(let known) where known.isFresh(at: now):
-                    if case .found(let value) = try read(known.content) {
-                        return hit(value, key, known, generation, now)
+                case .record(let known) where known.record.isFresh(at: now):
+                    let entry = StoreHit<Void>(Record(known.record), stored: nil, generation)
+                    if case .found(let value) = try read(entry.record.content) {
+                        return hit(value, key, entry, now, known: known.accessed)
                     }
                     // Evicted with its entry, which no generation tells, or damaged: what to do the entry says.
-                    records.drop(key)
+                    entries.records.drop(key)
                     continue
                 case .record, nil: break
                 }
             }
-            guard let (stored, isStale) = try present(key, now, allowingStale, generation),
-                let content = stored.record?.content
-            else { break }
+            guard let entry = try present(key, now, allowingStale, generation), let stored = entry.stored
+            else {
+                break
+            }
+            let content = entry.record.content
             switch try read(content) {
             case .found(let value):
-                return hit(value, key, stored, isStale, generation, now)
-            case .corrupt:
+                return hit(value, key, entry, now)
+            case .unusable:
                 counters.add(.corruptObject)
                 discard(key, stored, content)
                 return countedMiss(of: key)
@@ -126,18 +116,9 @@ extension Store {
         return countedMiss(of: key)
     }
 
-    /// Whether the control file says that there is no entry of `key`.
-    ///
-    /// No system call.
-    private func isAbsent(_ key: Digest) -> Bool {
-        guard let filter = control.filter else { return false }
-        return !filter.mayContain(key)
-    }
-
     /// The generation under which what is read from now on may be held; nil where nothing may.
     private func heldGeneration(of key: Digest) -> Generation? {
-        guard let generation = generations?.current(of: key), !generation.hasWriters else { return nil }
-        return generation
+        control.generation(of: key).flatMap { $0.hasWriters ? nil : $0 }
     }
 
     private func countedMiss<Value: ~Copyable>(of key: Digest) -> StoreHit<Value>? {
@@ -146,59 +127,52 @@ extension Store {
         return nil
     }
 
-    /// Counts a hit by a record that was known, and notes its access.
+    /// Counts a hit, and notes its access.
+    ///
+    /// - Parameter known: the last use of the entry that is known from the disk, where its record was known.
     private func hit<Value: ~Copyable>(
         _ value: consuming Value,
         _ key: Digest,
-        _ known: KnownRecord,
-        _ generation: Generation,
-        _ now: Timestamp
-    ) -> StoreHit<Value>? {
-        counters.add(.hit)
-        counters.add(.bytesRead, known.length)
-        if !isRecent(known.accessed, now: now), let accessed = noteAccess(key, of: known.record, now: now) {
-            records.note(key, accessed: accessed)
-        }
+        _ entry: StoreHit<Void>,
+        _ now: Timestamp,
+        known: Timestamp? = nil
+    ) -> StoreHit<Value> {
+        counters.add(entry.isStale ? .staleHit : .hit)
+        counters.add(.bytesRead, entry.record.content.length)
         return StoreHit(
             value: value,
-            stored: nil,
-            source: .known(known),
-            isStale: false,
-            generation: generation,
-            heldUntil: known.expiry
+            stored: entry.stored,
+            record: entry.record,
+            isStale: entry.isStale,
+            generation: entry.generation,
+            heldUntil: noteHit(key, entry, now, known)
         )
     }
 
-    /// Counts a hit, notes its access and keeps the record for the next get.
-    private func hit<Value: ~Copyable>(
-        _ value: consuming Value,
+    /// Notes the access of a hit, keeps the record for the next get, and says until when the value may be given out
+    /// without another look.
+    private func noteHit(
         _ key: Digest,
-        _ stored: StoredEntry,
-        _ isStale: Bool,
-        _ generation: Generation?,
-        _ now: Timestamp
-    ) -> StoreHit<Value>? {
-        guard let record = stored.record else { return nil }
-        counters.add(isStale ? .staleHit : .hit)
-        counters.add(.bytesRead, record.content.length)
-        let heldUntil: Timestamp?
+        _ entry: StoreHit<Void>,
+        _ now: Timestamp,
+        _ known: Timestamp?
+    ) -> Timestamp? {
+        let record = entry.record
         if let idleLifetime = record.idleLifetime {
-            heldUntil = noteSlidingHit(key, record, idleLifetime, isStale, now)
+            return noteSlidingHit(key, record, idleLifetime, entry.isStale, now)
+        }
+        if let known {
+            if !accesses.isRecent(known, now: now), let accessed = accesses.note(key, of: record, now: now) {
+                entries.records.note(key, accessed: accessed)
+            }
         } else {
-            let accessed = noteAccess(key, of: record, now: now) ?? .distantPast
-            heldUntil = record.expires
-            if let generation, let known = KnownRecord(record, of: key, accessed: accessed) {
-                records.keep(known, at: generation)
+            let accessed = accesses.note(key, of: record, now: now) ?? .distantPast
+            if let generation = entry.generation, let known = KnownRecord(record, of: key, accessed: accessed)
+            {
+                entries.records.keep(known, at: generation)
             }
         }
-        return StoreHit(
-            value: value,
-            stored: stored,
-            source: .record(record),
-            isStale: isStale,
-            generation: generation,
-            heldUntil: heldUntil
-        )
+        return record.expires
     }
 
     /// Notes the access of a hit of a value that accesses prolong, and says until when it may be given out
@@ -214,7 +188,7 @@ extension Store {
         _ now: Timestamp
     ) -> Timestamp? {
         // A stale hit must not prolong a sliding expiration: the value would be fresh again for all.
-        guard !isStale, let accessed = noteAccess(key, of: record, now: now),
+        guard !isStale, let accessed = accesses.note(key, of: record, now: now),
             let expiry = record.expiry(accessed: accessed, now: now)
         else { return record.expires }
         return min(expiry, now + idleLifetime / 16)
@@ -228,19 +202,16 @@ extension Store {
         _ key: Digest,
         now: Timestamp,
         allowingStale: Bool
-    ) throws(StoreError) -> LiveEntry? {
-        if isAbsent(key) { return nil }
+    ) throws(StoreError) -> StoreHit<Void>? {
+        if control.rulesOut(key) { return nil }
         var previous: [UInt8]?
         for _ in 0..<Self.readAttempts {
-            guard let (stored, isStale) = try present(key, now, allowingStale, heldGeneration(of: key)),
-                let record = stored.record
-            else { return nil }
-            if try objects.isPresent(record.content) {
-                return LiveEntry(stored: stored, record: record, isStale: isStale)
-            }
+            let generation = heldGeneration(of: key)
+            guard let entry = try present(key, now, allowingStale, generation) else { return nil }
+            if try objects.isPresent(entry.record.content) { return entry }
             // As a get does: it may have been overwritten, and the old object swept, between the two looks.
-            if previous == stored.bytes { return nil }
-            previous = stored.bytes
+            if previous == entry.stored?.bytes { return nil }
+            previous = entry.stored?.bytes
         }
         return nil
     }
@@ -251,20 +222,21 @@ extension Store {
         _ now: Timestamp,
         _ allowingStale: Bool,
         _ generation: Generation?
-    ) throws(StoreError) -> (StoredEntry, isStale: Bool)? {
+    ) throws(StoreError) -> StoreHit<Void>? {
         for _ in 0..<Self.readAttempts {
             guard let stored = try entries.read(key) else {
-                if let generation { records.keepAbsence(of: key, at: generation) }
+                if let generation { entries.records.keepAbsence(of: key, at: generation) }
                 return nil
             }
-            guard stored.record != nil else {
+            guard let record = stored.record else {
                 // An empty file is an entry that is being made, or whose maker was killed.
                 if !stored.bytes.isEmpty { counters.add(.corruptRecord) }
                 return nil
             }
             switch try freshness(of: stored, key, now) {
-            case .fresh: return (stored, false)
-            case .stale where allowingStale: return (stored, true)
+            case .fresh: return StoreHit(record, stored: stored, generation)
+            case .stale where allowingStale:
+                return StoreHit(record, stored: stored, isStale: true, generation)
             case .stale, .expired: return nil
             case nil: continue
             }
@@ -278,9 +250,8 @@ extension Store {
         _ key: Digest,
         _ now: Timestamp
     ) throws(StoreError) -> Freshness? {
-        // The record, hundreds of bytes with a dozen references, is copied only where it has to be.
-        if stored.record?.expires == nil { return .fresh }
-        guard let record = stored.record else { return .expired }
+        guard let record = stored.record else { return .fresh }
+        if record.expires == nil { return .fresh }
         let freshness = record.freshness(at: now, accessed: .distantPast)
         // Only accesses can have prolonged it now, and those are told by the file's time.
         guard freshness != .fresh, record.idleLifetime != nil else { return freshness }
@@ -289,23 +260,6 @@ extension Store {
         // The time must be this record's: that of a later one would bring an expired value back to life.
         if prolonged != freshness, try entries.read(key)?.bytes != stored.bytes { return nil }
         return prolonged
-    }
-
-    /// Whether the file's bytes are those that the record promises, as far as they are to be checked; leaves it
-    /// at its start.
-    private func matches(
-        _ file: borrowing FileDescriptor,
-        _ content: Content
-    ) throws(StoreError) -> Bool {
-        try describing("read an object", objects.path(of: content.digest)) { () throws(Errno) in
-            let status = try file.status()
-            guard status.kind == .regular, status.size == Int64(content.length) else { return false }
-            if !checksContent { return true }
-            var checksum = CRC32C()
-            try file.forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in checksum.update(chunk) }
-            try file.rewind()
-            return checksum.value == content.checksum
-        }
     }
 
     /// Content by its digest, checked against it; nil where it is missing or damaged.
@@ -331,7 +285,7 @@ extension Store {
         guard let data, Digest(of: data.span) == digest else {
             counters.add(.corruptObject)
             repair { () throws(StoreError) in
-                _ = try parts.deleteIfCorrupt(digest, expecting: expected, patience: .zero)
+                _ = try objects.deleteIfCorrupt(digest, expecting: expected, patience: .zero)
             }
             return nil
         }

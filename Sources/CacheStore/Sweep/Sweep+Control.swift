@@ -15,7 +15,7 @@ extension Sweep {
             do throws(StoreError) {
                 let patience = deletions.patience(pacer)
                 control.noteSweepStep()
-                try parts.entryStripes.withLock(.exclusive, stripe: stripe, patience: patience) {
+                try parts.entries.stripes.withLock(.exclusive, stripe: stripe, patience: patience) {
                     control.clearWriters(ofStripe: stripe)
                 }
             } catch {
@@ -89,8 +89,8 @@ extension FixedWidthInteger {
 extension Control {
     func hasWriters(inStripe stripe: Int) -> Bool {
         guard let words = writableWords else { return false }
-        var index = Generations.indices(ofStripe: stripe).lowerBound
-        let end = Generations.indices(ofStripe: stripe).upperBound
+        var index = Generation.indices(ofStripe: stripe).lowerBound
+        let end = Generation.indices(ofStripe: stripe).upperBound
         // Each sweep looks at all words: a loop over the range takes half of a small one's time where nothing is optimized.
         while index < end {
             if GenerationWord(rawValue: words.load(ControlLayout.generations + index)).hasWriters {
@@ -104,7 +104,7 @@ extension Control {
     /// The caller holds the stripe exclusively.
     func clearWriters(ofStripe stripe: Int) {
         guard let words = writableWords else { return }
-        for index in Generations.indices(ofStripe: stripe) {
+        for index in Generation.indices(ofStripe: stripe) {
             let place = ControlLayout.generations + index
             while true {
                 let word = words.load(place)

@@ -219,7 +219,7 @@ package struct Sweep: Sendable {
     /// Waits until every put that held a stripe when this began is over; false: time ran out.
     private mutating func passBarrier() throws(StoreError) -> Bool {
         progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
-        let skipped = try parts.objectStripes.barrier { count in
+        let skipped = try parts.objects.stripes.barrier { count in
             parts.control.noteSweepStep()
             return pacer.mayGoOn() ? deletions.patience(pacer, after: count) : nil
         }

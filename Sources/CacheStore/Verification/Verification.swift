@@ -159,7 +159,7 @@ package struct Verification: Sendable {
     private func verifyObject(_ digest: Digest) throws(StoreError) {
         // One that was lengthened by a terabyte takes no time to make, and ten minutes to read.
         if try parts.objects.status(of: digest)?.hasLargeHoles == true { return objects.noteUnread(digest) }
-        guard let content = try parts.content(ofObject: digest)?.content else { return }
+        guard let content = try parts.objects.content(ofObject: digest)?.content else { return }
         count(content)
         if content.digest == digest {
             objects.note(digest, content)
@@ -180,7 +180,7 @@ package struct Verification: Sendable {
     private func condemn(_ digest: Digest, expecting length: Int?) throws(StoreError) -> Bool {
         report(.corruptObject, digest)
         return try repair { (patience) throws(StoreError) in
-            try parts.deleteIfCorrupt(digest, expecting: length, patience: patience) == .deleted
+            try parts.objects.deleteIfCorrupt(digest, expecting: length, patience: patience) == .deleted
         }
     }
 
@@ -220,7 +220,7 @@ package struct Verification: Sendable {
         // Not there when the objects were listed: written since, swept since, or gone before.
         case .nothing, .differs: break
         }
-        guard let present = try parts.content(ofObject: content.digest)?.content else {
+        guard let present = try parts.objects.content(ofObject: content.digest)?.content else {
             return try conditionWithoutObject(key, stored)
         }
         return present.digest != content.digest || present == content ? .sound : .corrupt
@@ -240,7 +240,7 @@ package struct Verification: Sendable {
         _ stored: StoredEntry,
         _ content: Content
     ) throws(StoreError) -> Condition {
-        guard let (present, status) = try parts.content(ofObject: content.digest, atMost: content.length)
+        guard let (present, status) = try parts.objects.content(ofObject: content.digest, atMost: content.length)
         else { return try conditionWithoutObject(key, stored) }
         let isLonger = status.size > Int64(present.length)
         if present.digest == content.digest, !isLonger {

@@ -33,7 +33,7 @@ extension CacheCore {
     /// Time between two notings of what was used in memory: as long as an access may go unnoted on disk, a second at
     /// most; and not below what wakes up 20 times a second.
     private var tick: Duration {
-        min(.seconds(1), max(.milliseconds(50), .nanoseconds(store.accessGranularity)))
+        min(.seconds(1), max(.milliseconds(50), .nanoseconds(store.accesses.granularity)))
     }
 
     /// Looks for other limits, and has uses in memory noted sooner where entries are evicted sooner.
@@ -41,7 +41,7 @@ extension CacheCore {
         let store = store
         store.followConfiguration()
         reportConfiguration(store.configurationFailure)
-        let granularity = store.accessGranularity
+        let granularity = store.accesses.granularity
         let before = heldGranularity.exchange(granularity, ordering: .relaxed)
         // Noticeably finer than what values in memory were held by: it takes a walk through all of them.
         if granularity < before - before / 4 {

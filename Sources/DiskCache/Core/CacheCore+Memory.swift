@@ -43,7 +43,7 @@ extension CacheCore {
                 }
                 if isOver(stamp, now) { return .expired }
                 if !(now < stamp.accessDue) {
-                    stamp.accessDue = now + .nanoseconds(store?.use { $0.accessGranularity } ?? 0)
+                    stamp.accessDue = now + .nanoseconds(store?.use { $0.accesses.granularity } ?? 0)
                     accessed = now
                 }
                 found = stamp
@@ -126,13 +126,13 @@ extension CacheCore {
         _ generation: Generation?,
         until end: Timestamp?
     ) {
-        guard let memory, generation != nil || (store.generations == nil && item.storedRecord != nil) else {
+        guard let memory, generation != nil || (!store.hasGenerations && item.storedRecord != nil) else {
             return
         }
         let stamp = MemoryStamp(
             generation: generation,
             heldUntil: end,
-            accessDue: coarseNow + .nanoseconds(store.accessGranularity)
+            accessDue: coarseNow + .nanoseconds(store.accesses.granularity)
         )
         memory.insert(
             item,

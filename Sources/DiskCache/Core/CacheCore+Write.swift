@@ -32,7 +32,7 @@ extension CacheCore {
                 defer { write.noteEnd() }
                 generation = try describingFailures { (store) throws(StoreError) in
                     try store.put(bytes, for: digest, record) {
-                        write.noteWriting(at: store.generations?.current(of: digest))
+                        write.noteWriting(at: store.generation(of: digest))
                     }
                 }
             }
@@ -41,7 +41,7 @@ extension CacheCore {
                 write.data,
                 key: write.key,
                 keyDigest: digest,
-                source: .record(record),
+                record: record,
                 cost: write.data.count
             )
             hold(held, .bytes, generation, until: record.heldUntil)

@@ -32,7 +32,7 @@ final class CacheCore: Sendable {
         self.configuration = configuration
         let store = try Store(at: path, options: configuration.storeOptions)
         openStore = Locked(store)
-        heldGranularity = Atomic(store.accessGranularity)
+        heldGranularity = Atomic(store.accesses.granularity)
         let events = EventStreams(callback: configuration.onEvent)
         self.events = events
         memory = Self.makeMemory(configuration.memory, events, store.counters)
@@ -142,6 +142,8 @@ final class CacheCore: Sendable {
     func flushAccesses() {
         let store = store
         let now = now
-        for (key, time) in dueAccesses.withLock({ $0.take() }) { store.noteAccess(key, at: time, now: now) }
+        for (key, time) in dueAccesses.withLock({ $0.take() }) {
+            store.accesses.note(key, at: time, now: now)
+        }
     }
 }

@@ -35,7 +35,7 @@ final class HeldValue<Value: Sendable>: HitSource {
     let isDiscarded: Bool
     let key: String
     let keyDigest: Digest
-    let source: RecordSource
+    let record: Record
     /// What the whole value costs in memory.
     let cost: Int
     /// The record as it is on disk, where copies must be held against that before each use.
@@ -45,7 +45,7 @@ final class HeldValue<Value: Sendable>: HitSource {
         _ value: Value,
         key: String,
         keyDigest: Digest,
-        source: RecordSource,
+        record: Record,
         cost: Int,
         storedRecord: [UInt8]? = nil,
         isDiscarded: Bool = false
@@ -53,13 +53,11 @@ final class HeldValue<Value: Sendable>: HitSource {
         self.value = value
         self.key = key
         self.keyDigest = keyDigest
-        self.source = source
+        self.record = record
         self.cost = cost
         self.storedRecord = storedRecord
         self.isDiscarded = isDiscarded
     }
-
-    var record: Record { source.record }
 
     func makeRecord() -> Record { record }
 
@@ -75,7 +73,7 @@ final class HeldValue<Value: Sendable>: HitSource {
             value,
             key: key,
             keyDigest: keyDigest,
-            source: source,
+            record: record,
             cost: cost,
             storedRecord: storedRecord,
             isDiscarded: isDiscarded

@@ -27,7 +27,7 @@ extension SharedCache {
                     hasAttributes: directory.capabilities.attributes == .writable,
                     hasUnnamedFiles: directory.capabilities.unnamedFiles,
                     hasLocks: Self.hasLocks(directory.root),
-                    control: store.controlCondition,
+                    control: store.control.condition,
                     isCurrent: isCurrent,
                     fileSystem: try directory.root.descriptor.fileSystemKind(),
                     space: try directory.root.descriptor.fileSystemSpace(),

@@ -83,7 +83,7 @@ final class Janitor: Sendable {
     private func join() {
         guard configuration.joinsSession else { return }
         do throws(StoreError) {
-            let joined = try StoreSession.begin(in: duties.store())
+            let joined = try StoreSession.begin(in: duties.store().directory)
             session.withLock { $0 = joined }
         } catch {
             duties.failed(error)

@@ -39,7 +39,9 @@ final class FlightApproach: Sendable {
         do throws(CacheError) {
             state = Locked(
                 .waiting(
-                    try cache.withStore { (store, _) throws(StoreError) in FlightWait(for: key, in: store) }
+                    try cache.withStore { (store, _) throws(StoreError) in
+                        FlightWait(for: key, in: store.directory)
+                    }
                 )
             )
         } catch {

@@ -6,7 +6,7 @@ extension SharedCache {
     /// What one needs who wants to compute the value of `key`, or to wait for who does; opens nothing yet.
     package func flightWait(forKey key: String) throws(CacheError) -> FlightWait {
         let digest = try digest(ofKey: key)
-        return try withStore { (store, _) throws(StoreError) in FlightWait(for: digest, in: store) }
+        return try withStore { (store, _) throws(StoreError) in FlightWait(for: digest, in: store.directory) }
     }
 
     /// Tries to become the one who computes; never waits.

@@ -10,7 +10,7 @@ extension TypedCache {
     /// From memory without a change of thread.
     public func get(_ key: String, allowingStale: Bool = false) async throws(CacheError) -> TypedHit<Value>? {
         // Without a control file even a hit in memory asks the disk.
-        if cache.core.store.generations != nil, let hit = try memoryHit(key) { return hit }
+        if cache.core.store.hasGenerations, let hit = try memoryHit(key) { return hit }
         return try await offload(on: .reading) { () throws(CacheError) in
             try self.get(key, allowingStale: allowingStale)
         }

@@ -144,7 +144,7 @@ extension TypedCache {
     ) throws(CacheError) {
         let cost = codec.cost(of: value, encodedSize: data.count)
         try cache.putThrough(data, forKey: key, terms, room, form: form) {
-            HeldValue(value, key: key, keyDigest: $0, source: .record($1), cost: cost)
+            HeldValue(value, key: key, keyDigest: $0, record: $1, cost: cost)
         }
     }
 

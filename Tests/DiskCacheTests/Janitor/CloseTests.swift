@@ -85,7 +85,7 @@ import Testing
         }
         duties.flush = {
             // Nobody else can be the last while this one is here.
-            let isAlone = (try? StoreSession.begin(in: store)?.end()) ?? true
+            let isAlone = (try? StoreSession.begin(in: store.directory)?.end()) ?? true
             steps.value.withLock { $0.append(isAlone ? "late" : "flush") }
         }
         duties.swept = { _ in steps.value.withLock { $0.append("sweep") } }

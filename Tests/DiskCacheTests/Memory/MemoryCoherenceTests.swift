@@ -253,7 +253,7 @@ private func text(_ hit: CacheHit?) -> String? {
                 sharedMapping: .none
             )
         }
-        #expect(pair.cache.core.store.generations == nil)
+        #expect(!pair.cache.core.store.hasGenerations)
         try pair.warm("key", "old")
         try pair.other.put("new", forKey: "key")
         #expect(text(try pair.cache.get("key")) == "new")
@@ -280,7 +280,7 @@ private func text(_ hit: CacheHit?) -> String? {
         let pair = try Pair()
         try pair.warm("key", "value")
         let store = pair.cache.core.store
-        let generation = try #require(store.generations).current(of: Digest(ofKey: "key"))
+        let generation = try #require(store.generation(of: Digest(ofKey: "key")))
         let (word, index, mapping) = (generation.word, generation.index, generation.mapping)
         let hits = try #require(store.cumulative)[.memoryHit]
         #expect(!store.countsHit(word, at: index, of: mapping &+ 8))

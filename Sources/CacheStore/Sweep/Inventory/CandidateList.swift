@@ -30,6 +30,7 @@ struct CandidateList {
     /// How many of them were looked at.
     private(set) var position = 0
 
+    /// ``StoreLayout/candidatesSignature``.
     private static let magic: UInt64 = 0x646e_6163_6b73_6964
     private static let version: UInt32 = 1
     private static let headerSize = 72
@@ -102,13 +103,6 @@ struct CandidateList {
         } catch {
             return nil
         }
-    }
-
-    /// Whether a file begins as such lists of all boots and versions do.
-    static func isList(_ file: borrowing FileDescriptor) throws(Errno) -> Bool {
-        let bytes = try file.read(8)
-        var reader = ListReader(bytes)
-        return bytes.count == 8 && reader.number() == magic
     }
 
     /// Reads the header; nil where it is none, or of another boot.

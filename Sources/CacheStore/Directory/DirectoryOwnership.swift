@@ -81,9 +81,9 @@ extension StoreSetup {
                 locks.contains($0) || $0.hasPrefix(StoreLayout.flightPrefix)
             }
         case "control":
-            let file = try root.open(path, .readOnly)
-            return try ControlVersion.isControl(file) ? true : ControlPointer(in: file) != nil
-        case "candidates": return try CandidateList.isList(root.open(path, .readOnly))
+            return try control.isControl(root.open(path, .readOnly))
+        case "candidates":
+            return try root.open(path, .readOnly).read(8) == Array(StoreLayout.candidatesSignature.utf8)
         case "events", "events.1":
             // Each batch begins with an empty line; one that was not written has left the file empty.
             return try root.open(path, .readOnly).read(1).allSatisfy { $0 == UInt8(ascii: "\n") }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+package import FoundationEssentials
 package import Platform
 
 /// What a get of a key would find now.
@@ -27,7 +28,55 @@ package struct EntryExplanation: Sendable {
     package let accessed: Timestamp?
 }
 
+/// Looks that are no access: what a later write depends on, and what a get would find.
 extension Store {
+    /// The value of `key`, as a get would give it, together with the entry that a later write can be made to depend on:
+    /// also one that has expired or names nothing.
+    package func observe(
+        _ key: Digest,
+        now: Timestamp
+    ) throws(StoreError) -> (stored: StoredEntry?, value: Data?) {
+        try observe(key, now) { (content) throws(StoreError) in
+            switch try objects.read(content, alwaysChecked: true) {
+            case .found(let data): return data
+            case .missing: return nil
+            case .unusable:
+                // Away with it, or the write that follows would take it for the bytes that it is named by.
+                counters.add(.corruptObject)
+                _ = try objects.deleteIfCorrupt(
+                    content.digest,
+                    expecting: content.length,
+                    patience: Stripes.writerPatience
+                )
+                return nil
+            }
+        }
+    }
+
+    /// The same without reading the value.
+    package func observePresence(
+        of key: Digest,
+        now: Timestamp
+    ) throws(StoreError) -> (stored: StoredEntry?, isPresent: Bool) {
+        let (stored, isPresent) = try observe(key, now) { (content) throws(StoreError) in
+            try objects.isPresent(content)
+        }
+        return (stored, isPresent ?? false)
+    }
+
+    private func observe<Value>(
+        _ key: Digest,
+        _ now: Timestamp,
+        _ read: (Content) throws(StoreError) -> Value?
+    ) throws(StoreError) -> (stored: StoredEntry?, value: Value?) {
+        guard let stored = try entries.read(key) else { return (nil, nil) }
+        // Where the entry changes meanwhile, a write that depends on it fails, and it is observed anew.
+        guard let record = stored.record, try freshness(of: stored, key, now) == .fresh else {
+            return (stored, nil)
+        }
+        return (stored, try read(record.content))
+    }
+
     /// What a get of `key` would find at `now`, and what is known of it; is no access and reads no value.
     ///
     /// Three system calls. An object of the right length whose bytes are damaged counts as a hit.
@@ -77,7 +126,7 @@ extension Store {
         let lastUse = record.lastUse(accessed: accessed, now: now)
         let scan = StoreScan(of: parts)
         var (before, count) = (0, 0)
-        for shard in 0..<256 {
+        for shard in 0..<StoreLayout.shardCount {
             var listing = StoreScan.Listing()
             guard let directory = try scan.list(.entries, shard: shard, into: &listing) else { continue }
             for digest in listing.digests {

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// The files below `objects` or `entries`: each named by a digest, in the shard of its first two digits.
+extension Directory {
+    /// Runs `body`, and once more after making the shard of `digest` where that was missing.
+    func makingShard<Value: ~Copyable>(
+        of digest: Digest,
+        _ body: () throws(Errno) -> Value
+    ) throws(Errno) -> Value {
+        do throws(Errno) {
+            return try body()
+        } catch {
+            guard error == .noEntry else { throw error }
+            try makeDirectoryIfMissing(StoreLayout.shard(of: digest), mode: FileMode.directory)
+            return try body()
+        }
+    }
+
+    /// The state of a digest's file; nil where there is none.
+    func fileStatus(of digest: Digest) throws(Errno) -> FileStatus? {
+        try ifFiled { () throws(Errno) in try status(of: StoreLayout.path(of: digest)) }
+    }
+
+    /// False where there was none.
+    func deleteFile(of digest: Digest) throws(Errno) -> Bool {
+        try ifFiled { () throws(Errno) in try unlink(StoreLayout.path(of: digest)) } != nil
+    }
+
+    /// Puts the names of a digest's file and of its shard on the medium.
+    func synchronizeNames(of digest: Digest) throws(Errno) {
+        try openDirectory(StoreLayout.shard(of: digest)).synchronize()
+        try synchronize()
+    }
+}

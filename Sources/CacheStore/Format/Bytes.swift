@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// Numbers as bytes: of fixed width with the lowest byte first, and varints, which have 7 bits a byte, the lowest first,
+/// the top bit set on all but the last (as in LEB128).
+extension [UInt8] {
+    /// Adds the lowest `width` bytes of `number`, 8 at most.
+    mutating func append(_ number: UInt64, width: Int) {
+        unsafe Swift.withUnsafeBytes(of: number.littleEndian) { unsafe append(contentsOf: $0.prefix(width)) }
+    }
+
+    mutating func append(varint number: UInt64) {
+        var rest = number
+        while rest >= 0x80 {
+            append(UInt8(truncatingIfNeeded: rest) | 0x80)
+            rest >>= 7
+        }
+        append(UInt8(rest))
+    }
+
+    mutating func append(_ digest: Digest) {
+        unsafe digest.rawWords.span.withUnsafeBytes { unsafe append(contentsOf: $0) }
+    }
+}
+
+/// Takes bytes apart from the front; each step gives nil where they end or make no sense.
+struct ByteReader {
+    private let bytes: [UInt8]
+    private(set) var position: Int
+    private let end: Int
+
+    init(_ bytes: [UInt8]) {
+        self.init(bytes, bytes.startIndex..<bytes.endIndex)
+    }
+
+    private init(_ bytes: [UInt8], _ range: Range<Int>) {
+        self.bytes = bytes
+        position = range.lowerBound
+        end = range.upperBound
+    }
+
+    var remaining: Int { end - position }
+
+    private mutating func take(_ count: Int) -> Range<Int>? {
+        guard count >= 0, count <= remaining else { return nil }
+        defer { position += count }
+        return position..<position + count
+    }
+
+    mutating func byte() -> UInt8? {
+        take(1).map { bytes[$0.lowerBound] }
+    }
+
+    /// One of `width` bytes.
+    mutating func number(width: Int) -> UInt64? {
+        guard let range = take(width) else { return nil }
+        var value: UInt64 = 0
+        for index in range.reversed() { value = value << 8 | UInt64(bytes[index]) }
+        return value
+    }
+
+    mutating func varint() -> UInt64? {
+        var value: UInt64 = 0
+        for shift in stride(from: UInt64(0), to: 64, by: 7) {
+            guard let byte = byte() else { return nil }
+            // The tenth byte has room for one bit only.
+            if shift == 63 && byte > 1 { return nil }
+            value |= UInt64(byte & 0x7f) << shift
+            if byte < 0x80 { return value }
+        }
+        return nil
+    }
+
+    /// The number of bytes or items that follow.
+    mutating func count() -> Int? { varint().flatMap(Int.init(exactly:)) }
+
+    mutating func digest() -> Digest? {
+        guard let range = take(32) else { return nil }
+        var digest = InlineArray<32, UInt8>(repeating: 0)
+        for index in 0..<32 { digest[index] = bytes[range.lowerBound + index] }
+        return Digest(bytes: digest)
+    }
+
+    mutating func text(_ count: Int) -> String? {
+        guard let range = take(count) else { return nil }
+        do throws(UTF8.ValidationError) {
+            return String(copying: try UTF8Span(validating: bytes.span.extracting(range)))
+        } catch {
+            return nil
+        }
+    }
+
+    /// The next `count` bytes, to be read apart.
+    mutating func part(_ count: Int) -> ByteReader? {
+        take(count).map { ByteReader(bytes, $0) }
+    }
+}

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// How a record and its object come to be what everybody reads.
+extension Store {
+    /// Publishes with bytes in memory, which are written out only where no object has them yet.
+    ///
+    /// The look before the stripe is taken saves a turn of it: what it finds is touched under it, and where
+    /// that fails, written after all; what it finds missing or unusable is written before it. What is written
+    /// although it is there, unseen or made meanwhile, is let go again for the one that is.
+    func publish(
+        _ publication: Publication,
+        _ bytes: Span<UInt8>,
+        _ terms: RoomTerms
+    ) throws(StoreError) -> PublishOutcome {
+        let (length, now) = (publication.content.length, publication.created)
+        return try room.makingSpace(forLength: length, now: now, terms) { (terms) throws(StoreError) in
+            try publishOnce(publication, bytes, &terms)
+        }
+    }
+
+    private func publishOnce(
+        _ publication: Publication,
+        _ bytes: Span<UInt8>,
+        _ terms: inout RoomTerms
+    ) throws(StoreError) -> PublishOutcome {
+        let content = publication.content
+        var staged: TemporaryFile?
+        if try objects.isWorthTrying(content) {
+            // Of the entry alone.
+            var claim = try claimRoom(forLength: 0, now: publication.created, &terms)
+            defer { room.giveBack(claim) }
+            try objects.synchronizeIfDurable(content.digest)
+            let outcome = try publish(publication, &staged, &claim, &terms)
+            if outcome != .objectMissing { return outcome }
+        }
+        var claim = try claimRoom(forLength: content.length, now: publication.created, &terms)
+        defer { room.giveBack(claim) }
+        atStep?(.claimed)
+        staged = try objects.stage(bytes, as: content.digest)
+        atStep?(.written)
+        return try publish(publication, &staged, &claim, &terms)
+    }
+
+    /// Publishes a record, and its object if that is staged; else it must exist already.
+    ///
+    /// The bytes have been written before the stripe is taken, so it is held for microseconds however large
+    /// the value is; in a durable store as long as the medium takes for the names and the entry.
+    ///
+    /// `claim` is what was claimed for it. Where that was forgotten meanwhile, as the writer was slow or stopped, others
+    /// may have taken the room: then it is claimed again before the object gets its name.
+    func publish(
+        _ publication: Publication,
+        _ staged: inout TemporaryFile?,
+        _ claim: inout RoomClaim?,
+        _ terms: inout RoomTerms
+    ) throws(StoreError) -> PublishOutcome {
+        let content = publication.content
+        while true {
+            let patience = terms.stripePatience
+            let outcome = try objects.stripes.withLock(.shared, of: content.digest, patience: patience) {
+                () throws(StoreError) -> PublishOutcome? in
+                atStep?(.objectLocked)
+                do throws(StoreError) {
+                    if staged != nil, try !count(content, &claim) { return nil }
+                    guard try establish(content, &staged) else { return .objectMissing }
+                    return try writeEntry(publication, patience)
+                } catch {
+                    // Whoever makes space now would take it for an orphan, if it has its name already.
+                    if error.errno?.tellsOfFullDisk ?? false, var object = staged.take() {
+                        try objects.keep(&object)
+                        staged = consume object
+                    }
+                    throw error
+                }
+            }
+            if let outcome { return outcome }
+            claim = try claimRoom(
+                forLength: content.length,
+                isWritten: true,
+                now: publication.created,
+                &terms
+            )
+        }
+    }
+
+    /// Counts an object that is about to get its name; false where its claim was forgotten and there is no room now.
+    ///
+    /// It is counted first, and only then is the claim looked at: at each moment others see the one or the other,
+    /// however long this process is stopped in between.
+    private func count(_ content: Content, _ claim: inout RoomClaim?) throws(StoreError) -> Bool {
+        let bytes = directory.allocation(of: content.length)
+        while true {
+            control.addUsage(bytes: bytes, entries: 0)
+            guard let present = claim, !control.isStanding(present) else { return true }
+            control.addUsage(bytes: -bytes, entries: 0)
+            guard try room.renew(&claim, forLength: content.length) else { return false }
+        }
+    }
+
+    /// Sees to it that the object exists and that no sweep under way deletes it; false where there is none, and none was
+    /// staged.
+    ///
+    /// The stripe is held shared, so no sweep can delete it between a look and the next. What was staged has been
+    /// counted, and stays staged in case that the entry can't be written.
+    private func establish(_ content: Content, _ staged: inout TemporaryFile?) throws(StoreError) -> Bool {
+        guard var object = staged.take() else {
+            guard try objects.touch(content.digest).isFound else { return false }
+            try objects.synchronizeIfDurable(content.digest)
+            return true
+        }
+        var isNew = false
+        do throws(StoreError) {
+            // One that is there is counted already, and so is what takes its place.
+            defer {
+                if !isNew { control.addUsage(bytes: -directory.allocation(of: content.length), entries: 0) }
+            }
+            isNew = try objects.publish(object, as: content.digest)
+        } catch {
+            staged = consume object
+            throw error
+        }
+        if isNew {
+            staged = consume object
+        } else if try objects.touch(content.digest).isFound, try objects.isPresent(content) {
+            // Somebody else has stored it meanwhile.
+            try objects.synchronizeIfDurable(content.digest)
+            return true
+        } else {
+            // What is there is damaged.
+            try objects.replace(content.digest, with: &object)
+        }
+        counters.add(.bytesWritten, content.length)
+        return true
+    }
+
+    private func writeEntry(_ publication: Publication, _ patience: Duration) throws(StoreError)
+        -> PublishOutcome
+    {
+        let key = publication.key
+        // It comes while the kernel sees to the lock.
+        control.prefetch(key)
+        switch publication.precondition {
+        case .none:
+            return try entries.stripes.withLock(.shared, of: key, patience: patience) {
+                () throws(StoreError) in
+                try writeRecord(publication)
+            }
+        case .unchanged(let expected):
+            return try entries.stripes.withLock(.exclusive, of: key, patience: patience) {
+                () throws(StoreError) in
+                guard try entries.read(key)?.bytes == expected else { return .conflict }
+                return try writeRecord(publication)
+            }
+        }
+    }
+
+    private func writeRecord(_ publication: Publication) throws(StoreError) -> PublishOutcome {
+        atStep?(.entryLocked)
+        let key = publication.key
+        publication.willWrite?()
+        let (_, generation) = try entries.writing(key) { () throws(StoreError) in
+            let growth = try entries.write(publication.bytes, for: key, accessed: publication.accessed)
+            control.addUsage(bytes: growth.bytes, entries: growth.entries)
+            if growth.entries == 0 { control.noteReplacement() }
+        }
+        return .published(generation)
+    }
+}

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+extension Store {
+    /// Removes the entry of `key`; false where there was none, or one that was fresh no more at `now`, which a
+    /// sweep could have deleted before.
+    ///
+    /// The object stays until a sweep finds that no entry names it. Four system calls; three where there is no
+    /// entry, seven for one that has expired.
+    ///
+    /// - Parameter name: the key, for the event log.
+    package func remove(_ key: Digest, now: Timestamp, name: String? = nil) throws(StoreError) -> Bool {
+        while true {
+            // Raised also where there is no entry: a sweep may have evicted one whose value others still hold.
+            let (finding, _) = try entries.stripes.withLock(.shared, of: key) { () throws(StoreError) in
+                try entries.writing(key, isRemoval: true) { () throws(StoreError) in
+                    try removeIfFresh(key, now)
+                }
+            }
+            switch finding {
+            case .absent: return false
+            case .removed:
+                noteRemoval()
+                log(.removed, of: key, name: name)
+                return true
+            case .over(let stored):
+                // Another may put a fresh value in its place, which has to count as removed.
+                if try remove(key, ifStill: stored) { return false }
+            case .changed: continue
+            }
+        }
+    }
+
+    /// What ``removeIfFresh(_:_:)`` found.
+    private enum RemovalFinding {
+        case absent, removed, changed
+        /// It is to be deleted, and counts as absent.
+        case over(StoredEntry)
+    }
+
+    /// Deletes the entry of `key` if it is fresh.
+    ///
+    /// Beside other writers: one that has replaced it between the look and the deletion is as good as not come yet.
+    private func removeIfFresh(_ key: Digest, _ now: Timestamp) throws(StoreError) -> RemovalFinding {
+        guard let stored = try entries.read(key) else { return .absent }
+        guard stored.record != nil else { return .over(stored) }
+        guard let freshness = try freshness(of: stored, key, now) else { return .changed }
+        guard freshness == .fresh else { return .over(stored) }
+        return try entries.delete(key) ? .removed : .absent
+    }
+
+    /// Removes the entry if it is still as `observed` (nil: absent); false where it is not.
+    ///
+    /// - Parameter isLogged: whether to tell the event log; else the caller does, of many at once.
+    package func remove(
+        _ key: Digest,
+        ifStill observed: StoredEntry?,
+        isLogged: Bool = true
+    ) throws(StoreError) -> Bool {
+        var isRemoved = false
+        let isAsObserved = try entries.stripes.withLock(.exclusive, of: key) { () throws(StoreError) in
+            guard try entries.read(key)?.bytes == observed?.bytes else { return false }
+            // Raised also where there is no entry, as by any other remove.
+            (isRemoved, _) = try entries.writing(key, isRemoval: true) { () throws(StoreError) in
+                try entries.delete(key)
+            }
+            if isRemoved { noteRemoval() }
+            return true
+        }
+        if isRemoved, isLogged { log(.removed, of: key, name: observed?.record?.key) }
+        return isAsObserved
+    }
+
+    /// Has everybody who holds a value of `key` in memory look at its entry again, which is gone: what a sweep
+    /// evicts others may still hold.
+    package func invalidate(_ key: Digest) throws(StoreError) {
+        try entries.stripes.withLock(.shared, of: key) { () throws(StoreError) in
+            _ = try entries.writing(key, isRemoval: true) {}
+        }
+    }
+
+    private func noteRemoval() {
+        counters.add(.removal)
+        control.addUsage(bytes: -entries.usualAllocation, entries: -1)
+        control.noteReplacement()
+    }
+
+    /// Counts as an access now.
+    ///
+    /// False where there is no such entry. Three system calls.
+    package func touch(_ key: Digest, now: Timestamp) throws(StoreError) -> Bool {
+        try entries.stripes.withLock(.shared, of: key) { () throws(StoreError) in
+            try entries.setAccessTime(of: key, to: now)
+        }
+    }
+
+    // MARK: Repairs
+
+    /// Removes what a reader found damaged: the object if its bytes are not those of its name, and the
+    /// entry, which promised something else.
+    ///
+    /// A reader never waits, so a lock that is not free leaves it to the next reader or sweep, as does
+    /// any failure: the value is a miss either way.
+    func discard(_ key: Digest, _ stored: StoredEntry, _ content: Content) {
+        var isRecordWrong = false
+        repair { () throws(StoreError) in
+            let verdict = try objects.deleteIfCorrupt(
+                content.digest,
+                expecting: content.length,
+                patience: .zero
+            )
+            isRecordWrong = verdict == .sound
+        }
+        forget(key, stored, unlessPresent: isRecordWrong ? nil : content)
+    }
+
+    /// Removes an entry whose object a reader found gone or damaged, as ``discard(_:_:_:)`` does.
+    ///
+    /// Left there, it would be a value to whoever does not read it.
+    func forget(_ key: Digest, _ stored: StoredEntry, unlessPresent content: Content?) {
+        guard directory.isWritable else { return }
+        repair { () throws(StoreError) in
+            _ = try parts.deleteEntry(key, ifStill: stored.bytes, unlessPresent: content, patience: .zero)
+        }
+    }
+
+    func repair(_ body: () throws(StoreError) -> Void) {
+        do throws(StoreError) {
+            try body()
+        } catch {
+            counters.add(.repairFailure)
+        }
+    }
+}

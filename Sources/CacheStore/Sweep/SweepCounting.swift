@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension StoreCounters.Event {
+    /// What a sweep's removal for this reason counts as.
+    package init(_ reason: SweepReason) {
+        switch reason {
+        case .staleTemporary: self = .sweptTemporary
+        case .expired: self = .sweptExpired
+        case .dangling: self = .sweptDangling
+        case .corrupt: self = .sweptCorrupt
+        case .orphan: self = .sweptOrphan
+        case .age: self = .sweptAge
+        case .idle: self = .sweptIdle
+        case .entries: self = .sweptEntries
+        case .size: self = .sweptSize
+        case .freeSpace: self = .sweptFreeSpace
+        }
+    }
+}
