@@ -22,8 +22,6 @@ package struct StoreParts: Sendable {
     /// what there will be once every shard is made.
     var overhead: Int64 { max(control.overhead ?? 0, directory.usualOverhead) }
 
-    func stripes(_ tree: StoreScan.Tree) -> Stripes { tree == .entries ? entries.stripes : objects.stripes }
-
     /// Deletes an entry whose record still has these bytes.
     ///
     /// True: it was deleted.

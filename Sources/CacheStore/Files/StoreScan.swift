@@ -210,3 +210,7 @@ package struct ScannedObject: Sendable {
     /// Bytes on disk.
     package let allocatedSize: Int64
 }
+
+extension StoreParts {
+    func stripes(_ tree: StoreScan.Tree) -> Stripes { tree == .entries ? entries.stripes : objects.stripes }
+}
