@@ -35,7 +35,7 @@ package struct Generation: Sendable, Equatable {
     /// The place of a key's word: the leading bits of its digest, so that all keys of a word belong to one stripe, which
     /// fewer of them choose.
     static func index(of key: Digest) -> Int {
-        Int(key.byte(0)) << 10 | Int(key.byte(1)) << 2 | Int(key.byte(2) >> 6)
+        Int(truncatingIfNeeded: key.word(0).byteSwapped >> UInt64(64 - ControlLayout.generationBits))
     }
 
     /// The places that belong to an entry stripe.

@@ -205,12 +205,6 @@ package struct StoreScan: Sendable {
     }
 }
 
-/// An object as a scan saw it.
-package struct ScannedObject: Sendable {
-    /// Bytes on disk.
-    package let allocatedSize: Int64
-}
-
 extension StoreParts {
     func stripes(_ tree: StoreScan.Tree) -> Stripes { tree == .entries ? entries.stripes : objects.stripes }
 }
