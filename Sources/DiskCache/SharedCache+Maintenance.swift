@@ -115,7 +115,7 @@ extension SharedCache {
             let scan = StoreScan(of: store.parts)
             var count = 0
             let log = store.parts.log
-            for shard in 0..<256 {
+            for shard in 0..<StoreLayout.shardCount {
                 var removed: [LoggedKey] = []
                 defer { log?.append(removed, cause: .cleared) }
                 for key in try scan.digests(.entries, shard: shard).digests {
@@ -184,7 +184,7 @@ extension SharedCache {
         try withStore { (store, now) throws(StoreError) in
             let scan = StoreScan(of: store.parts)
             var statistics = CacheStatistics()
-            for shard in 0..<256 {
+            for shard in 0..<StoreLayout.shardCount {
                 for key in try scan.digests(.entries, shard: shard).digests {
                     guard let (stored, status) = try scan.entry(key) else { continue }
                     statistics.count(stored.record, status, now)

@@ -228,7 +228,7 @@ public struct CacheEntries: Sequence, Sendable {
                     while let key = keys.popLast() {
                         if let entry = try entry(key) { return .success(entry) }
                     }
-                    guard shard < 256 else { return nil }
+                    guard shard < StoreLayout.shardCount else { return nil }
                     // Counted first: a shard that can't be read is reported once and passed over.
                     shard += 1
                     keys = try scan.digests(.entries, shard: shard - 1).digests

@@ -24,12 +24,12 @@ import Testing
 
     private func known() throws -> KnownRecord? {
         let generation = try #require(fixture.store.generation(of: key))
-        return fixture.store.entries.records.record(of: key, at: generation)
+        return fixture.store.records.record(of: key, at: generation)
     }
 
     private func isKnownAbsent() throws -> Bool {
         let generation = try #require(fixture.store.generation(of: key))
-        guard case .absence = fixture.store.entries.records.knowledge(of: key, at: generation) else {
+        guard case .absence = fixture.store.records.knowledge(of: key, at: generation) else {
             return false
         }
         return true
@@ -91,7 +91,7 @@ import Testing
         _ = try fixture.store.remove(key)
         let before = try #require(fixture.store.generation(of: key))
         try putByOther("two")
-        fixture.store.entries.records.keepAbsence(of: key, at: before)
+        fixture.store.records.keepAbsence(of: key, at: before)
         #expect(try fixture.get("key") == "two")
     }
 

@@ -4,7 +4,7 @@ import Platform
 
 /// Making the control file anew where it is missing or can't be used.
 ///
-/// Under the `format` lock, and as a new inode: who has another one mapped is told by that one that it counts
+/// Under the `format` lock, and as a new inode: a process that has another one mapped is told by that one that it counts
 /// no more. The new one is `forming` until each entry stripe was held exclusively once: then every writer
 /// that had begun without it has published, and from now on all look.
 extension Control {

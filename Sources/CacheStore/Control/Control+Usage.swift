@@ -192,7 +192,7 @@ extension Control {
     /// Another number each time that who holds the `janitor` lock has got on; nil where no control file is mapped.
     var sweepSteps: UInt64? { words?.load(.sweepSteps) }
 
-    /// Who has taken the `janitor` lock last; nil where that is not known, or no process of our namespace.
+    /// The process that took the `janitor` lock last; nil if unknown, or in another namespace of processes.
     var sweepHolder: Int32? {
         let (namespace, word) = (CurrentProcess.namespace, self[.sweepHolder] ?? 0)
         guard namespace != 0, UInt32(truncatingIfNeeded: word >> 32) == namespace else { return nil }

@@ -191,7 +191,7 @@ final class ControlFile: Sendable {
         return file
     }
 
-    /// Who looks for the words holds the lock for microseconds; who has them, as long as the cache is open.
+    /// A process that looks for the words holds the lock for microseconds; one that has them, as long as the cache is open.
     private static let exclusivePatience: Duration = .milliseconds(20)
 
     /// Of a file that has the words itself.
@@ -304,7 +304,7 @@ final class ControlFile: Sendable {
         words.store(state.rawValue, at: .state)
     }
 
-    /// Tells everybody who has it mapped that it counts no more: writers look for another one, and no value
+    /// Tells every process that has it mapped that it no longer counts: writers look for another one, and no value
     /// in memory is valid by it.
     ///
     /// Words in memory lose their name: where `control` was removed nobody else would find them.

@@ -28,7 +28,7 @@ struct ControlPointer: Equatable {
         self.name = name
     }
 
-    /// nil where `name` is none of ours.
+    /// nil if `name` isn't such a name.
     init?(name: Substring) {
         guard name.hasPrefix(Self.prefix), name.utf8.count == Self.prefix.utf8.count + Self.digitCount,
             name.dropFirst(Self.prefix.count).allSatisfy({ "0123456789abcdef".contains($0) })
@@ -85,7 +85,7 @@ struct ControlPointer: Equatable {
             return nil
         }
         try file.lock(.shared, until: .now + Self.patience)
-        // Removed by whom had the lock?
+        // Did the last holder of the lock remove it?
         status = try file.status()
         if status.linkCount == 0 { return nil }
         return file

@@ -17,7 +17,7 @@ package final class StoreCounters: Sendable {
         case memoryHit = 0
         /// A value given out from disk.
         case hit = 1
-        /// An expired value given to who asked for those.
+        /// An expired value given to a caller that asked for stale ones.
         case staleHit = 2
         case miss = 3
         case put = 4
@@ -31,7 +31,7 @@ package final class StoreCounters: Sendable {
 
         /// A computation that was begun, in the background or not.
         case computation = 8
-        /// A wait for somebody else's, in this process or another.
+        /// A wait for another computation, in this process or another.
         case wait = 9
         /// A computation begun in the background, for a value that has expired or soon will.
         case refresh = 10
@@ -61,7 +61,7 @@ package final class StoreCounters: Sendable {
 
         /// A put that had to wait for room.
         case roomWait = 24
-        /// A put that got none.
+        /// A put that didn't get any.
         case roomFailure = 25
         /// A miss, of those that are sampled, on a key that was evicted lately.
         case ghostHit = 26

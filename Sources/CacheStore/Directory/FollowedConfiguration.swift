@@ -105,7 +105,7 @@ final class FollowedConfiguration: Sendable {
     func update(
         _ change: (inout DirectoryConfiguration) throws(StoreError) -> Void
     ) throws(StoreError) {
-        // Who changes it at the same time must not undo this.
+        // A process that changes it at the same time must not undo this.
         let lock = try describing("lock", "\(directory.path)/locks/format") { () throws(Errno) in
             try LockFile.acquire(StoreLayout.formatLock, in: directory.locks, patience: Self.patience)
         }

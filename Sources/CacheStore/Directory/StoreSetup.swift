@@ -123,7 +123,7 @@ struct StoreSetup {
                     try root.open(StoreLayout.format, .readOnly).readToEnd(limit: 256)
                 }
             } catch {
-                // What is no file says of no version either.
+                // Something other than a file doesn't state a version either.
                 if error.tellsOfNoFile { return .some(nil) }
                 throw error
             }
@@ -147,8 +147,8 @@ struct StoreSetup {
     }
 
     private func setUp(_ root: borrowing Directory) throws(StoreError) {
-        // What is there may be in use, by who had it open before somebody deleted the format file: then a control
-        // file is made, where need be, by who tells those processes and waits for them.
+        // What is there may be in use by processes that had it open before the format file was deleted. Then the
+        // control file is made later, if need be, in a way that tells those processes and waits for them.
         let isNew = try describing("look at", "\(path)/\(StoreLayout.entries)") { () throws(Errno) in
             try ifExists { () throws(Errno) in try root.status(of: StoreLayout.entries) } == nil
         }
@@ -261,7 +261,7 @@ struct StoreSetup {
         } catch {
             switch error {
             case .readOnlyFileSystem, .accessDenied, .notPermitted:
-                // Attributes are looked for in any case: who can't write may still read.
+                // Attributes are looked for in any case: a process that can't write may still read.
                 return (Capabilities(attributes: .readable, unnamedFiles: false), false)
             case .notSupported, .isDirectory, .invalidArgument:
                 return try probeNamed(locks)

@@ -25,8 +25,6 @@ package final class Entries: Sendable {
     private let directory: StoreDirectory
     private let control: Control
     let stripes: Stripes
-    /// What this process knows of entries that it has read.
-    let records = RecordTable()
     private let form: RecordForm
     private let isDurable: Bool
     private let novelty = Novelty()
@@ -65,7 +63,7 @@ package final class Entries: Sendable {
                 return value
             }
         } catch {
-            // A symbolic link has no such attribute: it is none of ours, and what stands in its place is
+            // A symbolic link has no such attribute: it isn't an entry, and what stands in its place is
             // no record. Older kernels say it as they open it.
             if error == .notPermitted || error.tellsOfNoFile { return [] }
             if error != .notSupported { throw error }
@@ -90,7 +88,7 @@ package final class Entries: Sendable {
         }
     }
 
-    /// Opens an entry so that reading it is no access: the file's access time is ours to set, and without
+    /// Opens an entry without marking it as accessed: the file's access time is ours to set, and without
     /// this a mere listing would make everything look used and prolong sliding expirations.
     private func openUnnoticed(_ path: RelativePath) throws(Errno) -> FileDescriptor {
         do throws(Errno) {
@@ -278,7 +276,7 @@ package final class Entries: Sendable {
 
     /// Notes an access; false where there is no such entry.
     ///
-    /// One call. Who may write the file but does not own it can only set it to the kernel's present.
+    /// One call. A process that may write the file but doesn't own it can only set it to the kernel's present.
     func setAccessTime(of key: Digest, to time: Timestamp) throws(StoreError) -> Bool {
         let path = StoreLayout.path(of: key)
         return try describing("note an access", self.path(of: key)) { () throws(Errno) in

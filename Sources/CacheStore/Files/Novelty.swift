@@ -4,7 +4,7 @@ import Synchronization
 
 /// Whether the next of many things that are stored is likely to be new, judged by those before it.
 ///
-/// Who expects so can leave out the call that would look for an old one; what he then does must be right
+/// A caller that expects so can skip the call that would look for an old one; what it does instead must be right
 /// either way.
 struct Novelty: ~Copyable, Sendable {
     /// So many new ones in a row make the next one likely new: a wrong guess costs about as much as eight right

@@ -73,7 +73,7 @@ package struct Record: Sendable, Equatable {
         set { core.idleLifetime = RecordCore.nanoseconds(newValue, atLeast: .milliseconds(1)) }
     }
 
-    /// How long after its expiration the value is still given to who asks for stale values; kept also while it
+    /// How long after its expiration the value is still given to callers that ask for stale values; kept also while it
     /// never expires, as it may be given an expiration later.
     package var staleFor: Duration? {
         get { RecordCore.span(core.staleFor) }
@@ -166,7 +166,7 @@ package struct RecordDetails: Sendable, Equatable {
 package enum Freshness: Sendable, Equatable {
     /// To be given to everybody.
     case fresh
-    /// Expired, to be given only to who asks for stale values.
+    /// Expired, to be given only to callers that ask for stale values.
     case stale
     /// To be given to nobody.
     case expired

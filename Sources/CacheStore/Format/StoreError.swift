@@ -14,7 +14,7 @@ package struct StoreError: Error, Sendable, Equatable {
         case newerFormat
         /// Others may write the directory.
         case untrusted
-        /// The path exists and is no directory.
+        /// The path exists and isn't a directory.
         case notADirectory
         /// The file system is full, or the user's quota is.
         case noSpace
@@ -22,11 +22,11 @@ package struct StoreError: Error, Sendable, Equatable {
         case permissionDenied
         /// The file system is mounted for reading only.
         case readOnly
-        /// A lock was not to be had in time.
+        /// Timed out waiting for a lock.
         case busy
-        /// It was opened by the process that this one was forked from, and is that one's.
+        /// It belongs to the process that this one was forked from.
         case forked
-        /// What was asked for can't be stored.
+        /// The argument can't be stored.
         case invalidArgument
         /// The value is longer than the directory's limits allow, now and later.
         case valueTooLarge

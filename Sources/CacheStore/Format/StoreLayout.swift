@@ -7,9 +7,9 @@ package import Platform
 /// ```
 /// CACHEDIR.TAG  README  format
 /// config.json        (limits: DirectoryConfiguration)
-/// candidates         (who is to go next: EvictionCandidates)
+/// candidates         (what to evict next: CandidateList)
 /// control            (mapped by every process: ControlLayout)
-/// events  events.1   (who removed what and why, where that is wished: EventLog)
+/// events  events.1   (which process removed what, and why, if enabled: EventLog)
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
 /// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/sessions  locks/format
@@ -27,7 +27,7 @@ package enum StoreLayout {
     package static let control: RelativePath = "control"
     /// Limits and defaults that belong to the directory.
     static let configuration: RelativePath = "config.json"
-    /// Who is to go next, as the last sweep saw it.
+    /// What to evict next, as the last sweep saw it.
     static let candidates: RelativePath = "candidates"
     /// How such files of all versions begin.
     static let candidatesSignature = "diskcand"

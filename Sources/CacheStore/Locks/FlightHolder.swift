@@ -28,7 +28,7 @@ package struct FlightHolder: Sendable, Equatable {
             do throws(Errno) {
                 return FlightHolder(line: try directory.locks.open(path, .readOnly).read(lineLength))
             } catch {
-                // What is no file tells of nobody; who wants the lock is told of it.
+                // Something other than a file doesn't name anybody; taking the lock reports it.
                 if error == .noEntry || error.tellsOfNoFile { return nil }
                 throw error
             }

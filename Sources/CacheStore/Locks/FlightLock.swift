@@ -5,7 +5,7 @@ import Platform
 /// The lock of the one who computes a key's value: alone among all threads and processes.
 ///
 /// It is a flock(2) on `locks/flight-<64 hex>`, named by the key's digest. When its holder dies, at
-/// whatever instruction, the kernel gives the lock to who asks next; the file that is left then is taken over
+/// whatever instruction, the kernel gives the lock to the next process that asks; the file that is left then is taken over
 /// by that one, or deleted by a sweep. Only who holds the lock unlinks the file. When this value goes
 /// without ``release()`` the lock is free and the file stays.
 package struct FlightLock: ~Copyable, Sendable {

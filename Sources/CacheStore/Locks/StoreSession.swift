@@ -12,7 +12,7 @@ package final class StoreSession: Sendable {
     private let hasEnded = Atomic<Bool>(false)
     private let owner = processGeneration
 
-    /// How long to wait for one who looks whether he is the last, which takes two system calls.
+    /// How long to wait for a process that checks whether it is the last one, which takes two system calls.
     private static let patience: Duration = .seconds(1)
 
     private init(_ file: consuming FileDescriptor) {

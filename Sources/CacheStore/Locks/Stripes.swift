@@ -18,13 +18,13 @@ package final class Stripes: Sendable {
     static let stuckMilliseconds: UInt64 = 5000
     /// How long to wait for a stripe meanwhile: as long as many holders take one after the other.
     static let stuckPatience: Duration = .milliseconds(10)
-    /// Who has waited less tells nothing of the holder.
+    /// A shorter wait says nothing about the holder.
     private static let tellingWait: Duration = .milliseconds(100)
 
     private struct Stripe: ~Copyable {
         /// Opened when it is first wanted, and never another one from then on.
         let lock = FileLockPlace()
-        /// Until when it counts as not to be had in a mode, shared first, in milliseconds of CLOCK_MONOTONIC.
+        /// Until when it counts as stuck for a mode, shared first, in milliseconds of CLOCK_MONOTONIC.
         let stuckUntil = InlineArray<2, Atomic<UInt64>> { _ in Atomic(0) }
 
         /// False where its file was not opened yet.
@@ -63,7 +63,7 @@ package final class Stripes: Sendable {
     ///
     /// Two `flock` calls, fewer beside other sharers.
     ///
-    /// - Throws: ``StoreError/Code/busy`` when it was not to be had within `patience`; ``StoreError/Code/forked`` in a
+    /// - Throws: ``StoreError/Code/busy`` when it wasn't free within `patience`; ``StoreError/Code/forked`` in a
     ///   child of the process that has opened it.
     func withLock<Value: ~Copyable>(
         _ mode: LockMode,
@@ -92,7 +92,7 @@ package final class Stripes: Sendable {
     /// Takes each stripe exclusively once and lets it go: whoever held one when this began has let it go when
     /// this returns.
     ///
-    /// The stripes that were not to be had within `patience`, asked for each with how many those are so far, are
+    /// The stripes that weren't free within `patience`, asked for each with how many those are so far, are
     /// returned; nil where it called the whole off.
     func barrier(patience: (Int) -> Duration?) throws(StoreError) -> Set<Int>? {
         var skipped: Set<Int> = []

@@ -2,18 +2,6 @@
 
 package import Platform
 
-/// How an attempt to make room ended.
-package enum Relief: Sendable, Equatable {
-    /// Something was removed, or others have done it.
-    case done
-    /// Another process is at it.
-    case busy
-    /// There is nothing left that could go.
-    case impossible
-    /// To find out what could go takes longer than there is time.
-    case unfinished
-}
-
 /// How room is made: from the list of the last sweep, or by a sweep.
 extension Room {
     /// Runs `attempt`, and again after each collection that has set something free, where the disk or somebody's quota

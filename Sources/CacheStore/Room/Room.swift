@@ -27,6 +27,18 @@ package struct RoomTerms {
     }
 }
 
+/// How an attempt to make room ended.
+package enum Relief: Sendable, Equatable {
+    /// Something was removed, or others have done it.
+    case done
+    /// Another process is at it.
+    case busy
+    /// There is nothing left that could go.
+    case impossible
+    /// To find out what could go takes longer than there is time.
+    case unfinished
+}
+
 /// The room that puts claim: how a directory is kept within its limits while it is written to.
 ///
 /// Every put of new bytes claims what it will take in the usage that all processes share, before it writes: so

@@ -45,8 +45,8 @@ extension Store {
     /// Goes on with the control file that the path names now, where that is not the one mapped, and makes or
     /// completes it where need be.
     ///
-    /// To be called about once a second: who has one mapped that was removed sees nothing of what is written by
-    /// those who have its successor. One system call where nothing has changed.
+    /// To be called about once a second: a process that has a removed one mapped sees nothing of what is written by
+    /// those that have its successor. One system call where nothing has changed.
     package func followControl() {
         do throws(StoreError) {
             let isCurrent = try control.isCurrent()

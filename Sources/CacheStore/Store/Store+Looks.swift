@@ -28,7 +28,7 @@ package struct EntryExplanation: Sendable {
     package let accessed: Timestamp?
 }
 
-/// Looks that are no access: what a later write depends on, and what a get would find.
+/// Looks that don't count as accesses: what a later write depends on, and what a get would find.
 extension Store {
     /// The value of `key`, as a get would give it, together with the entry that a later write can be made to depend on:
     /// also one that has expired or names nothing.
@@ -77,7 +77,9 @@ extension Store {
         return (stored, try read(record.content))
     }
 
-    /// What a get of `key` would find at `now`, and what is known of it; is no access and reads no value.
+    /// What a get of `key` would find at `now`, and what is known of it.
+    ///
+    /// Doesn't count as an access and doesn't read the value.
     ///
     /// Three system calls. An object of the right length whose bytes are damaged counts as a hit.
     package func explain(_ key: Digest, now: Timestamp) throws(StoreError) -> EntryExplanation {

@@ -72,14 +72,14 @@ extension Store {
         _ allowingStale: Bool,
         _ read: (Content) throws(StoreError) -> Lookup<Value>
     ) throws(StoreError) -> StoreHit<Value>? {
-        entries.records.prefetch(key)
+        records.prefetch(key)
         if control.rulesOut(key) { return countedMiss(of: key) }
         var previous: [UInt8]?
         for attempt in 0..<Self.readAttempts {
             // Before the record is read: whoever changes it afterwards changes the word first.
             let generation = heldGeneration(of: key)
             if attempt == 0, let generation {
-                switch entries.records.knowledge(of: key, at: generation) {
+                switch records.knowledge(of: key, at: generation) {
                 case .absence: return countedMiss(of: key)
                 case .record(let known) where known.record.isFresh(at: now):
                     let entry = StoreHit<Void>(Record(known.record), stored: nil, generation)
@@ -87,7 +87,7 @@ extension Store {
                         return hit(value, key, entry, now, known: known.accessed)
                     }
                     // Evicted with its entry, which no generation tells, or damaged: what to do the entry says.
-                    entries.records.drop(key)
+                    records.drop(key)
                     continue
                 case .record, nil: break
                 }
@@ -163,13 +163,13 @@ extension Store {
         }
         if let known {
             if !accesses.isRecent(known, now: now), let accessed = accesses.note(key, of: record, now: now) {
-                entries.records.note(key, accessed: accessed)
+                records.note(key, accessed: accessed)
             }
         } else {
             let accessed = accesses.note(key, of: record, now: now) ?? .distantPast
             if let generation = entry.generation, let known = KnownRecord(record, of: key, accessed: accessed)
             {
-                entries.records.keep(known, at: generation)
+                records.keep(known, at: generation)
             }
         }
         return record.expires
@@ -225,7 +225,7 @@ extension Store {
     ) throws(StoreError) -> StoreHit<Void>? {
         for _ in 0..<Self.readAttempts {
             guard let stored = try entries.read(key) else {
-                if let generation { entries.records.keepAbsence(of: key, at: generation) }
+                if let generation { records.keepAbsence(of: key, at: generation) }
                 return nil
             }
             guard let record = stored.record else {

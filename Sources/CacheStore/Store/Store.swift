@@ -18,6 +18,10 @@ package final class Store: Sendable {
     package let parts: StoreParts
     package let room: Room
     package let accesses: Accesses
+    /// What this process knows of entries that it has read.
+    ///
+    /// Not in ``Entries``: a get would count one reference more.
+    let records = RecordTable()
     let atStep: (@Sendable (PutStep) -> Void)?
 
     /// Opens the cache at `path`, creating it where there is nothing.

@@ -149,7 +149,7 @@ extension Sweep {
         _ tree: StoreScan.Tree,
         _ entries: Segments<SeenEntry>
     ) -> [[UInt32]] {
-        var shards = [[UInt32]](repeating: [], count: 256)
+        var shards = [[UInt32]](repeating: [], count: StoreLayout.shardCount)
         for place in places {
             let entry = entries[Int(place)]
             shards[Int((tree == .entries ? entry.key : entry.content).byte(0))].append(place)

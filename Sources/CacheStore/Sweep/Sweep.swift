@@ -266,7 +266,7 @@ package struct Sweep: Sendable {
     {
         let progress = progress
         return try share(StoreScan(of: parts).shards(tree), task) { number in
-            let done = tree == .entries ? number : 256 + number
+            let done = tree == .entries ? number : StoreLayout.shardCount + number
             progress(SweepProgress(phase: .scanning, done: done, total: 512))
         }
     }

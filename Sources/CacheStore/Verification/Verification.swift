@@ -22,7 +22,7 @@ package struct Verification: Sendable {
     /// The part of the store to look at.
     private struct Sample {
         /// The objects to read, by shard.
-        var objects = [[Digest]](repeating: [], count: 256)
+        var objects = [[Digest]](repeating: [], count: StoreLayout.shardCount)
         /// The share of the entries to look at.
         var share = 0.0
     }
@@ -81,7 +81,7 @@ package struct Verification: Sendable {
             state.steps = 0
         }
         showProgress()
-        let shards = Array(0..<256)
+        let shards = Array(0..<StoreLayout.shardCount)
         try SweepCrew.run(shards, threads: request.threads, worker: &self, progress: { _ in }) {
             (verification, shard) throws(StoreError) in
             try verification.verify(tree, inShard: shard)
@@ -131,7 +131,7 @@ package struct Verification: Sendable {
         // None at all would be sound, whatever they are.
         var spare: Digest?
         var listed = 0
-        for shard in 0..<256 {
+        for shard in 0..<StoreLayout.shardCount {
             for digest in try listing(.objects, shard: shard)?.digests ?? [] {
                 listed += 1
                 let place = Int.random(in: 0..<listed)
@@ -240,7 +240,11 @@ package struct Verification: Sendable {
         _ stored: StoredEntry,
         _ content: Content
     ) throws(StoreError) -> Condition {
-        guard let (present, status) = try parts.objects.content(ofObject: content.digest, atMost: content.length)
+        guard
+            let (present, status) = try parts.objects.content(
+                ofObject: content.digest,
+                atMost: content.length
+            )
         else { return try conditionWithoutObject(key, stored) }
         let isLonger = status.size > Int64(present.length)
         if present.digest == content.digest, !isLonger {
@@ -330,7 +334,7 @@ package struct Verification: Sendable {
             SweepProgress(
                 phase: phase,
                 done: Int(steps),
-                total: Int(Self.shardSteps) * 256,
+                total: Int(Self.shardSteps) * StoreLayout.shardCount,
                 items: isOfObjects ? report.objects : report.entries,
                 bytes: isOfObjects ? report.objectBytes : nil
             )

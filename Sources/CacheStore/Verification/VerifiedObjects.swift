@@ -14,7 +14,9 @@ struct VerifiedObjects: Sendable {
 
     init() {
         let seed = SIMD4<UInt64>.random(in: 0 ... .max)
-        tables = (0..<256).map { _ in Locked.Box(FingerprintTable(vacant: Self.nothing, seed: seed)) }
+        tables = (0..<StoreLayout.shardCount).map { _ in
+            Locked.Box(FingerprintTable(vacant: Self.nothing, seed: seed))
+        }
     }
 
     // What is known of an object, in 63 bits, and above them whether an entry names it. Of one that is sound its checksum
