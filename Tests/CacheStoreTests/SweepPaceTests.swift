@@ -97,7 +97,7 @@ import Testing
         let digest = Digest(of: Array("value 1".utf8).span)
         // What the barrier waits for him without a deadline.
         let patience = SweepRequest().stripePatience
-        try other.objectStripes.withLock(.shared, of: digest) { () throws(StoreError) in
+        try other.objects.stripes.withLock(.shared, of: digest) { () throws(StoreError) in
             let time = try shortestTime(below: patience) { () throws(StoreError) in
                 var request = SweepRequest()
                 request.pace.deadline = .now + patience / 10
@@ -117,7 +117,7 @@ import Testing
             $0.limits.maximumEntries = 10
             $0.pace = pace(steps: .max) {
                 rests.add(1, ordering: .relaxed)
-                for stripes in [other.objectStripes, other.entryStripes] {
+                for stripes in [other.objects.stripes, other.entries.stripes] {
                     let held = try? stripes.barrier { _ in .zero }
                     if held != [] { refusals.add("\(String(describing: held))") }
                 }
