@@ -31,13 +31,16 @@ package struct RoomTerms {
 ///
 /// As long as the other one gets on, which it counts in the control file, the wait may take as long as the patience
 /// says; without a step for ``longestStandstill`` it is over. So one that is stopped, frozen or hangs costs each process
-/// that wait once: whoever comes later, and finds that not a step was made since, does not wait at all. Where no control file
+/// that wait once: whoever comes later, and finds that not a step was made since, does not wait at all. One that only
+/// lacks a processor is given ten times as long. Where no control file
 /// is mapped a holder that works can't be told from one that is stopped, and all of the patience is waited for.
 struct RoomWait {
     /// A sweep takes a step every few files, and waits for a stripe half as long at most.
     ///
     /// With what else a call does it comes to less than a second.
     static let longestStandstill: Duration = .milliseconds(800)
+    /// How many times that, where the holder is not stopped but only lacks a processor.
+    private static let mostStandstills = 10
     /// So long others wait along: most waits are over sooner, and what those do instead may cost more.
     private static let courtesy: Duration = .milliseconds(100)
 
@@ -47,6 +50,7 @@ struct RoomWait {
     private var start: ContinuousClock.Instant?
     private var steps: UInt64?
     private var still: ContinuousClock.Instant?
+    private var standstills = 0
     private var backoff = Backoff()
     /// Whether it ended because nobody got on.
     private var isStuck = false
@@ -132,6 +136,13 @@ struct RoomWait {
                 return true
             }
             if now - still < Self.longestStandstill { return true }
+            standstills += 1
+            if standstills < Self.mostStandstills, let process = store.control.sweepHolder,
+                ProcFiles.isRunnable(process)
+            {
+                self.still = now
+                return true
+            }
         }
         // Nobody gets on either where nobody is at it.
         if try Sweep.isFree(in: store) { return true }

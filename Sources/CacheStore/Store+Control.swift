@@ -106,7 +106,7 @@ extension Store {
         bestEffort { () throws(Errno) in
             inode = try directory.locks.status(of: StoreLayout.janitorLock).identity.inode
         }
-        return inode.map { ProcFiles.holdsLock(process, inode: $0) } ?? false
+        return inode.map { ProcFiles.lockHolders(inode: $0).contains(process) } ?? false
     }
 
     /// What the cache takes on disk, as added up since the last sweep; nil where there is no control file.
