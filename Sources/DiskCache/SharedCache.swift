@@ -97,7 +97,7 @@ public final class SharedCache: Sendable {
     struct Terms {
         let expires: Expiration?
         let onAccess: AccessExtension?
-        let attributes: EntryAttributes
+        var attributes: EntryAttributes
     }
 
     /// The record of a value that is stored at `now`.

@@ -8,7 +8,7 @@ public import FoundationEssentials
 // the synchronous one best, disfavoured or not.
 
 extension SharedCache {
-    /// The value of `key`, computed and stored where it is not there, once across all threads and
+    /// The value of `key`, computed and stored if it is not there, once across all threads and
     /// processes that want it at the same time.
     ///
     /// Where another computes it already, this waits for that one and takes what it has made. If that fails,
@@ -44,10 +44,10 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) throws(Failure) -> Data {
-        try flight(key, expires, onAccess, attributes).value(options, orCompute: compute)
+        try FlightRequest(self, key, expires, onAccess, attributes, options).value(compute)
     }
 
-    /// The value of `key`, computed and stored where it is not there, once across all tasks, threads and
+    /// The value of `key`, computed and stored if it is not there, once across all tasks, threads and
     /// processes that want it at the same time.
     ///
     /// As the synchronous form; no thread is blocked while this waits. A task that is cancelled while it waits
@@ -72,13 +72,13 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
     ) async throws(Failure) -> Data {
-        try await flight(key, expires, onAccess, attributes).value(options, orCompute: compute)
+        try await FlightRequest(self, key, expires, onAccess, attributes, options).value(compute)
     }
 
-    /// The value of `key`, computed where it is not there, or an error where somebody else computes it and
+    /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
     /// is not done within `limit`.
     ///
-    /// Else as the form without a limit. `options.waitLimit` has no meaning here.
+    /// Otherwise as the form without a limit. `options.waitLimit` has no meaning here.
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
@@ -100,14 +100,13 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) throws(WaitError<Failure>) -> Data {
-        try flight(key, expires, onAccess, attributes)
-            .value(within: limit, options, orCompute: compute)
+        try FlightRequest(self, key, expires, onAccess, attributes, options, within: limit).end(compute).get()
     }
 
-    /// The value of `key`, computed where it is not there, or an error where somebody else computes it and
+    /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
     /// is not done within `limit`, or the task is cancelled while it waits for that.
     ///
-    /// Else as the form without a limit. `options.waitLimit` has no meaning here.
+    /// Otherwise as the form without a limit. `options.waitLimit` has no meaning here.
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
@@ -129,13 +128,13 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
     ) async throws(WaitError<Failure>) -> Data {
-        try await flight(key, expires, onAccess, attributes)
-            .value(within: limit, options, orCompute: compute)
+        try await FlightRequest(self, key, expires, onAccess, attributes, options, within: limit).end(compute)
+            .get()
     }
 
-    /// The value of `key`, computed where it is not there by a closure that awaits nothing.
+    /// The value of `key`, computed if it is not there by a closure that awaits nothing.
     ///
-    /// Else as the asynchronous form with one that awaits: no thread is blocked while this waits, and the closure
+    /// Otherwise as the asynchronous form with one that awaits: no thread is blocked while this waits, and the closure
     /// runs in this task. In asynchronous code the compiler takes this form, and never the one that blocks.
     public func value<Failure: Error>(
         forKey key: String,
@@ -145,14 +144,14 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) async throws(Failure) -> Data {
-        try await flight(key, expires, onAccess, attributes)
-            .value(options, orCompute: { () async throws(Failure) in try compute() })
+        try await FlightRequest(self, key, expires, onAccess, attributes, options)
+            .value { () async throws(Failure) in try compute() }
     }
 
-    /// The value of `key`, computed by a closure that awaits nothing, or an error where somebody else computes it
+    /// The value of `key`, computed by a closure that awaits nothing, or an error if somebody else computes it
     /// and is not done within `limit`, or the task is cancelled while it waits for that.
     ///
-    /// Else as the asynchronous form with one that awaits.
+    /// Otherwise as the asynchronous form with one that awaits.
     public func value<Failure: Error>(
         forKey key: String,
         within limit: Duration,
@@ -162,17 +161,8 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) async throws(WaitError<Failure>) -> Data {
-        try await flight(key, expires, onAccess, attributes)
-            .value(within: limit, options, orCompute: { () async throws(Failure) in try compute() })
-    }
-
-    private func flight(
-        _ key: String,
-        _ expires: Expiration?,
-        _ onAccess: AccessExtension?,
-        _ attributes: EntryAttributes
-    ) -> DataFlight {
-        DataFlight(cache: self, key: key, expires: expires, onAccess: onAccess, attributes: attributes)
+        try await FlightRequest(self, key, expires, onAccess, attributes, options, within: limit)
+            .end { () async throws(Failure) in try compute() }.get()
     }
 
     /// Who computes the value of `key` now, as far as its lock's file tells; nil where nobody does.
