@@ -233,8 +233,10 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     }
 
     private func remember(_ error: Failure) {
-        let (span, now) = (request.options.failureMemory, cache.now)
-        if span > .zero { flights.failures.withLock { $0.note(error, of: key, for: span, now: now) } }
+        let span = request.options.failureMemory
+        guard span > .zero else { return }
+        let now = cache.now
+        flights.failures.withLock { $0.note(error, of: key, for: span, now: now) }
     }
 
     private mutating func failed(_ error: Failure) -> FlightCourse.Event {

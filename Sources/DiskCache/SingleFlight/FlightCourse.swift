@@ -80,7 +80,7 @@ package struct FlightCourse: Sendable, Hashable {
     }
 
     private enum Ending: Hashable {
-        case value, lookingOnce, failure, timeout, cancellation
+        case value, elsewhere, failure, timeout, cancellation
     }
 
     package let kind: Kind
@@ -115,7 +115,7 @@ package struct FlightCourse: Sendable, Hashable {
         case .agingHit:
             ending = .value
             return .refresh
-        case .storedMeanwhile: return end(.lookingOnce)
+        case .storedMeanwhile: return end(.elsewhere)
         case .miss: return afterMiss()
         case .leads:
             isLeading = true
@@ -178,7 +178,7 @@ package struct FlightCourse: Sendable, Hashable {
         if kind == .refresh { return .finish }
         switch ending {
         case .value: return .finish
-        case .lookingOnce: return .look
+        case .elsewhere: return .look
         case .failure: return .fallBack
         case .timeout:
             if kind == .valueInTime { return .finish }

@@ -11,29 +11,29 @@ extension SharedCache {
     /// The value of `key`, computed and stored if it is not there, once across all threads and
     /// processes that want it at the same time.
     ///
-    /// Where another computes it already, this waits for that one and takes what it has made. If that fails,
+    /// If another caller computes it already, this waits for that one and takes its value. If that fails,
     /// exactly one of those who wait computes in turn, with its own closure; if its process dies, one of them
-    /// takes over at once. What the cache itself can't do (no space, no permission, a directory that is gone,
-    /// a closed cache, an expiration that makes no sense) never shows here: then the value is computed, still
+    /// takes over at once. Failures of the cache itself (no space, no permission, a directory that is gone,
+    /// a closed cache, an expiration that makes no sense) never show here: the value is computed then, still
     /// once for those of this process who want it at the same time, and not kept.
     ///
     /// A hit costs what `get(_:allowingStale:)` does and nothing more. Computing costs some
     /// ten system calls besides the put. The closure must not ask for the same key: it would wait for itself.
-    /// Nor is this form for Swift's tasks: while it waits it blocks one of their few threads, and if it waits
-    /// for a computation that needs one of these it may wait for ever.
+    /// Nor is this form for Swift's tasks: while it waits, it blocks one of their few threads, and if it waits
+    /// for a computation that needs one of these, it may wait forever.
     ///
-    /// What was computed is stored also where somebody has put or removed the key meanwhile: who removes a value
-    /// because what it was made from has changed may find one that was made before, until it expires.
+    /// A computed value is stored even if somebody has put or removed the key meanwhile: after removing a value
+    /// because what it was made from has changed, you may find one that was made before, until it expires.
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
     ///   - expires: until when a computed value is good; nil: the configuration's default.
     ///   - onAccess: what an access does to that; nil: the configuration's default.
-    ///   - attributes: what else to keep. `cost` is measured where it is not given, and `staleFor` is as
-    ///     long at least as `options` need.
+    ///   - attributes: what else to keep. `cost` is measured if it is not given, and `staleFor` is at
+    ///     least as long as `options` need.
     ///   - options: whether old values will do, and how long to wait.
-    ///   - compute: makes the value; on this thread, or, for a refresh in the background, on another one
-    ///     when this call has returned.
+    ///   - compute: makes the value; on this thread, or, for a refresh in the background, on another one after
+    ///     this call has returned.
     /// - Throws: the computation's own error and no other.
     @_disfavoredOverload
     public func value<Failure: Error>(
@@ -117,7 +117,7 @@ extension SharedCache {
     ///   - attributes: what else to keep.
     ///   - options: whether old values will do.
     ///   - compute: makes the value.
-    /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, where the task was cancelled
+    /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, if the task was cancelled
     ///   while it waited; ``WaitError/computation(_:)`` with the computation's error.
     public func value<Failure: Error>(
         forKey key: String,
@@ -165,12 +165,12 @@ extension SharedCache {
             .end { () async throws(Failure) in try compute() }.get()
     }
 
-    /// Who computes the value of `key` now, as far as its lock's file tells; nil where nobody does.
+    /// Who computes the value of `key` now, as far as its lock's file tells; nil if nobody does.
     ///
     /// The file of a process that was killed may still name it until somebody computes the value again or the
     /// garbage is collected. Three system calls.
     ///
-    /// - Throws: ``CacheError`` where the directory can't be read.
+    /// - Throws: ``CacheError`` if the directory can't be read.
     public func computingProcess(forKey key: String) throws(CacheError) -> ComputingProcess? {
         let digest = try digest(ofKey: key)
         return try withStore { (store, _) throws(StoreError) in
