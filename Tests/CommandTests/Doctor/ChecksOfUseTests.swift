@@ -1,35 +1,32 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
-import DiskCache
 import Platform
 import TestSupport
 import Testing
 
-/// The policy of `doctor` for what changes while a cache is used: owners, versions, limits, collections.
-@Suite(.takesTurns) struct DiagnosisOfUseTests {
-    static func troubles(_ change: (inout DirectoryFacts) -> Void) -> [String: Finding.Level] {
-        DiagnosisTests.troubles(change)
-    }
+@testable import CacheStore
+@testable import DiskCache
+@testable import diskcache
 
+/// The policy of `doctor` for what changes while a cache is used: owners, versions, limits, collections.
+@Suite(.takesTurns) struct ChecksOfUseTests {
     /// Bytes; the file system of the tests has 50 of 100 free.
-    static func limits(_ size: Int64?, minimumFree: FreeSpace? = nil) -> ConfigurationFacts {
-        var configuration = ConfigurationFacts()
-        configuration.isThere = true
-        configuration.maximumSize = size
-        configuration.minimumFree = minimumFree
+    static func limits(_ size: Int64?, minimumFree: FreeSpaceFloor? = nil) -> DirectoryConfiguration {
+        var configuration = DirectoryConfiguration()
+        configuration.limits.maximumSize = size
+        configuration.limits.minimumFree = minimumFree
         return configuration
     }
 
     @Test func `parts of another owner are a risk, and named, three of them`() throws {
-        let findings = DiagnosisTests.findings { $0.parts.foreign = ["a", "b", "c", "d", "e"] }
+        let findings = ChecksTests.findings { $0.foreignFiles = ["a", "b", "c", "d", "e"] }
         let owner = try #require(findings.first { $0.subject == "owner" })
-        #expect(owner.level == .risk && owner.state == "user 1000, but others made a, b, c and 2 more")
+        #expect(owner.level == .risk && owner.state == "user 1000, but others own a, b, c and 2 more")
         #expect(owner.advice?.hasPrefix("chown -R 1000 the directory") == true)
     }
 
     @Test func `a control file of another layout is a risk`() {
-        #expect(Self.troubles { $0.replacedControlVersion = 3 } == ["version": .risk])
+        #expect(ChecksTests.troubles { $0.replacedControlVersion = 3 } == ["version": .risk])
     }
 
     @Test(arguments: [
@@ -39,13 +36,13 @@ import Testing
         times: AccessTimes,
         troubles: [String: Finding.Level]
     ) {
-        #expect(Self.troubles { $0.space = DiagnosisTests.space(accessTimes: times) } == troubles)
+        #expect(ChecksTests.troubles { $0.space = ChecksTests.space(accessTimes: times) } == troubles)
     }
 
     @Test func `what the kernel or the processor lacks is a fallback`() {
-        #expect(Self.troubles { $0.kernel.hasAttributeCalls = false } == ["kernel": .fallback])
-        #expect(Self.troubles { $0.kernel.hasEmptyPathLinks = false } == ["kernel": .fallback])
-        #expect(Self.troubles { $0.kernel.hasHashInstructions = false } == ["processor": .fallback])
+        #expect(ChecksTests.troubles { $0.hasAttributeCalls = false } == ["kernel": .fallback])
+        #expect(ChecksTests.troubles { $0.hasEmptyPathLinks = false } == ["kernel": .fallback])
+        #expect(ChecksTests.troubles { $0.hasHashInstructions = false } == ["processor": .fallback])
     }
 
     // MARK: Time
@@ -59,13 +56,13 @@ import Testing
         skew: Duration?,
         isRisk: Bool
     ) throws {
-        let findings = DiagnosisTests.findings {
-            $0.parts.newest = newest
+        let findings = ChecksTests.findings {
+            $0.newestChange = newest
             $0.clockSkew = skew
         }
         let clock = try #require(findings.first { $0.subject == "clock" })
         #expect((clock.level == .risk) == isRisk)
-        #expect(clock.state.hasPrefix("it was set back") == isRisk)
+        #expect(clock.state.hasPrefix("was set back") == isRisk)
     }
 
     @Test(arguments: [
@@ -77,9 +74,9 @@ import Testing
         isStopped: Bool,
         isRisk: Bool
     ) {
-        let troubles = Self.troubles {
-            $0.collections.wasCutOff = true
-            $0.collections.holder = .init(process: 12, duration: duration, isStopped: isStopped)
+        let troubles = ChecksTests.troubles {
+            $0.wasInterrupted = true
+            $0.collector = .init(process: 12, duration: duration, isStopped: isStopped)
         }
         #expect(troubles == (isRisk ? ["collections": .risk] : [:]))
     }
@@ -89,33 +86,30 @@ import Testing
         (.seconds(86400), .seconds(999_999), false), (.seconds(86401), .seconds(999_999), true),
     ])
     func `a day without a collection is a fallback`(last: Duration?, age: Duration, isTrouble: Bool) {
-        let troubles = Self.troubles {
-            $0.collections.sinceLast = last
-            $0.collections.age = age
+        let troubles = ChecksTests.troubles {
+            $0.sinceCollection = last
+            $0.age = age
         }
         #expect(troubles == (isTrouble ? ["collections": .fallback] : [:]))
     }
 
     // MARK: Limits
 
-    @Test func `a configuration that can't be read, or has a slip of the pen, is a risk`() {
+    @Test func `a configuration that can't be read, or has a slip of the pen, is a risk`() throws {
         #expect(
-            Self.troubles {
-                $0.configuration = Self.limits(10)
-                $0.configuration?.problem = "it is no JSON object"
-            } == ["config.json": .risk]
+            ChecksTests.troubles { $0.configurationProblem = "it is no JSON object" } == [
+                "config.json": .risk
+            ]
         )
-        #expect(
-            Self.troubles {
-                $0.configuration = Self.limits(10)
-                $0.configuration?.unknownKeys = ["maxSize"]
-            } == ["config.json": .risk]
-        )
+        let misspelt = try DirectoryConfiguration(json: Array(#"{"minimumFree": 1, "maxSize": 1}"#.utf8))
+        #expect(ChecksTests.troubles { $0.configuration = misspelt } == ["config.json": .risk])
     }
 
     @Test func `no limit at all is a fallback, unless it is what is free`() {
-        #expect(Self.troubles { $0.configuration = Self.limits(nil) } == ["limit": .fallback])
-        #expect(Self.troubles { $0.configuration = Self.limits(nil, minimumFree: .percent(10)) }.isEmpty)
+        #expect(ChecksTests.troubles { $0.configuration = Self.limits(nil) } == ["limit": .fallback])
+        #expect(
+            ChecksTests.troubles { $0.configuration = Self.limits(nil, minimumFree: .share(0.1)) }.isEmpty
+        )
     }
 
     @Test(arguments: [
@@ -129,23 +123,24 @@ import Testing
         hasMinimumFree: Bool,
         isRisk: Bool
     ) {
-        let troubles = Self.troubles {
-            $0.configuration = Self.limits(limit, minimumFree: hasMinimumFree ? .percent(10) : nil)
+        let troubles = ChecksTests.troubles {
+            $0.configuration = Self.limits(limit, minimumFree: hasMinimumFree ? .share(0.1) : nil)
             $0.usedBytes = used
         }
         #expect(troubles == (isRisk ? ["limit": .risk] : [:]))
     }
 
     @Test(arguments: [
-        (FreeSpace.percent(50), nil as Int64?, false), (.percent(51), nil, true), (.percent(60), 10, false),
-        (.bytes(ByteCount(60)), 10, false), (.bytes(ByteCount(61)), 10, true),
+        (FreeSpaceFloor.share(0.5), nil as Int64?, false), (.share(0.51), nil, true),
+        (.share(0.6), 10, false),
+        (.bytes(60), 10, false), (.bytes(61), 10, true),
     ])
     func `more to stay free than an empty cache would leave is a risk`(
-        floor: FreeSpace,
+        floor: FreeSpaceFloor,
         used: Int64?,
         isRisk: Bool
     ) {
-        let troubles = Self.troubles {
+        let troubles = ChecksTests.troubles {
             $0.configuration = Self.limits(nil, minimumFree: floor)
             $0.usedBytes = used
         }
@@ -154,9 +149,9 @@ import Testing
 
     @Test func `a limit below what an empty cache takes is a risk`() {
         for (overhead, isRisk) in [(Int64(40), false), (41, true)] {
-            let troubles = Self.troubles {
+            let troubles = ChecksTests.troubles {
                 $0.configuration = Self.limits(40)
-                $0.parts.overhead = overhead
+                $0.overhead = overhead
             }
             #expect(troubles == (isRisk ? ["limit": .risk] : [:]))
         }
@@ -173,7 +168,7 @@ import Testing
         ghosts: Int,
         isRisk: Bool
     ) {
-        let troubles = Self.troubles {
+        let troubles = ChecksTests.troubles {
             $0.evictions = EvictionPressure(
                 evictions: evictions,
                 youngEvictions: young,
@@ -188,9 +183,9 @@ import Testing
         (Int64(50), nil as Int64?, false), (49, nil, true), (20, 30, false), (19, 30, true), (0, 10, false),
     ])
     func `in memory a cache that may outgrow it is a risk`(memory: Int64, limit: Int64?, isRisk: Bool) {
-        let troubles = Self.troubles {
+        let troubles = ChecksTests.troubles {
             $0.fileSystem = FileSystemKind(magic: 0x0102_1994)
-            $0.memory = MemoryFacts(available: memory, swap: 0)
+            $0.memory = (available: memory, swap: 0)
             if let limit { $0.configuration = Self.limits(limit) }
             $0.usedBytes = 10
         }

@@ -6,25 +6,21 @@ import TestSupport
 import Testing
 
 @testable import CacheStore
+@testable import diskcache
 
-/// The policy of `doctor`, on facts made up.
-@Suite(.takesTurns) struct DiagnosisTests {
-    /// A directory that nothing is wrong with, after `change`.
+/// The policy of `doctor`, on made-up facts.
+@Suite(.takesTurns) struct ChecksTests {
+    /// The findings on a directory that nothing is wrong with, after `change`.
     static func findings(_ change: (inout DirectoryFacts) -> Void = { _ in }) -> [Finding] {
         var facts = DirectoryFacts(
-            isWritable: true,
-            hasAttributes: true,
-            hasUnnamedFiles: true,
-            hasLocks: true,
-            control: .shared,
-            isCurrent: true,
-            fileSystem: FileSystemKind(magic: 0xEF53),
-            space: space(),
             owner: 1000,
             user: 1000,
             permissions: 0o700,
+            fileSystem: FileSystemKind(magic: 0xEF53),
+            space: space(),
             clockSkew: .milliseconds(-10)
         )
+        facts.configuration.limits.minimumFree = .share(0.1)
         change(&facts)
         return facts.findings
     }
@@ -67,10 +63,10 @@ import Testing
             $0.space = Self.space(bytes: 1, inodes: 1)
             $0.clockSkew = .seconds(60)
             $0.replacedControlVersion = 3
-            $0.kernel.hasAttributeCalls = false
-            $0.kernel.hasHashInstructions = false
-            $0.collections.age = .seconds(86401)
-            $0.configuration = ConfigurationFacts()
+            $0.hasAttributeCalls = false
+            $0.hasHashInstructions = false
+            $0.age = .seconds(86401)
+            $0.configuration = DirectoryConfiguration()
             $0.evictions = EvictionPressure(evictions: 1, youngEvictions: 1, misses: 256, ghostMisses: 256)
         }
         #expect(findings.filter { $0.level != .fine }.count == 14)
@@ -80,14 +76,14 @@ import Testing
     @Test func `entries that have lost their records are a risk, one that was never finished is none`() {
         #expect(
             Self.troubles {
-                $0.parts.sampledEntries = 100
-                $0.parts.recordlessEntries = 30
+                $0.sampledEntries = 100
+                $0.entriesWithoutRecord = 30
             } == ["keys": .risk]
         )
         for (without, sampled) in [(1, 1), (25, 100), (0, 0)] {
             let troubles = Self.troubles {
-                $0.parts.sampledEntries = sampled
-                $0.parts.recordlessEntries = without
+                $0.sampledEntries = sampled
+                $0.entriesWithoutRecord = without
             }
             #expect(troubles.isEmpty)
         }
@@ -123,19 +119,6 @@ import Testing
             $0.isAssumedLocal = true
         }
         #expect(troubles.isEmpty)
-    }
-
-    @Test func `only file systems that are known to be local share memory, and only some map the file`() {
-        func mapping(_ magic: Int64, _ isAssumedLocal: Bool = false) -> SharedMapping {
-            SharedMapping(on: FileSystemKind(magic: magic), isAssumedLocal: isAssumedLocal)
-        }
-        for magic: Int64 in [0xEF53, 0x0102_1994, 0x8584_58F6] { #expect(mapping(magic) == .file) }
-        for magic: Int64 in [0x5846_5342, 0x9123_683E, 0xCA45_1A4E, 0x2FC1_2FC1, 0xF2F5_2010, 0x794C_7630] {
-            #expect(mapping(magic) == .memory)
-        }
-        for magic: Int64 in [0x6969, 0x6573_5546, 0xABC] {
-            #expect(mapping(magic) == .none && mapping(magic, true) == .memory)
-        }
     }
 
     @Test(arguments: [(true, [:]), (nil, [:]), (false, ["locks": Finding.Level.risk])])
@@ -201,7 +184,7 @@ import Testing
         #expect(Self.troubles { $0.clockSkew = nil }.isEmpty)
     }
 
-    @Test func `where nothing can be written, nothing is said of what could not be tried`() {
+    @Test func `where nothing can be written, nothing is said about what could not be tried`() {
         let findings = Self.findings {
             $0.isWritable = false
             $0.hasAttributes = false
@@ -209,7 +192,7 @@ import Testing
             $0.space = Self.space(isReadOnly: true)
         }
         let metadata = findings.first { $0.subject == "metadata" }
-        #expect(metadata?.level == .fine && metadata?.state == "not tried: the directory can't be written")
+        #expect(metadata?.level == .fine && metadata?.state == "not checked: the directory can't be written")
         #expect(findings.filter { $0.level != .fine }.map(\.subject) == ["directory"])
     }
 }
