@@ -143,7 +143,7 @@ struct DirectoryBench {
         for row in rows {
             table.add(
                 row.operation,
-                Quantity.grouped(Int(row.perSecond)),
+                Quantity.grouped(Int(row.perSecond.rounded())),
                 number(row.medianMicroseconds),
                 row.p99Microseconds.map(number) ?? "-",
                 row.usualMicroseconds.map(number).joined(separator: "–") + (row.isSlow ? "  SLOW" : "")
