@@ -143,7 +143,7 @@ extension DirectoryFacts {
         for (name, status) in files {
             if status.owner != owner { foreignFiles.append(name) }
             if let kind = Self.kind(of: name), status.kind != kind { misplacedFiles.append(name) }
-            // A link has permissions that mean nothing, and `tmp` may not be there.
+            // The permissions of a link mean nothing.
             if [".", "objects", "entries", "locks"].contains(name), status.kind == .directory {
                 permissions |= status.permissions
             }
