@@ -85,8 +85,8 @@ package enum ProcFiles {
     static func text(_ path: String, limit: Int? = nil) -> String? {
         do throws(Errno) {
             let file = try FileDescriptor(opening: path, .readOnly)
-            let bytes = limit == nil ? try file.read(8192) : try file.readToEnd(limit: limit ?? 0)
-            return String(decoding: bytes ?? [], as: UTF8.self)
+            guard let limit else { return String(decoding: try file.read(8192), as: UTF8.self) }
+            return String(decoding: try file.readToEnd(limit: limit) ?? [], as: UTF8.self)
         } catch {
             return nil
         }
