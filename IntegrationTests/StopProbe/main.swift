@@ -35,13 +35,13 @@ do {
     let store = try Store(at: arguments[1], options: options)
     switch place {
     case "flight":
-        var wait = FlightWait(for: key, in: store.directory)
-        if case .acquired(let lock) = try wait.attempt() {
+        let lock = FlightLock(of: key, in: store.directory)
+        if try lock.attempt() == .acquired {
             stop()
             lock.release()
         }
     case "sweep":
-        _ = try Sweep.run(SweepRequest(), on: store.parts, now: .now) { if $0.phase == .waiting { stop() } }
+        _ = try Sweep.run(SweepRequest(), on: store, now: .now) { if $0.phase == .waiting { stop() } }
     case "objectStripe": try stop(holding: "object", Digest(of: value.span), in: store)
     case "entryStripe": try stop(holding: "entry", key, in: store)
     default:

@@ -200,7 +200,7 @@ final class ControlFile: Sendable {
         guard size >= offset + 8 else { return }
         // Anything else was never mapped by a cache.
         guard try ControlVersion.isControl(file) || size == ControlLayout.byteCount else { return }
-        try file.checkSizeLimit(offset + 8)
+        try FileSizeLimit.check(offset + 8)
         var word: [UInt8] = []
         word.append(ControlState.superseded.rawValue, width: 8)
         try file.write(word.span, at: offset)

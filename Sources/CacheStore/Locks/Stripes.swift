@@ -11,7 +11,8 @@ package final class Stripes: Sendable {
     /// How long a writer waits for a stripe.
     ///
     /// Holders keep them for microseconds, in a durable store as long as the medium takes; only one that is stopped
-    /// (SIGSTOP, a debugger, a frozen group) makes anybody wait so long, and then an error is better than a hang.
+    /// (SIGSTOP, a debugger, a frozen group) makes anybody wait so long, and then an error is better than a hang. One
+    /// that lacks a processor is waited for longer, ``mostWaits`` times that.
     static let writerPatience: Duration = .milliseconds(700)
 
     /// For so many milliseconds a stripe counts as held by one that is stopped, once somebody has waited for it in vain.
@@ -20,33 +21,16 @@ package final class Stripes: Sendable {
     static let stuckPatience: Duration = .milliseconds(10)
     /// A shorter wait says nothing about the holder.
     private static let tellingWait: Duration = .milliseconds(100)
+    /// How many times its patience somebody waits for a holder that is not stopped but only lacks a processor.
+    ///
+    /// On a machine with ten times as many threads to run as processors one may wait for seconds for its turn.
+    private static let mostWaits = 10
 
     private struct Stripe: ~Copyable {
         /// Opened when it is first wanted, and never another one from then on.
         let lock = FileLockPlace()
         /// Until when it counts as stuck for a mode, shared first, in milliseconds of CLOCK_MONOTONIC.
         let stuckUntil = InlineArray<2, Atomic<UInt64>> { _ in Atomic(0) }
-
-        /// False where its file was not opened yet.
-        func take(_ mode: LockMode, _ patience: Duration) throws(Errno) -> Bool {
-            let place = mode == .shared ? 0 : 1
-            let until = stuckUntil[place].load(ordering: .relaxed)
-            let isStuck = until != 0 && Timestamp.monotonicMilliseconds < until
-            do throws(Errno) {
-                let isOpen = try lock.lock(
-                    mode,
-                    patience: isStuck ? min(patience, Stripes.stuckPatience) : patience
-                )
-                if until != 0, isOpen { stuckUntil[place].store(0, ordering: .relaxed) }
-                return isOpen
-            } catch {
-                if error == .timedOut, !isStuck, patience >= Stripes.tellingWait {
-                    let end = Timestamp.monotonicMilliseconds + Stripes.stuckMilliseconds
-                    stuckUntil[place].store(end, ordering: .relaxed)
-                }
-                throw error
-            }
-        }
     }
 
     private let kind: StripeKind
@@ -108,10 +92,40 @@ package final class Stripes: Sendable {
         return skipped
     }
 
+    /// False where the stripe's file was not opened yet.
     private func take(_ mode: LockMode, _ stripe: Int, _ patience: Duration) throws(StoreError) -> Bool {
-        try describing("lock", self.path(of: stripe)) { () throws(Errno) in
-            try stripes[stripe].take(mode, patience)
+        let mark = mode == .shared ? 0 : 1
+        let until = stripes[stripe].stuckUntil[mark].load(ordering: .relaxed)
+        let isStuck = until != 0 && Timestamp.monotonicMilliseconds < until
+        var waits = 0
+        return try describing("lock", self.path(of: stripe)) { () throws(Errno) in
+            while true {
+                do throws(Errno) {
+                    let isOpen = try stripes[stripe].lock.lock(
+                        mode,
+                        patience: isStuck ? min(patience, Self.stuckPatience) : patience
+                    )
+                    if until != 0, isOpen { stripes[stripe].stuckUntil[mark].store(0, ordering: .relaxed) }
+                    return isOpen
+                } catch {
+                    guard error == .timedOut, !isStuck, patience >= Self.tellingWait else { throw error }
+                    waits += 1
+                    if waits < Self.mostWaits, hasRunnableHolder(stripe) { continue }
+                    let end = Timestamp.monotonicMilliseconds + Self.stuckMilliseconds
+                    stripes[stripe].stuckUntil[mark].store(end, ordering: .relaxed)
+                    throw error
+                }
+            }
         }
+    }
+
+    private func hasRunnableHolder(_ stripe: Int) -> Bool {
+        var holders: [Int32] = []
+        bestEffort { () throws(Errno) in
+            let status = try control.directory.locks.status(of: StoreLayout.lockName(kind, stripe))
+            holders = ProcFiles.lockHolders(inode: status.identity.inode)
+        }
+        return holders.contains { ProcFiles.isRunnable($0) }
     }
 
     /// Opens the stripe's file, unless another thread is first: two of one process would exclude each other.
