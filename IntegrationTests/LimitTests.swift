@@ -99,7 +99,8 @@ struct DirectoryLimitTests {
         }
         #expect(usage <= 32 << 20)
         if extra > 0 { print("config set: followed only after \(2 * (extra + 1)) s") }
-        for worker in workers { #expect(try worker.finish().failures == 0) }
+        let reports = try workers.map { try $0.finish() }
+        #expect(reports.allSatisfy { $0.failures == 0 }, "\(reports.compactMap(\.failure))")
     }
 
     // MARK: Order
@@ -111,7 +112,7 @@ struct DirectoryLimitTests {
         let workers = try (0..<3).map { try probe(.zipf, $0, "512", "8000", "60") }
         usleep(Self.isSoak ? 30_000_000 : 4_000_000)
         let reports = try workers.map { try $0.finish() }
-        #expect(reports.allSatisfy { $0.failures == 0 })
+        #expect(reports.allSatisfy { $0.failures == 0 }, "\(reports.compactMap(\.failure))")
         let requests = reports.flatMap(\.requests).sorted { $0.time < $1.time }
         // The first quarter fills it.
         let counted = requests.count / 4

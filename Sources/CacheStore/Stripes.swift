@@ -16,7 +16,8 @@ package final class Stripes: Sendable {
     /// How long a writer waits for a stripe.
     ///
     /// Holders keep them for microseconds, in a durable store as long as the medium takes; only one that is stopped
-    /// (SIGSTOP, a debugger, a frozen group) makes anybody wait so long, and then an error is better than a hang.
+    /// (SIGSTOP, a debugger, a frozen group) makes anybody wait so long, and then an error is better than a hang. One
+    /// that lacks a processor is waited for longer, ``mostWaits`` times that.
     static let writerPatience: Duration = .milliseconds(700)
 
     /// For so many milliseconds a stripe counts as held by one that is stopped, once somebody has waited for it in vain.
@@ -25,6 +26,10 @@ package final class Stripes: Sendable {
     static let stuckPatience: Duration = .milliseconds(10)
     /// Who has waited less tells nothing of the holder.
     private static let tellingWait: Duration = .milliseconds(100)
+    /// How many times its patience somebody waits for a holder that is not stopped but only lacks a processor.
+    ///
+    /// On a machine with ten times as many threads to run as processors one may wait for seconds for its turn.
+    private static let mostWaits = 10
 
     private let kind: Kind
     private let owner = processGeneration
@@ -96,22 +101,35 @@ package final class Stripes: Sendable {
         let place = stripe + (mode == .shared ? 0 : StoreLayout.stripeCount)
         let until = stuckUntil[place].load(ordering: .relaxed)
         let isStuck = until != 0 && Timestamp.monotonicMilliseconds < until
+        var waits = 0
         return try describing("lock", self.path(of: stripe)) { () throws(Errno) in
-            do throws(Errno) {
-                let isOpen = try locks[stripe].lock(
-                    mode,
-                    patience: isStuck ? min(patience, Self.stuckPatience) : patience
-                )
-                if until != 0, isOpen { stuckUntil[place].store(0, ordering: .relaxed) }
-                return isOpen
-            } catch {
-                if error == .timedOut, !isStuck, patience >= Self.tellingWait {
+            while true {
+                do throws(Errno) {
+                    let isOpen = try locks[stripe].lock(
+                        mode,
+                        patience: isStuck ? min(patience, Self.stuckPatience) : patience
+                    )
+                    if until != 0, isOpen { stuckUntil[place].store(0, ordering: .relaxed) }
+                    return isOpen
+                } catch {
+                    guard error == .timedOut, !isStuck, patience >= Self.tellingWait else { throw error }
+                    waits += 1
+                    if waits < Self.mostWaits, hasRunnableHolder(stripe) { continue }
                     let end = Timestamp.monotonicMilliseconds + Self.stuckMilliseconds
                     stuckUntil[place].store(end, ordering: .relaxed)
+                    throw error
                 }
-                throw error
             }
         }
+    }
+
+    private func hasRunnableHolder(_ stripe: Int) -> Bool {
+        var holders: [Int32] = []
+        bestEffort { () throws(Errno) in
+            let status = try directory.locks.status(of: StoreLayout.lockName(kind, stripe))
+            holders = ProcFiles.lockHolders(inode: status.identity.inode)
+        }
+        return holders.contains { ProcFiles.isRunnable($0) }
     }
 
     /// Opens the stripe's file, unless another thread is first: two of one process would exclude each other.

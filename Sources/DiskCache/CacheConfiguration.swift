@@ -72,7 +72,7 @@ public struct CacheConfiguration: Sendable {
     public var accessGranularity: Duration = Store.defaultAccessGranularity
     /// The limits of the directory, written into it where it has none yet.
     ///
-    /// Where it has some, those count, and this does not: see ``SharedCache/setLimits(_:)``. Default: nil, none.
+    /// Where it has some, those count, and this does not: see `setLimits`. Default: nil, none.
     public var limits: CacheLimits?
     /// How long a put waits for room, where the directory is at one of its limits or the disk is full, while this or
     /// another process makes some.

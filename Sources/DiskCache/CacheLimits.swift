@@ -167,7 +167,7 @@ extension SharedCache {
 }
 
 extension SharedCache {
-    /// Gives the directory these limits and no others; all else is as with ``updateLimits(_:)``.
+    /// Gives the directory these limits and no others; all else is as with `updateLimits`.
     public func setLimits(_ limits: CacheLimits) throws(CacheError) {
         try updateLimits { $0 = limits }
     }

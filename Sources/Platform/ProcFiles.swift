@@ -22,38 +22,58 @@ package enum ProcFiles {
     ///
     /// C: `open`, `read`, `close`.
     package static func isStopped(_ process: Int32) -> Bool? {
-        text("/proc/\(process)/stat").flatMap { isStopped(parsing: $0) }
+        text("/proc/\(process)/stat").flatMap { state(parsing: $0) }.map { $0 == "T" || $0 == "t" }
     }
 
-    static func isStopped(parsing text: String) -> Bool? {
-        // "12 (a name) with any) characters) T 1 …"
-        guard let end = text.lastIndex(of: ")") else { return nil }
-        return text[text.index(after: end)...].split(separator: " ").first.map { $0 == "T" || $0 == "t" }
-    }
-
-    /// Whether `process`, by the numbers that this process sees, holds a flock(2) on a file with this inode number.
+    /// Whether a thread of a process, the calling one aside, runs or waits for nothing but a processor.
     ///
-    /// A number that somebody has left in a file may be of another namespace, where it is another process. False also
-    /// where the kernel does not tell.
+    /// False for one that is stopped or frozen, and for one that we do not see.
     ///
-    /// C: `open`, `read`, `close`.
-    package static func holdsLock(_ process: Int32, inode: UInt64) -> Bool {
+    /// C: `open`, `getdents64` and `close` of the list of threads; `open`, `read`, `close` for each of them.
+    package static func isRunnable(_ process: Int32) -> Bool {
         do throws(Errno) {
-            let file = try FileDescriptor(opening: "/proc/locks", .readOnly)
-            // A line has about 50 bytes.
-            let text = String(decoding: try file.readToEnd(limit: 1 << 20) ?? [], as: UTF8.self)
-            return holdsLock(process, inode: inode, parsing: text)
+            let own = text("/proc/thread-self/stat").map { $0.prefix { $0 != " " } }
+            return try Directory(opening: "/proc/\(process)/task").names().contains { thread in
+                thread != own ?? ""
+                    && text("/proc/\(process)/task/\(thread)/stat").flatMap { state(parsing: $0) } == "R"
+            }
         } catch {
             return false
         }
     }
 
-    static func holdsLock(_ process: Int32, inode: UInt64, parsing text: String) -> Bool {
+    /// The letter that tells what a process or thread does, from its `stat`.
+    static func state(parsing text: String) -> Substring? {
+        // "12 (a name) with any) characters) T 1 …"
+        guard let end = text.lastIndex(of: ")") else { return nil }
+        return text[text.index(after: end)...].split(separator: " ").first
+    }
+
+    /// The processes that hold a flock(2) on a file with this inode number, by the numbers that this process sees.
+    ///
+    /// A number that somebody has left in a file may be of another namespace, where it is another process. Empty also
+    /// where the kernel does not tell.
+    ///
+    /// C: `open`, `read`, `close`.
+    package static func lockHolders(inode: UInt64) -> [Int32] {
+        do throws(Errno) {
+            let file = try FileDescriptor(opening: "/proc/locks", .readOnly)
+            // A line has about 50 bytes.
+            let text = String(decoding: try file.readToEnd(limit: 1 << 20) ?? [], as: UTF8.self)
+            return lockHolders(inode: inode, parsing: text)
+        } catch {
+            return []
+        }
+    }
+
+    static func lockHolders(inode: UInt64, parsing text: String) -> [Int32] {
         // "3: FLOCK  ADVISORY  WRITE 1234 fe:00:12345 0 EOF"; of who waits, "3: -> FLOCK …".
-        text.split(separator: "\n").contains { line in
+        text.split(separator: "\n").compactMap { line in
             let words = line.split(separator: " ")
-            return words.count > 5 && words[1] == "FLOCK" && words[4] == "\(process)"
-                && words[5].split(separator: ":").last.flatMap { UInt64($0) } == inode
+            guard words.count > 5, words[1] == "FLOCK",
+                words[5].split(separator: ":").last.flatMap({ UInt64($0) }) == inode
+            else { return nil }
+            return Int32(words[4])
         }
     }
 

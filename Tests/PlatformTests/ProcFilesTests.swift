@@ -18,11 +18,11 @@ import Testing
     }
 
     @Test(arguments: [
-        ("12 (a) T 1 2", true), ("12 (a) t 1 2", true), ("12 (a) S 1", false), ("12 (T) x) (T) R 1", false),
-        ("12 (a) b) T 1", true), ("", nil), ("12 (a)", nil),
+        ("12 (a) T 1 2", "T"), ("12 (a) t 1 2", "t"), ("12 (a) S 1", "S"), ("12 (T) x) (T) R 1", "R"),
+        ("12 (a) b) T 1", "T"), ("", nil), ("12 (a)", nil),
     ])
-    func `a process's state is what follows its name`(text: String, isStopped: Bool?) {
-        #expect(ProcFiles.isStopped(parsing: text) == isStopped)
+    func `a process's state is what follows its name`(text: String, state: String?) {
+        #expect(ProcFiles.state(parsing: text).map(String.init) == state)
     }
 
     @Test func `who holds a lock is told by the kernel, not by a number that somebody has left`() throws {
@@ -33,19 +33,33 @@ import Testing
             """
         for (process, inode, holds) in [(12, 345, true), (13, 345, false), (14, 345, false), (12, 34, false)]
         {
-            #expect(ProcFiles.holdsLock(Int32(process), inode: UInt64(inode), parsing: text) == holds)
+            let holders = ProcFiles.lockHolders(inode: UInt64(inode), parsing: text)
+            #expect(holders.contains(Int32(process)) == holds)
         }
         let directory = try TemporaryDirectory()
         let file = try FileDescriptor(opening: directory.path + "/lock", [.readWrite, .create])
         let inode = try file.status().identity.inode
-        #expect(!ProcFiles.holdsLock(CurrentProcess.identifier, inode: inode))
+        #expect(!ProcFiles.lockHolders(inode: inode).contains(CurrentProcess.identifier))
         #expect(try file.tryLock(.exclusive))
-        #expect(ProcFiles.holdsLock(CurrentProcess.identifier, inode: inode))
-        #expect(!ProcFiles.holdsLock(CurrentProcess.identifier + 1, inode: inode))
+        #expect(ProcFiles.lockHolders(inode: inode).contains(CurrentProcess.identifier))
     }
 
     @Test func `this process is not stopped, and none has no number`() {
         #expect(ProcFiles.isStopped(CurrentProcess.identifier) == false)
         #expect(ProcFiles.isStopped(-1) == nil)
+    }
+
+    @Test func `a process is runnable while it runs, not while it sleeps, is stopped or gone`() throws {
+        var busy = try ChildProcess(starting: "/bin/sh", ["-c", "while :; do :; done"])
+        waitUntil("it runs") { ProcFiles.isRunnable(busy.identifier) }
+        busy.send(.stop)
+        waitUntil("it is stopped") { !ProcFiles.isRunnable(busy.identifier) }
+        busy.send(.kill)
+        _ = try busy.wait()
+        #expect(!ProcFiles.isRunnable(busy.identifier))
+        var idle = try ChildProcess(starting: "/bin/cat", [])
+        waitUntil("it waits for its input") { !ProcFiles.isRunnable(idle.identifier) }
+        idle.send(.kill)
+        _ = try idle.wait()
     }
 }

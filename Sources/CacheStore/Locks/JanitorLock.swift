@@ -44,7 +44,7 @@ package final class JanitorLock: Sendable {
         bestEffort { () throws(Errno) in
             inode = try control.directory.locks.status(of: StoreLayout.janitorLock).identity.inode
         }
-        return inode.map { ProcFiles.holdsLock(process, inode: $0) } ?? false
+        return inode.map { ProcFiles.lockHolders(inode: $0).contains(process) } ?? false
     }
 
     /// Who keeps others from sweeping, in words.
@@ -57,6 +57,9 @@ package final class JanitorLock: Sendable {
             "process \(process), which makes room, does not move: see whether it is stopped (`ps \(process)`)"
     }
 
+    /// Whether its holder is not stopped but only lacks a processor, as far as can be told.
+    fileprivate var hasRunnableHolder: Bool { control.sweepHolder.map { ProcFiles.isRunnable($0) } ?? false }
+
     /// Another number each time that the holder has got on; nil where no control file is mapped.
     fileprivate var steps: UInt64? { control.sweepSteps }
 }
@@ -65,13 +68,16 @@ package final class JanitorLock: Sendable {
 ///
 /// As long as the holder gets on the wait may take as long as the patience says; without a step for
 /// ``longestStandstill`` it is over. So a holder that is stopped, frozen or hangs costs each process that wait once:
-/// whoever comes later, and finds that not a step was made since, does not wait at all. Where no control file is mapped
-/// a holder that works can't be told from one that is stopped, and all of the patience is waited for.
+/// whoever comes later, and finds that not a step was made since, does not wait at all. One that only lacks a processor
+/// is given ten times as long. Where no control file is mapped a holder that works can't be told from one that is
+/// stopped, and all of the patience is waited for.
 struct JanitorWait {
     /// A sweep takes a step every few files, and waits for a stripe half as long at most.
     ///
     /// With what else a call does it comes to less than a second.
     static let longestStandstill: Duration = .milliseconds(800)
+    /// How many times that, where the holder is not stopped but only lacks a processor.
+    private static let mostStandstills = 10
     /// So long others wait along: most waits are over sooner, and what those do instead may cost more.
     private static let courtesy: Duration = .milliseconds(100)
 
@@ -80,8 +86,8 @@ struct JanitorWait {
     /// Called once where it takes longer than a moment.
     private var whileWaiting: (() -> Void)?
     private var start: ContinuousClock.Instant?
-    /// The holder's steps as seen last, and since when they are the same.
-    private var seen: (steps: UInt64, since: ContinuousClock.Instant)?
+    /// The holder's steps as seen last, since when they are the same, and how often they were for too long.
+    private var seen: (steps: UInt64, since: ContinuousClock.Instant, standstills: Int)?
     private var backoff = Backoff()
     /// Whether it ended because nobody got on.
     private var isStuck = false
@@ -144,10 +150,15 @@ struct JanitorWait {
         if lock.standstill.withLock({ $0 }) != present {
             let now = ContinuousClock.now
             guard let seen, seen.steps == present else {
-                self.seen = (present, now)
+                self.seen = (present, now, seen?.standstills ?? 0)
                 return true
             }
             if now - seen.since < Self.longestStandstill { return true }
+            self.seen?.standstills += 1
+            if seen.standstills + 1 < Self.mostStandstills, lock.hasRunnableHolder {
+                self.seen?.since = now
+                return true
+            }
         }
         // Nobody gets on either where nobody is at it.
         if try lock.isFree() { return true }

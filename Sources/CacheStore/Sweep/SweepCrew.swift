@@ -23,13 +23,15 @@ enum SweepCrew {
         var isOver = false
         var failure: StoreError?
 
-        /// The next task to be begun: the first in whose lane nobody is, or, where there is none, the first.
+        /// The next task to be begun: the first one in a lane that nobody is in.
+        ///
+        /// nil if there is none: whoever is in the lanes of the others does those, too.
         mutating func begin() -> Int? {
             while first < lanes.count, lanes[first] == nil { first += 1 }
-            if isOver || first == lanes.count { return nil }
+            if isOver { return nil }
             let free = lanes[first...].firstIndex { $0.map { !busy.contains($0) } ?? false }
-            let number = free ?? first
-            if let lane = lanes[number] { busy.append(lane) }
+            guard let number = free, let lane = lanes[number] else { return nil }
+            busy.append(lane)
             lanes[number] = nil
             begun += 1
             return number

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// How long a stripe is waited for.
+@Suite(.takesTurns) struct StripesTests {
+    private let fixture: StoreFixture
+    private let digest = Digest(ofKey: "key")
+
+    init() throws {
+        fixture = try StoreFixture()
+    }
+
+    /// A process that holds the stripe shared, and then does what the script says.
+    private func holder(doing script: String) throws -> ChildProcess {
+        let lock = "\(fixture.path)/locks/\(StoreLayout.lockName(.entry, digest.stripe))"
+        let holder = try ChildProcess(
+            starting: "/usr/bin/flock",
+            ["--shared", "--no-fork", lock, "sh", "-c", "echo held; \(script)"]
+        )
+        #expect(try holder.output.readAvailable() == Array("held\n".utf8))
+        return holder
+    }
+
+    private func timeUntilBusy(_ patience: Duration) throws -> Duration {
+        // Each time anew: what was waited for in vain is not waited for so long again.
+        let store = try StoreFixture.open(fixture.path)
+        let start = ContinuousClock.now
+        #expect {
+            try store.entryStripes.withLock(.exclusive, of: digest, patience: patience) {}
+        } throws: {
+            ($0 as? StoreError)?.code == .busy
+        }
+        return .now - start
+    }
+
+    @Test func `a holder that only lacks a processor is waited for ten times as long as one that sleeps`()
+        throws
+    {
+        let patience = Duration.milliseconds(100)
+        var sleeping = try holder(doing: "exec sleep 1000")
+        let time = try shortestTime(below: patience * 5) { _ = try timeUntilBusy(patience) }
+        #expect(time < patience * 5)
+        sleeping.send(.kill)
+        _ = try sleeping.wait()
+        var running = try holder(doing: "while :; do :; done")
+        #expect(try timeUntilBusy(patience) >= patience * 10)
+        running.send(.stop)
+        let stoppedTime = try shortestTime(below: patience * 5) { _ = try timeUntilBusy(patience) }
+        #expect(stoppedTime < patience * 5)
+        running.send(.kill)
+        _ = try running.wait()
+    }
+}
