@@ -221,7 +221,7 @@ import Testing
             let run = try BuiltCommand.run(Tool.path, ["doctor", "--dir", directory])
             let name = hostile.place == "entries/xx" ? "entries/2c" : hostile.place
             // The control file is made anew before anybody looks.
-            let isNamed = run.output.contains("is in the place of \(name)")
+            let isNamed = run.output.contains("wrong type (link, pipe, directory, …): \(name)")
             #expect(isNamed != (hostile.place == "control"), "\(hostile.name): \(run.output)")
             #expect(run.status == (hostile.place == "control" ? 0 : 78), "\(hostile.name): \(run.output)")
             try FileManager.default.removeItem(atPath: directory)

@@ -121,7 +121,7 @@ import Testing
             #expect(run.error.split(separator: "\n").count == 1)
         }
         let doctor = try tool.run("doctor")
-        #expect(doctor.output.contains("fallback  control file  none: it can't be made"))
+        #expect(doctor.output.contains("fallback  control file  none: it can't be created"))
     }
 
     @Test func `contradictions are one line and a usage error`() throws {

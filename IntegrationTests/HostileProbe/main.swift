@@ -48,7 +48,6 @@ struct Calls {
         call("removals") { try cache.removals() == nil ? "none" : "some" }
         call("limits") { "\(try cache.limits().eventLogSize?.bytes ?? 0)" }
         call("computing") { try cache.computingProcess(forKey: "key") == nil ? "none" : "some" }
-        call("doctor") { "\(try cache.facts().findings.filter { $0.level == .risk }.map(\.subject))" }
         call("gc") { "\(try cache.collectGarbage().isComplete)" }
         call("verify") { "\(try cache.verify().isClean)" }
         call("removeAll tagged") { "\(try cache.removeAll(taggedWith: "tag"))" }

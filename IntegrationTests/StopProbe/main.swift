@@ -35,8 +35,8 @@ do {
     let store = try Store(at: arguments[1], options: options)
     switch place {
     case "flight":
-        var wait = FlightWait(for: key, in: store)
-        if case .acquired(let lock) = try wait.attempt() {
+        let lock = FlightLock(of: key, in: store.directory)
+        if try lock.attempt() == .acquired {
             stop()
             lock.release()
         }

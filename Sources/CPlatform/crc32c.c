@@ -225,9 +225,9 @@ static update_function *automatic_function(void) {
 }
 
 uint32_t cplatform_crc32c_update(
-    uint32_t crc, const void *bytes, size_t count, cplatform_hash_kernel kernel) {
+    uint32_t crc, const void *bytes, size_t count, bool is_portable) {
     update_function *function =
-        kernel == cplatform_hash_kernel_portable ? update_portable : automatic_function();
+        is_portable ? update_portable : automatic_function();
     return ~function(~crc, bytes, count);
 }
 

@@ -186,38 +186,59 @@ static compress_function *automatic_function(void) {
     return function;
 }
 
-void cplatform_sha256_compress(
-    uint32_t *state, const void *blocks, size_t count, cplatform_hash_kernel kernel) {
+static void compress(uint32_t *state, const uint8_t *blocks, size_t count, bool is_portable) {
     compress_function *function =
-        kernel == cplatform_hash_kernel_portable ? compress_portable : automatic_function();
+        is_portable ? compress_portable : automatic_function();
     function(state, blocks, count);
 }
 
-void cplatform_sha256_hash(
-    uint8_t *digest, const void *bytes, size_t count, cplatform_hash_kernel kernel) {
+void cplatform_sha256_begin(cplatform_sha256 *message) {
     // Section 5.3.3.
-    uint32_t state[8] = {
+    static const uint32_t start[8] = {
         0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19,
     };
-    size_t whole = count / BLOCK_SIZE;
-    size_t rest = count % BLOCK_SIZE;
-    if (whole > 0) cplatform_sha256_compress(state, bytes, whole, kernel);
+    memcpy(message->state, start, sizeof start);
+    message->size = 0;
+}
+
+void cplatform_sha256_update(
+    cplatform_sha256 *message, const void *bytes, size_t count, bool is_portable) {
+    const uint8_t *p = bytes;
+    size_t held = message->size % BLOCK_SIZE;
+    message->size += count;
+    if (held > 0) {
+        size_t taken = count < BLOCK_SIZE - held ? count : BLOCK_SIZE - held;
+        if (taken > 0) memcpy(message->pending + held, p, taken);
+        if (held + taken < BLOCK_SIZE) return;
+        compress(message->state, message->pending, 1, is_portable);
+        p += taken, count -= taken;
+    }
+    size_t whole = count / BLOCK_SIZE, rest = count % BLOCK_SIZE;
+    if (whole > 0) compress(message->state, p, whole, is_portable);
+    if (rest > 0) memcpy(message->pending, p + whole * BLOCK_SIZE, rest);
+}
+
+void cplatform_sha256_end(cplatform_sha256 *message, uint8_t *digest, bool is_portable) {
     // Section 5.1.1: a 1 bit, zeros, and the length in bits at the end of a block.
-    uint8_t last[2 * BLOCK_SIZE] = {0};
-    if (rest > 0) memcpy(last, (const uint8_t *)bytes + whole * BLOCK_SIZE, rest);
-    last[rest] = 0x80;
-    size_t blocks = rest < BLOCK_SIZE - 8 ? 1 : 2;
-    uint64_t bits = (uint64_t)count << 3;
-    for (size_t i = 0; i < 8; i++) {
-        last[blocks * BLOCK_SIZE - 1 - i] = (uint8_t)(bits >> (8 * i));
+    size_t held = message->size % BLOCK_SIZE;
+    message->pending[held++] = 0x80;
+    memset(message->pending + held, 0, BLOCK_SIZE - held);
+    if (held > BLOCK_SIZE - 8) {
+        compress(message->state, message->pending, 1, is_portable);
+        memset(message->pending, 0, BLOCK_SIZE);
     }
-    cplatform_sha256_compress(state, last, blocks, kernel);
-    for (size_t i = 0; i < 8; i++) {
-        digest[4 * i] = (uint8_t)(state[i] >> 24);
-        digest[4 * i + 1] = (uint8_t)(state[i] >> 16);
-        digest[4 * i + 2] = (uint8_t)(state[i] >> 8);
-        digest[4 * i + 3] = (uint8_t)state[i];
-    }
+    uint64_t bits = message->size << 3;
+    for (size_t i = 0; i < 8; i++) message->pending[BLOCK_SIZE - 1 - i] = (uint8_t)(bits >> (8 * i));
+    compress(message->state, message->pending, 1, is_portable);
+    for (size_t i = 0; i < 32; i++) digest[i] = (uint8_t)(message->state[i / 4] >> (24 - 8 * (i % 4)));
+}
+
+void cplatform_sha256_hash(
+    uint8_t *digest, const void *bytes, size_t count, bool is_portable) {
+    cplatform_sha256 message;
+    cplatform_sha256_begin(&message);
+    cplatform_sha256_update(&message, bytes, count, is_portable);
+    cplatform_sha256_end(&message, digest, is_portable);
 }
 
 bool cplatform_sha256_is_accelerated(void) {

@@ -23,9 +23,7 @@
 #include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
-#include <sys/wait.h>
 #include <sys/xattr.h>
-#include <time.h>
 #include <unistd.h>
 
 const int cplatform_O_TMPFILE = O_TMPFILE;
@@ -36,6 +34,14 @@ const unsigned long cplatform_ST_RELATIME = ST_RELATIME;
 const int cplatform_AT_EMPTY_PATH = AT_EMPTY_PATH;
 const int cplatform_SEEK_DATA = SEEK_DATA;
 const long cplatform_UTIME_OMIT = UTIME_OMIT;
+
+cplatform_injector *cplatform_present_injector;
+
+void cplatform_inject(cplatform_injector *injector) {
+    __atomic_store_n(&cplatform_present_injector, injector, __ATOMIC_RELEASE);
+}
+
+long cplatform_granted(int call, long count) { return cplatform_present_injector(call, count); }
 
 int cplatform_openat_nofollow(int directory, const char *path, int flags, unsigned int mode) {
     static atomic_int unavailable;
@@ -54,50 +60,11 @@ int cplatform_openat_nofollow(int directory, const char *path, int flags, unsign
     return openat(directory, path, flags | O_NOFOLLOW, mode);
 }
 
-/// -1 and EISDIR or ENXIO (what open says of a socket) for what is no regular file.
-static int check_regular(int descriptor) {
-    struct stat status;
-    if (fstat(descriptor, &status) != 0) return -1;
-    if (S_ISREG(status.st_mode)) return 0;
-    errno = S_ISDIR(status.st_mode) ? EISDIR : ENXIO;
-    return -1;
+long cplatform_read(int descriptor, void *buffer, size_t count) {
+    return syscall(SYS_read, descriptor, buffer, count);
 }
 
-int cplatform_open_regular(int directory, const char *path, int flags, unsigned int mode) {
-    // A terminal must not become this process's own, and nobody waits for the other end of a pipe.
-    int descriptor = cplatform_openat_nofollow(
-        directory, path, flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, mode);
-    if (descriptor < 0) return -1;
-    // What this very call has made is regular.
-    int is_new = (flags & O_TMPFILE) == O_TMPFILE || (flags & (O_CREAT | O_EXCL)) == (O_CREAT | O_EXCL);
-    if (is_new || check_regular(descriptor) == 0) return descriptor;
-    int error = errno;
-    close(descriptor);
-    errno = error;
-    return -1;
-}
-
-long cplatform_read_file(int directory, const char *path, void *buffer, size_t size) {
-    int descriptor = cplatform_openat_nofollow(
-        directory, path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
-    if (descriptor < 0) return -1;
-    // By number: glibc's read and close are points of cancellation, which in a process with several threads
-    // costs two atomic steps a call.
-    size_t filled = 0;
-    long count;
-    do {
-        count = syscall(SYS_read, descriptor, (char *)buffer + filled, size - filled);
-        if (count > 0) filled += (size_t)count;
-        // A regular file gives less than asked for at its end only, read(2).
-    } while ((count > 0 && filled + 1 < size) || (count < 0 && errno == EINTR));
-    int error = count < 0 ? errno : 0;
-    // Looked at only where something is wrong: bytes of the right number are what they are, whoever gave them.
-    if ((count < 0 || filled + 1 != size) && check_regular(descriptor) != 0) error = errno;
-    syscall(SYS_close, descriptor);
-    if (error == 0) return (long)filled;
-    errno = error;
-    return -1;
-}
+int cplatform_close(int descriptor) { return (int)syscall(SYS_close, descriptor); }
 
 // Numbers are the same on every architecture since Linux 5.1's unified table; glibc 2.36 lacks them.
 #ifndef SYS_setxattrat
@@ -174,25 +141,19 @@ const char *cplatform_argument(int index) { return index < argument_count ? argu
 
 const char *cplatform_program(void) { return (const char *)getauxval(AT_EXECFN); }
 
-void cplatform_getopt_reset(void) {
-    // 0 rather than 1 makes glibc forget its position inside a cluster of short options, getopt(3).
-    optind = 0;
-    opterr = 0;
-}
-
-int cplatform_getopt_long(
-    int count, char *const arguments[], const char *short_options, const struct cplatform_option *options) {
+struct cplatform_found cplatform_getopt_long(
+    int count, char *const arguments[], const char *letters, const struct cplatform_option *options, bool is_first) {
     enum { capacity = 64 };
     struct option table[capacity + 1];
     memset(table, 0, sizeof table);
     for (int i = 0; i < capacity && options[i].name; i++)
         table[i] = (struct option){options[i].name, options[i].argument, NULL, options[i].value};
-    return getopt_long(count, arguments, short_options, table, NULL);
+    opterr = 0;
+    // 0 rather than 1 makes glibc forget its position inside a cluster of short options, getopt(3).
+    if (is_first) optind = 0;
+    int value = getopt_long(count, arguments, letters, table, NULL);
+    return (struct cplatform_found){value, optarg, optind, optopt};
 }
-
-const char *cplatform_getopt_argument(void) { return optarg; }
-int cplatform_getopt_index(void) { return optind; }
-int cplatform_getopt_offender(void) { return optopt; }
 
 _Thread_local unsigned int cplatform_numbered_thread;
 
@@ -237,26 +198,7 @@ uint64_t cplatform_begin_generation(void) {
     return is_first ? next : present;
 }
 
-int64_t cplatform_coarse_now(void) {
-    struct timespec time;
-    // Fails on no Linux since 2.6.32.
-    if (clock_gettime(CLOCK_REALTIME_COARSE, &time) != 0) abort();
-    int64_t nanoseconds;
-    if (__builtin_mul_overflow((int64_t)time.tv_sec, (int64_t)1000000000, &nanoseconds)
-        || __builtin_add_overflow(nanoseconds, (int64_t)time.tv_nsec, &nanoseconds))
-        return time.tv_sec < 0 ? INT64_MIN : INT64_MAX;
-    return nanoseconds;
-}
-
-int cplatform_terminal_size(int descriptor, int *rows, int *columns) {
-    struct winsize size;
-    if (ioctl(descriptor, TIOCGWINSZ, &size) != 0) return -1;
-    *rows = size.ws_row;
-    *columns = size.ws_col;
-    return 0;
-}
-
-int cplatform_pipe(int descriptors[2]) { return pipe2(descriptors, O_CLOEXEC); }
+int cplatform_pipe(struct cplatform_pipe_ends *ends) { return pipe2(&ends->reading, O_CLOEXEC); }
 
 const short cplatform_POSIX_SPAWN_SETSID = POSIX_SPAWN_SETSID;
 
@@ -274,9 +216,6 @@ int cplatform_forbid_core(void) {
     struct rlimit limit = {0, 0};
     return setrlimit(RLIMIT_CORE, &limit);
 }
-
-int cplatform_exited_status(int status) { return WIFEXITED(status) ? WEXITSTATUS(status) : -1; }
-int cplatform_terminating_signal(int status) { return WIFSIGNALED(status) ? WTERMSIG(status) : 0; }
 
 void cplatform_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
 

@@ -219,7 +219,7 @@ final class ControlFile: Sendable {
         // Anything else was never mapped by a cache.
         let isOurs = try file.read(8) == bytes(of: ControlLayout.magic)
         guard isOurs || size == ControlLayout.byteCount else { return }
-        try file.checkSizeLimit(offset + 8)
+        try FileSizeLimit.check(offset + 8)
         try file.write(bytes(of: State.superseded.rawValue).span, at: offset)
     }
 

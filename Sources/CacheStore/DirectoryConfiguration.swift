@@ -74,8 +74,14 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         assumesLocal = try takeTruth("assumeLocal")
     }
 
-    /// As ``init(json:)`` reads it, for people to read as well.
-    func json() throws(Problem) -> [UInt8] {
+    /// Whether every limit that `given` has is here, as they are written.
+    package func includes(_ given: DirectoryConfiguration) -> Bool {
+        let present = values
+        return given.values.allSatisfy { present[$0.key] == $0.value }
+    }
+
+    /// What is written.
+    private var values: [String: JSONValue] {
         var values = others
         values["maximumSize"] = limits.maximumSize.map { .number(Double($0)) }
         values["maximumEntries"] = limits.maximumEntries.map { .number(Double($0)) }
@@ -85,6 +91,11 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         values["maximumValueSize"] = maximumValueSize.map { .number(Double($0)) }
         values["eventLog"] = eventLogSize.map { .number(Double($0)) }
         if assumesLocal { values["assumeLocal"] = .bool(true) }
+        return values
+    }
+
+    /// As ``init(json:)`` reads it, for people to read as well.
+    func json() throws(Problem) -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
         do {

@@ -118,6 +118,30 @@ package struct Capabilities: Sendable, Equatable {
 }
 
 extension StoreDirectory {
+    /// The directory itself (".") and all that is in it but entries and objects, down to shards, locks and temporary
+    /// files, with names relative to the directory.
+    ///
+    /// Up to 700 system calls. What has gone meanwhile, or can't be listed, is left out.
+    package func ownFiles() throws(Errno) -> [(name: String, status: FileStatus)] {
+        var names = try root.names()
+        for part in names where StoreLayout.partNames.contains(part) {
+            do throws(Errno) {
+                names += try root.openDirectory(RelativePath(part)).names().map { "\(part)/\($0)" }
+            } catch {
+                // The part's own status says why.
+                guard [.accessDenied, .noEntry, .notDirectory, .tooManyLinks].contains(error) else {
+                    throw error
+                }
+            }
+        }
+        var files = [(name: ".", status: try root.descriptor.status())]
+        for name in names where name.utf8.count <= RelativePath.capacity {
+            let status = try ifExists { () throws(Errno) in try root.status(of: RelativePath(name)) }
+            if let status { files.append((name, status)) }
+        }
+        return files
+    }
+
     /// Bytes on disk of the control file, where it is mapped, a block for each of 512 shards, and some for the small
     /// files.
     var usualOverhead: Int64 {

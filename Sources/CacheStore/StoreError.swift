@@ -92,7 +92,7 @@ extension Errno {
 }
 
 /// Runs system calls, and says of a failure what was being done to which path.
-func describing<Value: ~Copyable>(
+package func describing<Value: ~Copyable>(
     _ operation: @autoclosure () -> String,
     _ path: @autoclosure () -> String,
     _ body: () throws(Errno) -> Value

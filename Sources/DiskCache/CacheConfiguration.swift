@@ -72,7 +72,8 @@ public struct CacheConfiguration: Sendable {
     public var accessGranularity: Duration = Store.defaultAccessGranularity
     /// The limits of the directory, written into it where it has none yet.
     ///
-    /// Where it has some, those count, and this does not: see `setLimits`. Default: nil, none.
+    /// If it has some, they count and these don't, which ``CacheEvent/limitsDiffer(given:present:)`` tells unless they
+    /// agree. To change the limits of a directory, use `setLimits`. Default: nil, none.
     public var limits: CacheLimits?
     /// How long a put waits for room, where the directory is at one of its limits or the disk is full, while this or
     /// another process makes some.
@@ -113,7 +114,7 @@ public struct CacheConfiguration: Sendable {
     /// The defaults.
     public init() {}
 
-    /// The defaults with a limit of size for the directory.
+    /// The defaults with a limit of size for the directory, if it has no limits yet: see ``limits``.
     public init(maximumSize: ByteCount) {
         limits = CacheLimits(maximumSize: maximumSize)
     }

@@ -172,19 +172,26 @@ extension SharedCache {
         try updateLimits { $0 = limits }
     }
 
-    /// Writes the limits of this cache's configuration where the directory has none of its own yet.
+    /// Writes the limits of this cache's configuration if the directory has none of its own yet, and tells if it has
+    /// others.
     func establishLimits() throws(CacheError) {
+        guard let limits = configuration.limits, core.store.configurationFailure == nil else { return }
         // That the file system is local is no limit.
         var present = core.store.configuration
         present.assumesLocal = false
-        guard let limits = configuration.limits, core.store.directory.isWritable,
-            present == DirectoryConfiguration(), core.store.configurationFailure == nil
-        else { return }
-        // Another process may have been first.
-        try updateLimits { present in
-            var others = present
-            others.assumesLocal = nil
-            if others == CacheLimits() { present = limits }
+        if core.store.directory.isWritable, present == DirectoryConfiguration() {
+            // Another process may have been first.
+            try updateLimits { present in
+                var others = present
+                others.assumesLocal = nil
+                if others == CacheLimits() { present = limits }
+            }
+        }
+        var given = DirectoryConfiguration()
+        limits.apply(to: &given)
+        present = core.store.configuration
+        if !present.includes(given) {
+            core.events.sendEarly(.limitsDiffer(given: limits, present: CacheLimits(present)))
         }
     }
 }

@@ -44,6 +44,14 @@ public struct EvictionRank: Sendable, Equatable, Codable {
 }
 
 extension SharedCache {
+    /// Where the two files of an entry are, for those who want to look with their own tools.
+    package func paths(of entry: CacheEntry) -> (entry: String, object: String) {
+        (
+            "\(path)/\(StoreLayout.entries)/\(StoreLayout.path(of: entry.keyDigest.digest))",
+            "\(path)/\(StoreLayout.objects)/\(StoreLayout.path(of: entry.digest.digest))"
+        )
+    }
+
     /// Says what a get of `key` would find on disk now, and why.
     ///
     /// Doesn't count as an access, and reads no value: damage that leaves the value's length as it was is found by

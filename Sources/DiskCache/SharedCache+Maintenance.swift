@@ -195,10 +195,8 @@ extension SharedCache {
                     statistics.objectBytes += object.allocatedSize
                 }
             }
-            do throws(Errno) {
-                statistics.overheadBytes = try PartFacts(of: store.directory, owner: 0).overhead
-            } catch {
-                throw StoreError(.inputOutput, "look at", path: store.directory.path, errno: error)
+            statistics.overheadBytes = try describing("look at", store.directory.path) { () throws(Errno) in
+                try store.directory.ownFiles().reduce(0) { $0 + $1.status.allocatedSize }
             }
             statistics.activity = core.activity
             statistics.totals = CacheTotals(of: store)

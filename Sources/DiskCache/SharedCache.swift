@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+package import CacheStore
 import FoundationEssentials
-import Platform
+package import Platform
 
 /// A cache in a directory that any number of processes on one machine use at the same time.
 ///
@@ -58,14 +58,15 @@ public final class SharedCache: Sendable {
 
     /// What happens in this cache from now on that nobody is told by a call's result.
     ///
-    /// Each use is a stream of its own, which keeps the latest 1,024 events for its reader. All end when the cache
+    /// The first one also tells if limits were given that the directory doesn't have
+    /// (``CacheEvent/limitsDiffer(given:present:)``). Each use is a stream of its own, which keeps the latest 1,024 events for its reader. All end when the cache
     /// is closed, and one that is asked for afterwards ends at once. None costs anything while nobody listens.
     public var events: AsyncStream<CacheEvent> { core.events.makeStream() }
 
     // MARK: For the extensions
 
     /// Runs `body` on the store and says of its failures what the user can do.
-    func withStore<Value: ~Copyable>(
+    package func withStore<Value: ~Copyable>(
         _ body: (Store, Timestamp) throws(StoreError) -> Value
     ) throws(CacheError) -> Value {
         try core.withStore(body)
@@ -97,7 +98,7 @@ public final class SharedCache: Sendable {
     struct Terms {
         let expires: Expiration?
         let onAccess: AccessExtension?
-        let attributes: EntryAttributes
+        var attributes: EntryAttributes
     }
 
     /// The record of a value that is stored at `now`.

@@ -64,7 +64,7 @@ enum ConfigCommand: Command {
             if !isMeant, setting.keepsNothing(limits) { throw refusal(setting, text) }
             let cache = try arguments.openCache()
             if !isMeant, case .bytes(let floor)? = limits.minimumFree,
-                floor.bytes >= (try cache.facts()).space.totalBytes
+                floor.bytes >= (try Directory(opening: cache.path).descriptor.fileSystemSpace()).totalBytes
             {
                 throw refusal(setting, text)
             }

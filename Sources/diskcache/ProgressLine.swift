@@ -18,8 +18,13 @@ final class ProgressLine: Sendable {
         _ body: (ProgressLine) throws(Failure) -> Value
     ) throws(Failure) -> Value {
         let line = ProgressLine()
-        defer { line.write("") }
+        defer { line.clear() }
         return try body(line)
+    }
+
+    /// Takes the line away.
+    func clear() {
+        write("")
     }
 
     /// Rewrites the line, if it is time to.
@@ -33,7 +38,7 @@ final class ProgressLine: Sendable {
 
     /// Writes a line to standard output, above this one where both are on the same terminal.
     func print(_ text: String) throws(Errno) {
-        write("")
+        clear()
         try Output.print(text + "\n")
     }
 

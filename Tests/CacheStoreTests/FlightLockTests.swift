@@ -19,26 +19,24 @@ import Testing
     var exists: Bool { FileManager.default.fileExists(atPath: file) }
 
     func acquire(_ key: Digest) throws -> FlightLock {
-        var wait = FlightWait(for: key, in: fixture.store)
-        guard case .acquired(let lock) = try wait.attempt() else { throw HeldByAnother() }
+        let lock = FlightLock(of: key, in: fixture.store.directory)
+        guard try lock.attempt() == .acquired else { throw HeldByAnother() }
         return lock
     }
 
     struct HeldByAnother: Error {}
 
-    /// What `count` attempts gave; a lock that was got is let go at once.
-    func outcomes(_ wait: inout FlightWait, _ count: Int = 1) throws -> [String] {
-        try (0..<count).map { _ in try wait.attempt().text }
+    /// What `count` attempts gave.
+    func attempts(_ lock: FlightLock, _ count: Int = 1) throws -> [FlightLock.Attempt] {
+        try (0..<count).map { _ in try lock.attempt() }
     }
 
     @Test func `one holds it, the others learn who, and release leaves nothing`() throws {
         let before = Timestamp.now.wholeMilliseconds
         let lock = try acquire(key)
-        var wait = FlightWait(for: key, in: fixture.store)
-        let outcome = try outcomes(&wait)
-        let named = wait.holder
-        let holder = try #require(named)
-        #expect(outcome == ["held"], "two hold it")
+        let waiting = FlightLock(of: key, in: fixture.store.directory)
+        #expect(try attempts(waiting) == [.held], "two hold it")
+        let holder = try #require(waiting.holder)
         #expect(holder.process == getpid())
         #expect(holder.since >= before && holder.since <= .now)
         // Other keys are not concerned.
@@ -66,14 +64,14 @@ import Testing
 
     @Test func `a waiter learns that the holder is done, and only then gets the next lock`() throws {
         let lock = try acquire(key)
-        var wait = FlightWait(for: key, in: fixture.store)
-        let meanwhile = try outcomes(&wait, 3)
-        let holder = wait.holder
+        let waiting = FlightLock(of: key, in: fixture.store.directory)
+        let meanwhile = try attempts(waiting, 3)
+        let holder = waiting.holder
         lock.release()
-        let after = try outcomes(&wait, 2)
-        #expect(meanwhile == ["held", "held", "held"])
+        let after = try attempts(waiting, 2)
+        #expect(meanwhile == [.held, .held, .held])
         #expect(holder?.process == getpid())
-        #expect(after == ["ended", "acquired"])
+        #expect(after == [.ended(isUnstored: false), .acquired])
     }
 
     @Test func `who waits learns the end also while a forked child has the file open`() throws {
@@ -84,33 +82,33 @@ import Testing
         }
         let copy = dup(Int32(try #require(inherited)))
         defer { close(copy) }
-        var wait = FlightWait(for: key, in: fixture.store)
-        let meanwhile = try outcomes(&wait)
+        let waiting = FlightLock(of: key, in: fixture.store.directory)
+        let meanwhile = try attempts(waiting)
         lock.release()
-        let after = try outcomes(&wait, 2)
-        #expect(meanwhile + after == ["held", "ended", "acquired"])
+        let after = try attempts(waiting, 2)
+        #expect(meanwhile + after == [.held, .ended(isUnstored: false), .acquired])
     }
 
     @Test func `a waiter gets the lock of one who died, at once`() throws {
         var lock: FlightLock? = try acquire(key)
-        var wait = FlightWait(for: key, in: fixture.store)
-        let meanwhile = try outcomes(&wait)
+        let waiting = FlightLock(of: key, in: fixture.store.directory)
+        let meanwhile = try attempts(waiting)
         if lock != nil { lock = nil }
-        let after = try outcomes(&wait)
-        #expect(meanwhile + after == ["held", "acquired"])
+        let after = try attempts(waiting)
+        #expect(meanwhile + after == [.held, .acquired])
     }
 
     @Test func `a waiter learns that nothing was stored, also when another holds the lock by now`() throws {
         let lock = try acquire(key)
-        var wait = FlightWait(for: key, in: fixture.store)
-        let first = try outcomes(&wait)
-        lock.releaseUnstored()
+        let waiting = FlightLock(of: key, in: fixture.store.directory)
+        let first = try attempts(waiting)
+        lock.release(isStored: false)
         let next = try acquire(key)
-        let second = try outcomes(&wait, 2)
+        let second = try attempts(waiting, 2)
         next.release()
-        let third = try outcomes(&wait)
-        #expect(first + second == ["held", "ended, unstored", "held"])
-        #expect(third == ["ended"], "the mark was on that flight only")
+        let third = try attempts(waiting)
+        #expect(first + second == [.held, .ended(isUnstored: true), .held])
+        #expect(third == [.ended(isUnstored: false)], "the mark was on that flight only")
     }
 
     @Test func `the mark of one who died before he removed the file is not taken for his successor's`() throws
@@ -121,11 +119,11 @@ import Testing
         }
         try die()
         let lock = try acquire(key)
-        var wait = FlightWait(for: key, in: fixture.store)
-        let meanwhile = try outcomes(&wait)
+        let waiting = FlightLock(of: key, in: fixture.store.directory)
+        let meanwhile = try attempts(waiting)
         lock.release()
-        let after = try outcomes(&wait)
-        #expect(meanwhile + after == ["held", "ended"])
+        let after = try attempts(waiting)
+        #expect(meanwhile + after == [.held, .ended(isUnstored: false)])
     }
 
     @Test func `of many threads one at a time holds it, while each removes the file`() throws {
@@ -137,8 +135,8 @@ import Testing
         onThreads(8) { _ in
             var won = 0
             while won < 50 {
-                var wait = FlightWait(for: key, in: store)
-                guard case .acquired(let lock) = try? wait.attempt() else { continue }
+                let lock = FlightLock(of: key, in: store.directory)
+                guard (try? lock.attempt()) == .acquired else { continue }
                 let count = inside.value.withLock {
                     $0 += 1
                     return $0
@@ -181,17 +179,6 @@ import Testing
             )
             #expect(holder.line.count == FlightHolder.lineLength)
             #expect(FlightHolder(line: holder.line) == holder)
-        }
-    }
-}
-
-extension FlightWait.Outcome {
-    /// For comparisons, which what owns a lock does not have.
-    var text: String {
-        switch self {
-        case .acquired: "acquired"
-        case .held: "held"
-        case .ended(let isUnstored): isUnstored ? "ended, unstored" : "ended"
         }
     }
 }

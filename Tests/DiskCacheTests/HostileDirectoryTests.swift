@@ -173,7 +173,7 @@ import Testing
         let lock = try LockFile.acquire(StoreLayout.janitorLock, in: store.directory.locks, patience: .zero)
         guard let lock else { throw CancellationError() }
         SweepRecord(beginning: SweepRequest(), after: nil).write(to: lock.descriptor)
-        #expect(try fixture.cache.facts().collections.holder?.process == getpid())
+        #expect(store.visibleSweeper(try #require(store.lastSweep())) == getpid())
         // As in another namespace of processes, where it is 1.
         let path = fixture.cache.path + "/locks/janitor"
         let text = try String(contentsOfFile: path, encoding: .utf8)
@@ -182,8 +182,7 @@ import Testing
         let other = "process 1".padding(toLength: own.utf8.count, withPad: " ", startingAt: 0)
         try handle.write(contentsOf: Data(text.replacingOccurrences(of: own, with: other).utf8))
         try handle.close()
-        let holder = try #require(try fixture.cache.facts().collections.holder)
-        #expect(holder.process == nil && !holder.isStopped)
+        #expect(store.visibleSweeper(try #require(store.lastSweep())) == nil)
         let error = #expect(throws: CacheError.self) {
             var options = GarbageCollection()
             options.patience = .zero

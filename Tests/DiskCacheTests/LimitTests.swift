@@ -39,6 +39,58 @@ struct LimitTests {
         #expect(try second.limits() == CacheLimits())
     }
 
+    @Test(arguments: [true, false])
+    func `limits that the directory does not have are told once, to the callback and to the first stream`(
+        hasCallback: Bool
+    ) async throws {
+        let owner = try SharedCache(at: path, configuration: CacheConfiguration(maximumSize: .mebibytes(64)))
+        let told = Locked<[CacheLimits]>([])
+        var configuration = CacheConfiguration(maximumSize: .gibibytes(1))
+        if hasCallback {
+            configuration.onEvent = { event in
+                if case .limitsDiffer(let given, let present) = event {
+                    told.withLock { $0 += [given, present] }
+                }
+            }
+        }
+        let cache = try SharedCache(at: path, configuration: configuration)
+        let limits = [.gibibytes(1), .mebibytes(64)].map { CacheLimits(maximumSize: $0) }
+        #expect(told.withLock { $0 } == (hasCallback ? limits : []))
+        let (first, second) = (cache.events, cache.events)
+        await owner.close()
+        await cache.close()
+        var events: [[CacheLimits]] = [[], []]
+        for await case .limitsDiffer(let given, let present) in first { events[0] += [given, present] }
+        for await case .limitsDiffer(let given, let present) in second { events[1] += [given, present] }
+        #expect(events == [limits, []])
+        #expect(told.withLock { $0 } == (hasCallback ? limits : []))
+    }
+
+    @Test(arguments: [
+        CacheLimits(), CacheLimits(maximumSize: .mebibytes(64)),
+        {
+            var limits = CacheLimits(maximumSize: .mebibytes(64))
+            (limits.minimumFree, limits.maximumAge) = (.percent(100.0 / 3), .milliseconds(12345))
+            return limits
+        }(),
+    ])
+    func `limits that the directory has, maybe beside others, are no event`(given: CacheLimits) throws {
+        var limits = CacheLimits(maximumSize: .mebibytes(64))
+        (limits.minimumFree, limits.maximumAge) = (.percent(100.0 / 3), .milliseconds(12345))
+        try SharedCache(at: path).setLimits(limits)
+        let count = Locked(0)
+        var configuration = CacheConfiguration()
+        configuration.limits = given
+        configuration.onEvent = { event in
+            if case .limitsDiffer = event { count.withLock { $0 += 1 } }
+        }
+        _ = try SharedCache(at: path, configuration: configuration)
+        #expect(count.withLock { $0 } == 0)
+        configuration.limits?.maximumEntries = 7
+        _ = try SharedCache(at: path, configuration: configuration)
+        #expect(count.withLock { $0 } == 1)
+    }
+
     @Test func `limits that make no sense are refused and nothing is changed`() throws {
         let cache = try SharedCache(at: path)
         try cache.setLimits(CacheLimits(maximumSize: .mebibytes(64)))

@@ -12,36 +12,36 @@ import Testing
             full avg10=99.00 avg60=0.00 avg300=0.00 total=1499481
 
             """
-        #expect(MemoryStall(parsing: text)?.recent == 12.34)
+        #expect(MemoryGauge.stall(parsing: text) == 12.34)
     }
 
     @Test(arguments: [
         "", "full avg10=1.00", "some", "some avg10=", "some avg10=x", "some avg10=nan", "some avg10=-1",
     ])
     func `what is no pressure file is refused`(text: String) {
-        #expect(MemoryStall(parsing: text) == nil)
+        #expect(MemoryGauge.stall(parsing: text) == nil)
     }
 
     @Test func `stalls from 10 percent on are some pressure and from 40 on critical`() {
-        let levels = [0, 9.99, 10, 39.9, 40].map { MemoryStall(recent: $0).pressure }
+        let levels = [0, 9.99, 10, 39.9, 40].map { MemoryPressure(stalled: $0) }
         #expect(levels == [.none, .none, .some, .some, .critical])
     }
 
     @Test func `from 90 percent of the allowance on there is some pressure and from 97 on a critical one`() {
-        let levels = [89, 90, 96, 97, 120].map { MemoryAllowance(used: $0, limit: 100).pressure }
+        let levels = [89, 90, 96, 97, 120].map { MemoryPressure(used: $0, limit: 100) }
         #expect(levels == [.none, .some, .some, .critical, .critical])
     }
 
     @Test func `numbers of bytes are read, and max is none`() {
-        #expect(MemoryAllowance.bytes(parsing: "4096\n") == 4096)
-        #expect(MemoryAllowance.bytes(parsing: "max\n") == nil)
-        #expect(MemoryAllowance.bytes(parsing: "") == nil)
-        #expect(MemoryAllowance.bytes(parsing: "-1\n") == nil)
+        #expect(MemoryGauge.bytes(parsing: "4096\n") == 4096)
+        #expect(MemoryGauge.bytes(parsing: "max\n") == nil)
+        #expect(MemoryGauge.bytes(parsing: "") == nil)
+        #expect(MemoryGauge.bytes(parsing: "-1\n") == nil)
     }
 
     @Test func `the page cache is the sum of both lists of files`() {
         let text = "anon 5\nfile 900\nactive_file 30\ninactive_file 12\nslab 7\n"
-        #expect(MemoryAllowance.pageCache(parsing: text) == 42)
+        #expect(MemoryGauge.pageCache(parsing: text) == 42)
     }
 
     @Test func `the group of version 2 is found among those of version 1`() {

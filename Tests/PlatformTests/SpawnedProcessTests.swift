@@ -98,10 +98,10 @@ import Testing
     func `facts about files and variables are exact`() throws {
         let place = try TemporaryDirectory()
         makeFile(place.path + "/f")
-        #expect(throws: Errno.noEntry) { _ = try Timestamp(modificationOf: place.path + "/g") }
+        #expect(throws: Errno.noEntry) { _ = try FileStatus.of(place.path + "/g") }
         let time = timespec(tv_sec: 1000, tv_nsec: 123_456_789)
         #expect(utimensat(AT_FDCWD, place.path + "/f", [time, time], 0) == 0)
-        #expect(try Timestamp(modificationOf: place.path + "/f").nanoseconds == 1_000_123_456_789)
+        #expect(try FileStatus.of(place.path + "/f").modified.nanoseconds == 1_000_123_456_789)
         #expect(CurrentProcess.environmentBytes("DISKCACHE_TEST_UNSET") == nil)
         #expect(
             CurrentProcess.environmentBytes("PATH")

@@ -14,6 +14,23 @@
 
 #include "CPlatformHash.h"
 
+/// What tests put between a system call and its caller; NULL in every other process.
+///
+/// It is asked for `count` bytes and says how many the call may move, or -1, with errno set, to have it fail.
+typedef long cplatform_injector(int call, long count);
+extern cplatform_injector *cplatform_present_injector __attribute__((visibility("hidden")));
+
+/// Sets the injector, for the rest of the process.
+void cplatform_inject(cplatform_injector *injector);
+
+/// Whether there is an injector: one load, and a branch that is never taken.
+static inline bool cplatform_is_injecting(void) {
+    return __builtin_expect(__atomic_load_n(&cplatform_present_injector, __ATOMIC_RELAXED) != NULL, 0);
+}
+
+/// What the injector says.
+long cplatform_granted(int call, long count);
+
 /// O_TMPFILE: an unnamed file in a directory, open(2).
 extern const int cplatform_O_TMPFILE;
 /// O_NOATIME: reading leaves the access time alone, open(2).
@@ -33,15 +50,10 @@ extern const long cplatform_UTIME_OMIT;
 /// kernel lacks it (before 5.6, or a sandbox that forbids it): openat(2) with O_NOFOLLOW.
 int cplatform_openat_nofollow(int directory, const char *path, int flags, unsigned int mode);
 
-/// Opens or creates a regular file and nothing else, as cplatform_openat_nofollow does, close-on-exec and never
-/// waiting (O_NONBLOCK). Looked at (fstat) unless it was made by this call: what is a directory gives EISDIR; a pipe,
-/// a socket or a device ENXIO.
-int cplatform_open_regular(int directory, const char *path, int flags, unsigned int mode);
-
-/// Reads a regular file from its start and closes it again: the number of bytes, or -1 and errno. Opened as by
-/// cplatform_open_regular, but looked at only where it can't be read or holds other than `size` - 1 bytes. Stops when all but the last of `size` bytes are there: who expects a file of
-/// `size` - 1 bytes needs no further call to know that it ends, and sees one byte more where it does not.
-long cplatform_read_file(int directory, const char *path, void *buffer, size_t size);
+/// read(2) and close(2) by number: glibc's are points of cancellation, which in a process with several threads costs two
+/// atomic steps a call.
+long cplatform_read(int descriptor, void *buffer, size_t count);
+int cplatform_close(int descriptor);
 
 /// getxattrat(2), Linux 6.13, not following a symbolic link at the end. ENOSYS on older kernels.
 long cplatform_getxattrat(int directory, const char *path, const char *name, void *value, size_t size);
@@ -83,22 +95,25 @@ struct cplatform_option {
     const char *name;
     /// 0: takes no argument; 1: requires one; 2: optional.
     int argument;
-    /// What cplatform_getopt_long returns for it.
+    /// What cplatform_getopt_long finds it by.
     int value;
 };
 
-/// Starts a scan of a new argument vector; the scanner's state is global, as getopt's is.
-void cplatform_getopt_reset(void);
-/// getopt_long(3): value of the option found, '?' or ':' for a bad one, -1 at the end. Prints nothing.
-/// At most 64 options.
-int cplatform_getopt_long(
-    int count, char *const arguments[], const char *short_options, const struct cplatform_option *options);
-/// The argument of the option found last, or NULL.
-const char *cplatform_getopt_argument(void);
-/// The index of the next argument to be scanned.
-int cplatform_getopt_index(void);
-/// The option character or value that was not understood.
-int cplatform_getopt_offender(void);
+/// What getopt_long(3) has found.
+struct cplatform_found {
+    /// The value of the option, '?' or ':' for a bad one, -1 at the end.
+    int value;
+    /// The argument of the option, or NULL.
+    const char *argument;
+    /// The index of the next argument to be scanned.
+    int next;
+    /// The option character or value that was not understood.
+    int offender;
+};
+
+/// getopt_long(3), which keeps the state of a scan in globals. Prints nothing. At most 64 options.
+struct cplatform_found cplatform_getopt_long(
+    int count, char *const arguments[], const char *letters, const struct cplatform_option *options, bool is_first);
 
 /// Has the cache line at `address` fetched, which may be any, without waiting for it.
 static inline void cplatform_prefetch(const void *address) { __builtin_prefetch(address); }
@@ -126,9 +141,6 @@ static inline uint64_t cplatform_process_generation(void) {
     return generation != 0 ? generation : cplatform_begin_generation();
 }
 
-/// Nanoseconds of CLOCK_REALTIME_COARSE since 1970, clock_gettime(2): no system call. As far as 64 bits go.
-int64_t cplatform_coarse_now(void);
-
 /// What cplatform_thread_number has given the calling thread, and what gives it that.
 extern _Thread_local unsigned int cplatform_numbered_thread;
 unsigned int cplatform_number_thread(void);
@@ -139,11 +151,9 @@ static inline unsigned int cplatform_thread_number(void) {
     return number != 0 ? number : cplatform_number_thread();
 }
 
-/// ioctl TIOCGWINSZ: the rows and columns of a terminal, ioctl_tty(2); -1 and errno where it is none.
-int cplatform_terminal_size(int descriptor, int *rows, int *columns);
-
-/// pipe2(2) with O_CLOEXEC: reading end first.
-int cplatform_pipe(int descriptors[2]);
+struct cplatform_pipe_ends { int reading, writing; };
+/// pipe2(2) with O_CLOEXEC.
+int cplatform_pipe(struct cplatform_pipe_ends *ends);
 
 /// POSIX_SPAWN_SETSID: the new process leads a session of its own, posix_spawnattr_setflags(3).
 extern const short cplatform_POSIX_SPAWN_SETSID;
@@ -153,11 +163,6 @@ int cplatform_signalfd(const int *signals, size_t count);
 int cplatform_close_from(unsigned int first);
 /// setrlimit(2): this process leaves no core file.
 int cplatform_forbid_core(void);
-
-/// The exit status that waitpid(2) reported, or -1 where the process did not exit by itself.
-int cplatform_exited_status(int status);
-/// The signal that ended the process that waitpid(2) reported, or 0.
-int cplatform_terminating_signal(int status);
 
 /// pthread_setname_np(3) for the calling thread: at most 15 bytes.
 void cplatform_name_thread(const char *name);

@@ -10,26 +10,33 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/// Which implementation to run. All of them give the same result for the same bytes.
-typedef enum __attribute__((enum_extensibility(closed))) cplatform_hash_kernel {
-    /// The CPU's hash instructions where it has them, portable C elsewhere: what everything but a test wants.
-    cplatform_hash_kernel_automatic,
-    /// Portable C on every CPU: what the tests compare with.
-    cplatform_hash_kernel_portable,
-} cplatform_hash_kernel;
+// `is_portable` is for tests: portable C then, where everything else has the CPU's own instructions run if it has them.
+// Both give the same result for the same bytes.
 
-/// Runs the SHA-256 compression function (FIPS 180-4, section 6.2.2) over `count` blocks of 64 bytes.
-///
-/// `state` holds H0...H7 and is updated in place. Padding is the caller's part. `blocks` needs no
-/// alignment. O(count).
-void cplatform_sha256_compress(
-    uint32_t *_Nonnull state, const void *_Nonnull blocks, size_t count, cplatform_hash_kernel kernel);
+/// The SHA-256 of bytes that arrive in pieces (FIPS 180-4).
+typedef struct cplatform_sha256 {
+    /// H0...H7.
+    uint32_t state[8];
+    /// Bytes taken in so far.
+    uint64_t size;
+    /// The start of a block that is not whole yet: its first `size` % 64 bytes count.
+    uint8_t pending[64];
+} cplatform_sha256;
 
-/// Writes the SHA-256 digest of `count` bytes that are all there to the 32 bytes at `digest`: O(count).
+/// Starts with no bytes.
+void cplatform_sha256_begin(cplatform_sha256 *_Nonnull message);
+/// Adds `count` bytes: O(count).
+void cplatform_sha256_update(
+    cplatform_sha256 *_Nonnull message, const void *_Nullable bytes, size_t count, bool is_portable);
+/// Writes the digest to the 32 bytes at `digest`. The message is of no more use.
+void cplatform_sha256_end(
+    cplatform_sha256 *_Nonnull message, uint8_t *_Nonnull digest, bool is_portable);
+
+/// Writes the digest of `count` bytes that are all there to the 32 bytes at `digest`: O(count).
 void cplatform_sha256_hash(
-    uint8_t *_Nonnull digest, const void *_Nullable bytes, size_t count, cplatform_hash_kernel kernel);
+    uint8_t *_Nonnull digest, const void *_Nullable bytes, size_t count, bool is_portable);
 
-/// Whether `cplatform_hash_kernel_automatic` means SHA-256 instructions on this CPU.
+/// Whether this CPU has SHA-256 instructions.
 bool cplatform_sha256_is_accelerated(void);
 
 /// Returns the CRC-32C of the bytes that gave `crc` (0 for none) followed by `count` more.
@@ -37,9 +44,9 @@ bool cplatform_sha256_is_accelerated(void);
 /// The inversions before and after are included, so a result is a finished checksum and also the next
 /// `crc`. `bytes` needs no alignment. O(count).
 uint32_t cplatform_crc32c_update(
-    uint32_t crc, const void *_Nonnull bytes, size_t count, cplatform_hash_kernel kernel);
+    uint32_t crc, const void *_Nonnull bytes, size_t count, bool is_portable);
 
-/// Whether `cplatform_hash_kernel_automatic` means CRC-32C instructions on this CPU.
+/// Whether this CPU has CRC-32C instructions.
 bool cplatform_crc32c_is_accelerated(void);
 
 #endif

@@ -21,6 +21,10 @@ public enum CacheEvent: Sendable {
     ///
     /// Told at most once an hour, by a process that sweeps; since its sweep before.
     case limitsBelowWorkingSet(EvictionPressure)
+    /// The directory has other limits than those given when the cache was opened: they count, and those given don't.
+    ///
+    /// Told once, when the cache is opened: to the callback at once, and to the first stream of events as its first.
+    case limitsDiffer(given: CacheLimits, present: CacheLimits)
     /// The directory was deleted or replaced while open; the cache goes on in the one that is there now.
     case directoryReplaced
 }

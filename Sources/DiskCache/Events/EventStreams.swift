@@ -15,6 +15,8 @@ final class EventStreams: Sendable {
     private struct State {
         var continuations: [Int: AsyncStream<CacheEvent>.Continuation] = [:]
         var next = 0
+        /// What happened before there could be a stream: the first one begins with it.
+        var early: CacheEvent?
         /// Nothing happens any more.
         var isFinished = false
     }
@@ -43,6 +45,12 @@ final class EventStreams: Sendable {
         for continuation in continuations { continuation.yield(event) }
     }
 
+    /// Tells what happened while the cache was opened, before anybody could ask for a stream.
+    func sendEarly(_ event: CacheEvent) {
+        callback?(event)
+        state.withLock { $0.early = event }
+    }
+
     /// A stream of what happens from now on; an ended one after ``finish()``.
     func makeStream() -> AsyncStream<CacheEvent> {
         let (stream, continuation) = AsyncStream.makeStream(
@@ -53,6 +61,7 @@ final class EventStreams: Sendable {
             if state.isFinished { return nil }
             state.next += 1
             state.continuations[state.next] = continuation
+            if let early = state.early.take() { continuation.yield(early) }
             return state.next
         }
         guard let number else {

@@ -6,36 +6,35 @@ import Platform
 
 /// What `value(forKey:orCompute:)` may do besides waiting and computing; by default nothing.
 ///
-/// Every caller may ask for something else: each gets only what its own options allow. Spans that are
-/// negative count as zero.
+/// Callers need not agree: each gets only what its own options allow. Negative spans count as zero.
 public struct ComputeOptions: Sendable, Equatable {
-    /// For how long after its expiration the old value is given at once, while one computation in the
+    /// For how long after its expiration the old value is returned at once, while one computation in the
     /// background, one across all processes, replaces it.
     ///
     /// Default: zero, never. RFC 5861, section 3.
     public var staleWhileRevalidate: Duration = .zero
-    /// For how long after its expiration the old value is given where the computation fails.
+    /// For how long after its expiration the old value is returned if the computation fails.
     ///
     /// Default: zero, never. RFC 5861, section 4.
     public var staleIfError: Duration = .zero
-    /// How eagerly a value is computed anew before it expires, in the background and by chance, so that
-    /// its users need not wait at the moment when it does.
+    /// How eagerly a value is recomputed before it expires, in the background and by chance, so that
+    /// nobody has to wait when it does.
     ///
     /// The β of Vattani, Chierichetti and Lowenstein, "Optimal probabilistic cache stampede prevention" (VLDB
     /// 2015): the longer the last computation took and the nearer the expiration is, the more likely; 1 suits
-    /// most, more is earlier. Where accesses prolong a value there is nothing to anticipate, and nothing is
+    /// most, more is earlier. If accesses extend a value's life, there is nothing to anticipate, and nothing is
     /// done. Default: 0, never.
     public var earlyRefresh: Double = 0
-    /// For how long the error of a computation in this process is thrown again to who asks for the same
+    /// For how long the error of a computation in this process is thrown again to callers that ask for the same
     /// key, without computing.
     ///
-    /// A cancellation is no such error. Default: zero, not at all.
+    /// Cancellations are not remembered. Default: zero, not at all.
     public var failureMemory: Duration = .zero
-    /// How long to wait for somebody else's computation before computing all the same.
+    /// How long to wait for another caller's computation before computing all the same.
     ///
-    /// Those of a process who have waited so long share one computation; who has waited for that as long
-    /// again begins another. What computing itself takes is not limited. Default: nil, however long it takes,
-    /// also for a process that is stopped (SIGSTOP, a debugger).
+    /// The callers of a process that have waited this long share one computation; those that have waited for that
+    /// as long again begin another. The computation itself is not limited. Default: nil, wait however long it takes,
+    /// even for a process that is stopped (SIGSTOP, a debugger).
     public var waitLimit: Duration?
 
     /// The defaults, with what is given here.
@@ -53,8 +52,8 @@ public struct ComputeOptions: Sendable, Equatable {
         self.waitLimit = waitLimit
     }
 
-    /// What is kept with a value that took `cost` to compute: what was asked for, what it cost, and that it
-    /// stays for as long after its expiration as these options may need it.
+    /// What is stored with a value that took `cost` to compute: what was asked for, what it cost, and that it
+    /// stays after its expiration for as long as these options may need it.
     func attributes(_ asked: EntryAttributes, cost: Duration) -> EntryAttributes {
         var attributes = asked
         attributes.cost = asked.cost ?? cost
@@ -66,9 +65,9 @@ public struct ComputeOptions: Sendable, Equatable {
 
 /// Why `value(forKey:within:orCompute:)` gave no value.
 public enum WaitError<Failure: Error>: Error {
-    /// Somebody else computes the value, and was not done within the limit.
+    /// Another caller computes the value, and was not done within the limit.
     ///
-    /// It goes on; who it is, as far as that is known.
+    /// It goes on; its process, as far as that is known.
     case timedOut(ComputingProcess?)
     /// The waiting task was cancelled.
     case cancelled

@@ -3,7 +3,7 @@
 import FoundationEssentials
 import Platform
 
-/// XFetch: whether to compute a value anew before it expires.
+/// XFetch: whether to recompute a value before it expires.
 ///
 /// Vattani, Chierichetti and Lowenstein, "Optimal probabilistic cache stampede prevention", VLDB 2015:
 /// each request decides for itself, by `now − cost·β·ln(draw) ≥ expires`, so that with some likelihood
@@ -18,7 +18,7 @@ enum EarlyRefresh {
     ///   - rest: the time until the value expires, in seconds.
     ///   - cost: what the last computation took, in seconds.
     ///   - beta: the eagerness; 0 or less is never.
-    ///   - generator: asked for one number, and only where it can make a difference.
+    ///   - generator: asked for one number, and only if it can make a difference.
     static func isDue(
         rest: Double,
         cost: Double,

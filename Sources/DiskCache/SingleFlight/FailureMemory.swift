@@ -2,9 +2,9 @@
 
 import Platform
 
-/// The errors of the last failed computations, for who would rather fail at once than compute again.
+/// The errors of the last failed computations, for callers that would rather fail at once than compute again.
 struct FailureMemory: Sendable {
-    /// One that nobody asks for any more is forgotten when there are as many as this.
+    /// When there are this many, those that nobody asks for any more are forgotten.
     ///
     /// An error and its key take some hundred bytes; more keys than these that fail within a moment mean that
     /// everything fails.
@@ -21,11 +21,11 @@ struct FailureMemory: Sendable {
     /// The error of a computation that failed less than `span` ago.
     func error(of key: FlightKey, within span: Duration, now: Timestamp) -> (any Error)? {
         guard let failure = failures[key] else { return nil }
-        // One that lies in the future was noted before the clock was put back.
+        // One in the future was noted before the clock was set back.
         return failure.moment <= now && now < failure.moment + span ? failure.error : nil
     }
 
-    /// Notes an error, for who asks within `span`.
+    /// Notes an error for callers that ask within `span`.
     mutating func note(_ error: any Error, of key: FlightKey, for span: Duration, now: Timestamp) {
         if failures.count >= Self.capacity {
             failures = failures.filter { $0.value.moment <= now && now < $0.value.end }

@@ -1,47 +1,106 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CacheStore
-import FoundationEssentials
 import Platform
 
-/// One request for the value of one key, computed where it is not there: what its synchronous and its
-/// asynchronous form have in common.
-///
-/// Look; join the flight of this process, or lead it; as leader get the lock among the processes; close the
-/// flight and look again; compute; close it and store; release. What the cache can't do never ends a request.
+/// What one call of `value(forKey:orCompute:)` asks for.
 struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     typealias Value = Source.Value
-
-    /// How it ended.
-    enum End: Sendable {
-        case value(Value)
-        case failed(Failure)
-        /// Somebody else was not done in time.
-        case timedOut
-        /// The task was cancelled while it waited.
-        case cancelled
-    }
-
-    /// What to do with a value that was found.
-    enum Verdict {
-        case use, useAndRefresh, compute
-    }
+    typealias End = Result<Value, WaitError<Failure>>
+    typealias Compute = @Sendable () throws(Failure) -> Value
+    typealias AsyncCompute = @Sendable () async throws(Failure) -> Value
 
     let source: Source
+    let key: String
+    let terms: SharedCache.Terms
     let options: ComputeOptions
     /// How long to wait for somebody else's computation; nil: as long as it takes.
     let limit: Duration?
-    /// Whether a limit that passes, or a cancellation while waiting, ends the request; otherwise it computes
-    /// for itself then.
-    let endsUncomputed: Bool
+    let kind: FlightCourse.Kind
 
-    var flights: Flights { source.cache.flights }
-    var place: FlightKey { FlightKey(digest: Digest(ofKey: source.key), form: source.form) }
-    var deadline: ContinuousClock.Instant? {
-        limit.map { .now + .nanoseconds(max(0, $0.saturatingNanoseconds)) }
+    /// A request for the value of `key`, to be kept on these terms if it is computed.
+    ///
+    /// - Parameter limit: when to end without a value; nil: never, and `options` say when to compute all the same.
+    init(
+        _ source: Source,
+        _ key: String,
+        _ expires: Expiration?,
+        _ onAccess: AccessExtension?,
+        _ attributes: EntryAttributes,
+        _ options: ComputeOptions,
+        within limit: Duration? = nil
+    ) {
+        self.source = source
+        self.key = key
+        self.terms = SharedCache.Terms(expires: expires, onAccess: onAccess, attributes: attributes)
+        self.options = options
+        self.limit = limit ?? options.waitLimit
+        kind = limit == nil ? .value : .valueInTime
     }
-    /// Whether a value that has expired can be of use at first sight.
-    var allowsStale: Bool { options.staleWhileRevalidate > .zero }
+
+    /// The value, on the calling thread; the computation's error is the only one.
+    func value(_ compute: @escaping Compute) throws(Failure) -> Value {
+        switch end(compute) {
+        case .success(let value): return value
+        case .failure(.computation(let error)): throw error
+        case .failure: return try compute()
+        }
+    }
+
+    /// The value; the computation's error is the only one.
+    func value(_ compute: @escaping AsyncCompute) async throws(Failure) -> Value {
+        switch await end(compute) {
+        case .success(let value): return value
+        case .failure(.computation(let error)): throw error
+        case .failure: return try await compute()
+        }
+    }
+
+    /// How it ends, on the calling thread.
+    func end(_ compute: @escaping Compute) -> End {
+        guard isOwn else { return Result(catching: compute).mapError { .computation($0) } }
+        let hit = withoutFailing { () throws(CacheError) in try source.get(key, allowingStale: allowsStale) }
+        var course = FlightCourse(kind)
+        course.proceed(verdict(on: hit))
+        if let hit, course.action == .finish { return .success(hit.value) }
+        var flight = Flight(self, course, hit)
+        let end = flight.run(compute)
+        if case .failure(.timedOut) = end { return .failure(.timedOut(holder())) }
+        return end
+    }
+
+    /// How it ends; no thread is blocked.
+    func end(_ compute: @escaping AsyncCompute) async -> End {
+        guard isOwn else { return await Result(awaiting: compute).mapError { .computation($0) } }
+        var hit: Source.Hit?
+        do throws(CacheError) {
+            hit = try await source.get(key, allowingStale: allowsStale)
+        } catch {
+            source.cache.flights.count(.cacheFailure)
+        }
+        var course = FlightCourse(kind)
+        if let hit, hit.isStale {
+            course.proceed(await offload { verdict(on: hit) })
+        } else {
+            course.proceed(verdict(on: hit))
+        }
+        if let hit, course.action == .finish { return .success(hit.value) }
+        var flight = Flight(self, course, hit)
+        let end = await flight.run(compute)
+        if case .failure(.timedOut) = end {
+            return .failure(.timedOut(await offload(on: .reading) { holder() }))
+        }
+        return end
+    }
+
+    /// False in a child that was forked from the process that has opened the cache: whoever was computing there does
+    /// not exist here, and nothing of the cache is this process's.
+    var isOwn: Bool { source.cache.core.isOwn }
+
+    /// Who computes the value now, as far as that is known.
+    private func holder() -> ComputingProcess? {
+        withoutFailing { () throws(CacheError) in try source.cache.computingProcess(forKey: key) }
+    }
 
     // MARK: The cache, without its errors
 
@@ -50,34 +109,48 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         do throws(CacheError) {
             return try body()
         } catch {
-            flights.count(.cacheFailure)
+            source.cache.flights.count(.cacheFailure)
             return nil
         }
     }
 
+    /// Whether a stale value is of use at the first look.
+    var allowsStale: Bool { options.staleWhileRevalidate > .zero }
+
     /// The value that somebody else has stored since the first look, which has counted the miss already.
-    ///
-    /// Closes the flight at `place`: who joins it while this looks may ask after the value was removed.
-    func lookAgain(leading place: FlightKey) -> FlightHit<Value>? {
-        flights.close(place)
-        return withoutFailing { () throws(CacheError) in
-            guard try source.cache.isWorthGetting(source.key) else { return nil }
-            return try source.lookup(allowingStale: false)
+    func storedMeanwhile() -> Value? {
+        let hit = withoutFailing { () throws(CacheError) -> Source.Hit? in
+            guard try source.cache.isWorthGetting(key) else { return nil }
+            return try source.get(key, allowingStale: false)
         }
+        return hit?.value
     }
 
-    /// Keeps a computed value; false where that can't be done, and others will hardly be able to.
+    /// The expired value, for want of a better one.
+    func lastResort() -> Value? {
+        guard options.staleIfError > .zero else { return nil }
+        let hit = withoutFailing { () throws(CacheError) in try source.get(key, allowingStale: true) }
+        guard let hit, !hit.isStale || isExpired(hit.entry, forLessThan: options.staleIfError) else {
+            return nil
+        }
+        return hit.value
+    }
+
+    /// Stores a computed value; false if that can't be done, and others will hardly be able to.
     ///
-    /// For room it waits a second at most: the caller wants the value, and it is there. Where it takes longer than a
-    /// moment the lock is given back first, so that nobody in another process waits for that.
-    private func store(_ value: Value, cost: Duration, _ approach: FlightApproach?) -> Bool {
+    /// It waits a second at most for room: the caller wants the value, and it is there. If it takes longer than a
+    /// moment, the lock is released first, so that nobody in another process waits for that.
+    func store(_ value: Value, cost: Duration, holding lock: FlightLock?) -> Bool {
+        var terms = terms
+        terms.attributes = options.attributes(terms.attributes, cost: cost)
         let patience = min(source.cache.configuration.roomPatience, Self.roomPatience)
-        let room = RoomTerms(patience: patience) { approach?.release(isStored: false) }
+        let room = RoomTerms(patience: patience) { lock?.release(isStored: false) }
         do throws(CacheError) {
-            try source.store(value, cost: cost, for: options, room)
+            // Through in any case: others compute once the flight has ended and nothing is on disk.
+            try source.putThrough(value, forKey: key, terms, room)
             return true
         } catch {
-            flights.count(.cacheFailure)
+            source.cache.flights.count(.cacheFailure)
             // This cache was closed meanwhile; those of others are not.
             return error.code == .closed
         }
@@ -86,25 +159,19 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     /// How long to wait for room: with what else storing takes less than a second.
     private static var roomPatience: Duration { .milliseconds(800) }
 
-    /// The value that has expired, for want of a better one.
-    func lastResort() -> Value? {
-        guard options.staleIfError > .zero else { return nil }
-        let hit = withoutFailing { () throws(CacheError) in try source.lookup(allowingStale: true) }
-        guard let hit, !hit.isStale || isExpired(hit.entry, forLessThan: options.staleIfError) else {
-            return nil
-        }
-        return hit.value
-    }
-
     // MARK: Judgement
 
-    func verdict(on hit: FlightHit<Value>) -> Verdict {
+    /// What the value that was found is to this request.
+    ///
+    /// If it has expired and accesses extend it, this publishes a put that waits, and reads from disk.
+    func verdict(on hit: Source.Hit?) -> FlightCourse.Event {
+        guard let hit else { return .miss }
         guard hit.isStale else {
-            guard options.earlyRefresh > 0 else { return .use }
+            guard options.earlyRefresh > 0 else { return .hit }
             let now = source.cache.now
-            return EarlyRefresh.isDue(hit.entry, beta: options.earlyRefresh, now: now) ? .useAndRefresh : .use
+            return EarlyRefresh.isDue(hit.entry, beta: options.earlyRefresh, now: now) ? .agingHit : .hit
         }
-        return isExpired(hit.entry, forLessThan: options.staleWhileRevalidate) ? .useAndRefresh : .compute
+        return isExpired(hit.entry, forLessThan: options.staleWhileRevalidate) ? .agingHit : .miss
     }
 
     private func isExpired(_ entry: CacheEntry, forLessThan span: Duration) -> Bool {
@@ -112,7 +179,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         if entry.extendsOnAccess != nil {
             // Accesses have moved the end, and only the entry's file tells how far.
             let whole = withoutFailing { () throws(CacheError) in
-                try source.cache.entry(forKey: source.key, allowingStale: true)
+                try source.cache.entry(forKey: key, allowingStale: true)
             }
             expires = whole?.expires ?? expires
         }
@@ -123,71 +190,9 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     /// Whether somebody has stored a newer value than the one that was to be refreshed.
     func isRefreshed(since seen: CacheEntry) -> Bool {
         let entry = withoutFailing { () throws(CacheError) in
-            try source.cache.entry(forKey: source.key, allowingStale: false)
+            try source.cache.entry(forKey: key, allowingStale: false)
         }
         guard let entry else { return false }
         return entry.created != seen.created || entry.digest != seen.digest
-    }
-
-    // MARK: Failures
-
-    /// The error of a computation that failed a moment ago, if it is one that this caller can throw.
-    func rememberedFailure() -> Failure? {
-        guard options.failureMemory > .zero else { return nil }
-        let error = flights.error(of: place, within: options.failureMemory, now: source.cache.now)
-        return error as? Failure
-    }
-
-    func noteFailure(_ error: Failure, isCancelled: Bool) {
-        flights.count(.computeFailure)
-        // That one caller gave up tells the others nothing.
-        guard options.failureMemory > .zero, !isCancelled, !(error is CancellationError) else { return }
-        flights.note(error, of: place, for: options.failureMemory, now: source.cache.now)
-    }
-
-    /// Tells of a computation in the background that failed: nobody waits for it who would learn it else.
-    func report(_ end: End) -> End {
-        if case .failed(let error) = end {
-            source.cache.core.events.send(.refreshFailed(key: source.key, reason: "\(error)"))
-        }
-        return end
-    }
-
-    // MARK: Steps that both forms share
-
-    /// How long to pause before the next attempt at the lock; nil: there is no time left.
-    func pause(_ backoff: inout Backoff, before deadline: ContinuousClock.Instant?) -> Duration? {
-        var generator = SystemRandomNumberGenerator()
-        let pause = backoff.next(using: &generator)
-        guard let deadline else { return pause }
-        let rest = deadline - .now
-        return rest > .zero ? min(pause, rest) : nil
-    }
-
-    /// Ends the flight that this request has led.
-    func conclude(_ place: FlightKey, _ end: End) {
-        guard source.cache.core.isOwn else { return }
-        if case .value(let value) = end {
-            flights.end(place, with: value)
-        } else {
-            flights.handOver(place)
-        }
-    }
-
-    /// What a computation that ended leaves to be done; `led` is the flight that it was for, if any.
-    func settle(
-        _ value: Value,
-        since start: ContinuousClock.Instant,
-        _ approach: FlightApproach?,
-        leading led: FlightKey?
-    ) -> End {
-        // Forked by the computation: nothing of the cache is this process's.
-        guard source.cache.core.isOwn else { return .value(value) }
-        // Once the value is stored others may remove it, and whoever asks after that must not be given it.
-        if let led { flights.close(led) }
-        let isStored = store(value, cost: .now - start, approach)
-        approach?.release(isStored: isStored)
-        if options.failureMemory > .zero { flights.forgetError(of: place) }
-        return .value(value)
     }
 }

@@ -2,17 +2,11 @@
 
 import Platform
 
-/// The seat of somebody who waits, whatever he waits for.
-protocol AnyFlightSeat: AnyObject, Sendable {
-    /// Tells him to lead; false where he does not wait any more.
-    func giveLead() -> Bool
-}
-
 /// Where one task or thread waits for the computation of another, told exactly once how that ended.
-final class FlightSeat<Value: Sendable>: AnyFlightSeat {
+final class FlightSeat: Sendable {
     /// How the waiting ended.
     enum Outcome: Sendable {
-        case value(Value)
+        case value(any Sendable)
         /// The computation failed, and it is this one's turn.
         case lead
         case timedOut
@@ -21,14 +15,13 @@ final class FlightSeat<Value: Sendable>: AnyFlightSeat {
 
     private enum State {
         case vacant
-        case suspended(CheckedContinuation<Outcome, Never>)
-        case blocked(Monitored<Bool>)
+        case taken(@Sendable (Outcome) -> Void)
         case settled(Outcome)
     }
 
     private let state = Locked(State.vacant)
 
-    /// Ends the waiting, unless something else has.
+    /// Ends the waiting; false if something else has.
     @discardableResult
     func settle(_ outcome: Outcome) -> Bool {
         let previous = state.withLock { state in
@@ -40,15 +33,20 @@ final class FlightSeat<Value: Sendable>: AnyFlightSeat {
         switch previous {
         case .settled: return false
         case .vacant: break
-        case .suspended(let continuation): continuation.resume(returning: outcome)
-        case .blocked(let isSettled):
-            isSettled.withLock { $0 = true }
-            isSettled.wakeAll()
+        case .taken(let tell): tell(outcome)
         }
         return true
     }
 
-    func giveLead() -> Bool { settle(.lead) }
+    /// Tells the outcome, now or once it is settled.
+    private func take(_ tell: @escaping @Sendable (Outcome) -> Void) {
+        let outcome: Outcome? = state.withLock { state in
+            if case .settled(let outcome) = state { return outcome }
+            state = .taken(tell)
+            return nil
+        }
+        if let outcome { tell(outcome) }
+    }
 
     /// Suspends the task until it is settled, `deadline` passes or the task is cancelled.
     func wait(until deadline: ContinuousClock.Instant?) async -> Outcome {
@@ -64,37 +62,22 @@ final class FlightSeat<Value: Sendable>: AnyFlightSeat {
         }
         defer { timer?.cancel() }
         return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let outcome = suspend(continuation)
-                if let outcome { continuation.resume(returning: outcome) }
-            }
+            await withCheckedContinuation { continuation in take { continuation.resume(returning: $0) } }
         } onCancel: {
             settle(.cancelled)
         }
     }
 
-    /// The outcome where there is one already.
-    private func suspend(_ continuation: CheckedContinuation<Outcome, Never>) -> Outcome? {
-        state.withLock { state in
-            if case .settled(let outcome) = state { return outcome }
-            state = .suspended(continuation)
-            return nil
-        }
-    }
-
     /// Blocks the thread until it is settled or `deadline` passes.
     func wait(until deadline: ContinuousClock.Instant?) -> Outcome {
-        let isSettled = Monitored(false)
-        let outcome: Outcome? = state.withLock { state in
-            if case .settled(let outcome) = state { return outcome }
-            state = .blocked(isSettled)
-            return nil
+        let told = Monitored<Outcome?>(nil)
+        take { outcome in
+            told.withLock { $0 = outcome }
+            told.wakeAll()
         }
-        if let outcome { return outcome }
-        if isSettled.wait(until: deadline, for: { $0 ? true : nil }) == nil { settle(.timedOut) }
-        return state.withLock { state in
-            guard case .settled(let outcome) = state else { return .timedOut }
-            return outcome
-        }
+        if let outcome = told.wait(until: deadline, for: { $0 }) { return outcome }
+        settle(.timedOut)
+        // Whoever was faster is just telling it.
+        return told.wait(until: nil, for: { $0 }) ?? .timedOut
     }
 }

@@ -7,24 +7,24 @@ struct FlightKey: Hashable, Sendable {
     /// Of the key.
     let digest: Digest
     /// Tells the forms of its value apart: bytes, decoded ones.
-    let form: ObjectIdentifier
-    /// How often those who take part have waited in vain: they compute beside the ones that they waited for.
+    let form: MemoryForm
+    /// How often those who take part have waited in vain: they compute beside those they waited for.
     var impatience = 0
 }
 
-/// Who computes what in this process, and who waits for it: decisions only, made under a lock and carried
-/// out outside.
+/// Who computes what in this process, and who waits for it: decisions only, made under a lock and carried out
+/// without it.
 ///
-/// A flight is begun by who leads it. Before its leader looks whether the value is there, and again before it
-/// stores what it has computed, it closes the flight to newcomers: what it finds or stores then goes to those
-/// who had joined, and is never older than their calls. Those who come later wait as well, and once it is done
-/// one of them leads in turn, who looks for himself. So does one of those who wait where there is no value.
+/// Whoever begins a flight leads it. Before the leader looks whether the value is there, and again before it stores
+/// what it has computed, it closes the flight to newcomers: what it finds or stores goes to those who had joined by
+/// then, and is never older than their calls. Those who come later wait as well; once the flight is over, one of them
+/// leads in turn and looks for itself. So does one of those who wait if there is no value.
 struct FlightTable<Seat: Sendable>: Sendable {
-    /// What somebody who wants the value is to do.
+    /// What a request is to do.
     enum Entry: Equatable {
-        /// Nobody computes it: he does.
+        /// Nobody computes the value: lead.
         case lead
-        /// He waits on the seat that he brought, which is known by this number.
+        /// Wait on the seat, which is known by this number.
         case wait(UInt64)
     }
 
@@ -45,7 +45,7 @@ struct FlightTable<Seat: Sendable>: Sendable {
         return .wait(lastNumber)
     }
 
-    /// Begins the flight of `key`; false where there is one.
+    /// Begins the flight of `key`; false if there is one.
     mutating func begin(_ key: FlightKey) -> Bool {
         guard flights[key] == nil else { return false }
         flights[key] = Flight()
@@ -61,7 +61,7 @@ struct FlightTable<Seat: Sendable>: Sendable {
         flights[key] = flight
     }
 
-    /// Gives up waiting; nothing where the seat was taken from the table already.
+    /// Gives up waiting; does nothing if the seat was taken from the table already.
     mutating func leave(_ key: FlightKey, _ number: UInt64) {
         flights[key]?.seats[number] = nil
     }
@@ -76,7 +76,7 @@ struct FlightTable<Seat: Sendable>: Sendable {
         return Array(onTime.values)
     }
 
-    /// Passes the lead to who has waited longest; nil: nobody waits, and the flight is over.
+    /// Passes the lead to the one who has waited longest; nil: nobody waits, and the flight is over.
     mutating func handOver(_ key: FlightKey) -> Seat? {
         guard let first = flights[key]?.seats.keys.min() else {
             flights[key] = nil

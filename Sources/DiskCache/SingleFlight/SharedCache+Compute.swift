@@ -8,32 +8,32 @@ public import FoundationEssentials
 // the synchronous one best, disfavoured or not.
 
 extension SharedCache {
-    /// The value of `key`, computed and stored where it is not there, once across all threads and
+    /// The value of `key`, computed and stored if it is not there, once across all threads and
     /// processes that want it at the same time.
     ///
-    /// Where another computes it already, this waits for that one and takes what it has made. If that fails,
+    /// If another caller computes it already, this waits for that one and takes its value. If that fails,
     /// exactly one of those who wait computes in turn, with its own closure; if its process dies, one of them
-    /// takes over at once. What the cache itself can't do (no space, no permission, a directory that is gone,
-    /// a closed cache, an expiration that makes no sense) never shows here: then the value is computed, still
+    /// takes over at once. Failures of the cache itself (no space, no permission, a directory that is gone,
+    /// a closed cache, an expiration that makes no sense) never show here: the value is computed then, still
     /// once for those of this process who want it at the same time, and not kept.
     ///
     /// A hit costs what `get(_:allowingStale:)` does and nothing more. Computing costs some
     /// ten system calls besides the put. The closure must not ask for the same key: it would wait for itself.
-    /// Nor is this form for Swift's tasks: while it waits it blocks one of their few threads, and if it waits
-    /// for a computation that needs one of these it may wait for ever.
+    /// Nor is this form for Swift's tasks: while it waits, it blocks one of their few threads, and if it waits
+    /// for a computation that needs one of these, it may wait forever.
     ///
-    /// What was computed is stored also where somebody has put or removed the key meanwhile: who removes a value
-    /// because what it was made from has changed may find one that was made before, until it expires.
+    /// A computed value is stored even if somebody has put or removed the key meanwhile: after removing a value
+    /// because what it was made from has changed, you may find one that was made before, until it expires.
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
     ///   - expires: until when a computed value is good; nil: the configuration's default.
     ///   - onAccess: what an access does to that; nil: the configuration's default.
-    ///   - attributes: what else to keep. `cost` is measured where it is not given, and `staleFor` is as
-    ///     long at least as `options` need.
+    ///   - attributes: what else to keep. `cost` is measured if it is not given, and `staleFor` is at
+    ///     least as long as `options` need.
     ///   - options: whether old values will do, and how long to wait.
-    ///   - compute: makes the value; on this thread, or, for a refresh in the background, on another one
-    ///     when this call has returned.
+    ///   - compute: makes the value; on this thread, or, for a refresh in the background, on another one after
+    ///     this call has returned.
     /// - Throws: the computation's own error and no other.
     @_disfavoredOverload
     public func value<Failure: Error>(
@@ -44,10 +44,10 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) throws(Failure) -> Data {
-        try flight(key, expires, onAccess, attributes).value(options, orCompute: compute)
+        try FlightRequest(self, key, expires, onAccess, attributes, options).value(compute)
     }
 
-    /// The value of `key`, computed and stored where it is not there, once across all tasks, threads and
+    /// The value of `key`, computed and stored if it is not there, once across all tasks, threads and
     /// processes that want it at the same time.
     ///
     /// As the synchronous form; no thread is blocked while this waits. A task that is cancelled while it waits
@@ -72,13 +72,13 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
     ) async throws(Failure) -> Data {
-        try await flight(key, expires, onAccess, attributes).value(options, orCompute: compute)
+        try await FlightRequest(self, key, expires, onAccess, attributes, options).value(compute)
     }
 
-    /// The value of `key`, computed where it is not there, or an error where somebody else computes it and
+    /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
     /// is not done within `limit`.
     ///
-    /// Else as the form without a limit. `options.waitLimit` has no meaning here.
+    /// Otherwise as the form without a limit. `options.waitLimit` has no meaning here.
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
@@ -100,14 +100,13 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) throws(WaitError<Failure>) -> Data {
-        try flight(key, expires, onAccess, attributes)
-            .value(within: limit, options, orCompute: compute)
+        try FlightRequest(self, key, expires, onAccess, attributes, options, within: limit).end(compute).get()
     }
 
-    /// The value of `key`, computed where it is not there, or an error where somebody else computes it and
+    /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
     /// is not done within `limit`, or the task is cancelled while it waits for that.
     ///
-    /// Else as the form without a limit. `options.waitLimit` has no meaning here.
+    /// Otherwise as the form without a limit. `options.waitLimit` has no meaning here.
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
@@ -118,7 +117,7 @@ extension SharedCache {
     ///   - attributes: what else to keep.
     ///   - options: whether old values will do.
     ///   - compute: makes the value.
-    /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, where the task was cancelled
+    /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, if the task was cancelled
     ///   while it waited; ``WaitError/computation(_:)`` with the computation's error.
     public func value<Failure: Error>(
         forKey key: String,
@@ -129,13 +128,13 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
     ) async throws(WaitError<Failure>) -> Data {
-        try await flight(key, expires, onAccess, attributes)
-            .value(within: limit, options, orCompute: compute)
+        try await FlightRequest(self, key, expires, onAccess, attributes, options, within: limit).end(compute)
+            .get()
     }
 
-    /// The value of `key`, computed where it is not there by a closure that awaits nothing.
+    /// The value of `key`, computed if it is not there by a closure that awaits nothing.
     ///
-    /// Else as the asynchronous form with one that awaits: no thread is blocked while this waits, and the closure
+    /// Otherwise as the asynchronous form with one that awaits: no thread is blocked while this waits, and the closure
     /// runs in this task. In asynchronous code the compiler takes this form, and never the one that blocks.
     public func value<Failure: Error>(
         forKey key: String,
@@ -145,14 +144,14 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) async throws(Failure) -> Data {
-        try await flight(key, expires, onAccess, attributes)
-            .value(options, orCompute: { () async throws(Failure) in try compute() })
+        try await FlightRequest(self, key, expires, onAccess, attributes, options)
+            .value { () async throws(Failure) in try compute() }
     }
 
-    /// The value of `key`, computed by a closure that awaits nothing, or an error where somebody else computes it
+    /// The value of `key`, computed by a closure that awaits nothing, or an error if somebody else computes it
     /// and is not done within `limit`, or the task is cancelled while it waits for that.
     ///
-    /// Else as the asynchronous form with one that awaits.
+    /// Otherwise as the asynchronous form with one that awaits.
     public func value<Failure: Error>(
         forKey key: String,
         within limit: Duration,
@@ -162,25 +161,16 @@ extension SharedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) async throws(WaitError<Failure>) -> Data {
-        try await flight(key, expires, onAccess, attributes)
-            .value(within: limit, options, orCompute: { () async throws(Failure) in try compute() })
+        try await FlightRequest(self, key, expires, onAccess, attributes, options, within: limit)
+            .end { () async throws(Failure) in try compute() }.get()
     }
 
-    private func flight(
-        _ key: String,
-        _ expires: Expiration?,
-        _ onAccess: AccessExtension?,
-        _ attributes: EntryAttributes
-    ) -> DataFlight {
-        DataFlight(cache: self, key: key, expires: expires, onAccess: onAccess, attributes: attributes)
-    }
-
-    /// Who computes the value of `key` now, as far as its lock's file tells; nil where nobody does.
+    /// Who computes the value of `key` now, as far as its lock's file tells; nil if nobody does.
     ///
     /// The file of a process that was killed may still name it until somebody computes the value again or the
     /// garbage is collected. Three system calls.
     ///
-    /// - Throws: ``CacheError`` where the directory can't be read.
+    /// - Throws: ``CacheError`` if the directory can't be read.
     public func computingProcess(forKey key: String) throws(CacheError) -> ComputingProcess? {
         let digest = try digest(ofKey: key)
         return try withStore { (store, _) throws(StoreError) in

@@ -7,7 +7,7 @@ import CacheStore
 // the synchronous one best, disfavoured or not.
 
 extension TypedCache {
-    /// The value of `key`, computed and stored where it is not there, once across all threads and
+    /// The value of `key`, computed and stored if it is not there, once across all threads and
     /// processes that want it at the same time.
     ///
     /// As `value(forKey:orCompute:)` of ``SharedCache`` for bytes. A value that is stored and does not decode is
@@ -31,10 +31,10 @@ extension TypedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        try flight(key, expires, onAccess, attributes).value(options, orCompute: compute)
+        try FlightRequest(self, key, expires, onAccess, attributes, options).value(compute)
     }
 
-    /// The value of `key`, computed and stored where it is not there, once across all tasks, threads and
+    /// The value of `key`, computed and stored if it is not there, once across all tasks, threads and
     /// processes that want it at the same time.
     ///
     /// As the form for bytes; no thread is blocked while this waits.
@@ -55,10 +55,10 @@ extension TypedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await flight(key, expires, onAccess, attributes).value(options, orCompute: compute)
+        try await FlightRequest(self, key, expires, onAccess, attributes, options).value(compute)
     }
 
-    /// The value of `key`, computed where it is not there, or an error where somebody else computes it and
+    /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
     /// is not done within `limit`.
     ///
     /// - Parameters:
@@ -80,10 +80,10 @@ extension TypedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) throws(WaitError<Failure>) -> Value {
-        try flight(key, expires, onAccess, attributes).value(within: limit, options, orCompute: compute)
+        try FlightRequest(self, key, expires, onAccess, attributes, options, within: limit).end(compute).get()
     }
 
-    /// The value of `key`, computed where it is not there, or an error where somebody else computes it and
+    /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
     /// is not done within `limit`, or the task is cancelled while it waits for that.
     ///
     /// - Parameters:
@@ -105,12 +105,13 @@ extension TypedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Value
     ) async throws(WaitError<Failure>) -> Value {
-        try await flight(key, expires, onAccess, attributes).value(within: limit, options, orCompute: compute)
+        try await FlightRequest(self, key, expires, onAccess, attributes, options, within: limit).end(compute)
+            .get()
     }
 
-    /// The value of `key`, computed where it is not there by a closure that awaits nothing.
+    /// The value of `key`, computed if it is not there by a closure that awaits nothing.
     ///
-    /// Else as the asynchronous form with one that awaits: no thread is blocked while this waits, and the closure
+    /// Otherwise as the asynchronous form with one that awaits: no thread is blocked while this waits, and the closure
     /// runs in this task. In asynchronous code the compiler takes this form, and never the one that blocks.
     public func value<Failure: Error>(
         forKey key: String,
@@ -120,14 +121,14 @@ extension TypedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await flight(key, expires, onAccess, attributes)
-            .value(options, orCompute: { () async throws(Failure) in try compute() })
+        try await FlightRequest(self, key, expires, onAccess, attributes, options)
+            .value { () async throws(Failure) in try compute() }
     }
 
-    /// The value of `key`, computed by a closure that awaits nothing, or an error where somebody else computes it
+    /// The value of `key`, computed by a closure that awaits nothing, or an error if somebody else computes it
     /// and is not done within `limit`, or the task is cancelled while it waits for that.
     ///
-    /// Else as the asynchronous form with one that awaits.
+    /// Otherwise as the asynchronous form with one that awaits.
     public func value<Failure: Error>(
         forKey key: String,
         within limit: Duration,
@@ -137,16 +138,7 @@ extension TypedCache {
         options: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(WaitError<Failure>) -> Value {
-        try await flight(key, expires, onAccess, attributes)
-            .value(within: limit, options, orCompute: { () async throws(Failure) in try compute() })
-    }
-
-    private func flight(
-        _ key: String,
-        _ expires: Expiration?,
-        _ onAccess: AccessExtension?,
-        _ attributes: EntryAttributes
-    ) -> TypedFlight<Codec> {
-        TypedFlight(view: self, key: key, expires: expires, onAccess: onAccess, attributes: attributes)
+        try await FlightRequest(self, key, expires, onAccess, attributes, options, within: limit)
+            .end { () async throws(Failure) in try compute() }.get()
     }
 }

@@ -119,10 +119,9 @@ extension TypedCache {
         attributes: EntryAttributes = EntryAttributes(),
         writing: WritePolicy? = nil
     ) throws(CacheError) {
-        let data = try encode(value, forKey: key)
         if (writing ?? cache.configuration.writing) == .behind {
             return try cache.put(
-                data,
+                try encode(value, forKey: key),
                 forKey: key,
                 expires: expires,
                 onAccess: onAccess,
@@ -131,17 +130,17 @@ extension TypedCache {
             )
         }
         let terms = SharedCache.Terms(expires: expires, onAccess: onAccess, attributes: attributes)
-        try putThrough(value, data, forKey: key, terms)
+        try putThrough(value, forKey: key, terms)
     }
 
-    /// Stores a value and what it was encoded to on disk, and in memory, if there is any.
+    /// Stores a value on disk, encoded, and in memory, if there is any, as it is.
     func putThrough(
         _ value: Value,
-        _ data: Data,
         forKey key: String,
         _ terms: SharedCache.Terms,
         _ room: RoomTerms = RoomTerms()
     ) throws(CacheError) {
+        let data = try encode(value, forKey: key)
         let cost = codec.cost(of: value, encodedSize: data.count)
         try cache.putThrough(data, forKey: key, terms, room, form: form) {
             HeldValue(value, key: key, keyDigest: $0, source: .record($1), cost: cost)

@@ -68,7 +68,7 @@ enum RunCommand: Command {
         }
         let order = try RunOrder(arguments)
         Signal.ignoreBrokenPipes()
-        let session = RunSession(order, cache(order, arguments))
+        var session = RunSession(.valueInTime, order, cache(order, arguments))
         end(try session.run { renew(order, in: $0, arguments) })
     }
 
@@ -94,13 +94,10 @@ enum RunCommand: Command {
     /// Starts the process that renews a result, unless somebody is at it.
     private static func renew(_ order: RunOrder, in cache: SharedCache, _ arguments: Arguments) {
         do {
-            var wait = try cache.flightWait(forKey: order.key)
-            switch try cache.attempt(&wait) {
+            let lock = try cache.flightLock(forKey: order.key)
+            guard try cache.attempt(lock) == .acquired else { return }
             // The other process takes it: should several be started, the first renews it for all.
-            case .acquired(let lock): lock.release()
-            case .held: return
-            case .ended: return
-            }
+            lock.release()
             var request = SpawnRequest(bytes: order.refreshing(in: cache.path, arguments))
             // Nothing of ours that somebody may wait to see closed, and no terminal whose keys reach it.
             request.input = .null
@@ -129,6 +126,7 @@ enum RefreshCommand: Command {
         var order = try RunOrder(arguments)
         order.isSilent = true
         Signal.ignoreBrokenPipes()
-        RunCommand.end(try RunSession(order, arguments.openCache()).renew())
+        var session = RunSession(.refresh, order, try arguments.openCache())
+        RunCommand.end(try session.run { _ in })
     }
 }

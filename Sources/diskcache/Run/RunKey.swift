@@ -97,7 +97,7 @@ extension RunKey {
     private static func time(of path: String) throws(Failure) -> Timestamp? {
         if path.isEmpty { throw .usage("run: --modtime: the name is empty: give a file") }
         do throws(Errno) {
-            return try Timestamp(modificationOf: path)
+            return try FileStatus.of(path).modified
         } catch {
             if error == .noEntry || error == .notDirectory { return nil }
             throw Failure(.inputOutput, "run: --modtime: \(path): \(error): name a file that can be seen")

@@ -4,85 +4,112 @@ import CacheStore
 import DiskCache
 import Platform
 
-/// One use of `run`: finds the result, or waits for who makes it, or makes it.
-struct RunSession {
-    let order: RunOrder
+/// One use of `run`: carries out a flight's course, in which the computation is the command.
+struct RunSession: ~Copyable {
+    private let order: RunOrder
     /// nil: it can't be used, and somebody has been told.
-    let cache: SharedCache?
-    let sink: OutputSink
+    private let cache: SharedCache?
+    private let sink: OutputSink
+    private var course: FlightCourse
+    private var lock: FlightLock?
+    private var waiting: RunWaiting?
+    private var run: Run?
+    /// How this process is to end.
+    private var end = SpawnedProcess.End.exited(0)
 
-    init(_ order: RunOrder, _ cache: SharedCache?) {
+    /// What the command did.
+    private struct Run: ~Copyable {
+        let outcome: RunningCommand.Outcome
+        var recorder: Recorder?
+        let cost: Duration
+    }
+
+    init(_ kind: FlightCourse.Kind, _ order: RunOrder, _ cache: SharedCache?) {
         self.order = order
         self.cache = cache
+        course = FlightCourse(kind)
         sink = OutputSink(isSilent: order.isSilent)
     }
 
     /// Replays the result or runs the command; how this process is to end.
     ///
     /// - Parameter renew: starts what renews a result that was stale.
-    func run(renew: (SharedCache) -> Void) throws -> SpawnedProcess.End {
-        switch try turn(renew) {
-        case .served(let end): return end
-        case .alone: return try execute(nil)
-        case .first(let lock): return try execute(lock)
-        }
-    }
-
-    /// Makes the result anew where it is stale and nobody else does, for nobody to see.
-    func renew() throws -> SpawnedProcess.End {
-        guard let cache else { return .exited(ExitStatus.temporary.rawValue) }
-        var wait = try cache.flightWait(forKey: order.key)
-        switch try cache.attempt(&wait) {
-        case .held: return .exited(0)
-        case .ended: return .exited(0)
-        case .acquired(let lock):
-            if try isFresh(in: cache) {
-                lock.release()
-                return .exited(0)
+    mutating func run(renew: (SharedCache) -> Void) throws -> SpawnedProcess.End {
+        while course.action != .finish {
+            if course.action == .refresh, let cache { renew(cache) }
+            do {
+                course.proceed(try carryOut())
+            } catch {
+                // A part of the result may be out already, or the command has been run.
+                if error is Failure || course.action == .compute || course.kind == .refresh { throw error }
+                Notice.warnUncached(error)
+                lock = nil
+                course.proceed(.unavailable)
             }
-            cache.count(.refresh)
-            return try execute(lock)
         }
+        if let failure = run?.outcome.outputFailure {
+            throw Failure(.inputOutput, "run: write the output: \(failure): check where it goes")
+        }
+        return end
     }
 
-    private func turn(_ renew: (SharedCache) -> Void) throws -> FlightTurn {
-        guard let cache else { return .alone }
-        do {
-            while true {
-                if !order.isForced, let end = try replay(from: cache, renew) { return .served(end) }
-                let waiting = RunWaiting(order.key, cache) {
-                    try !order.isForced && isFresh(in: cache)
-                }
-                if let turn = try waiting.turn() { return turn }
-            }
-        } catch let failure as Failure {
-            // A part of the result may be out already.
-            throw failure
-        } catch {
-            Notice.warnUncached(error)
-            return .alone
+    private mutating func carryOut() throws -> FlightCourse.Event {
+        switch (course.action, cache) {
+        case (.look, let cache?): return try replay(from: cache)
+        case (.attempt, let cache?): return try attempt(cache)
+        case (.pause, let cache?): return try pause(cache)
+        case (.lookAgain, let cache?): return try lookAgain(in: cache)
+        case (.store, let cache?): return store(in: cache) ? .stored : .unstored
+        case (.look, nil), (.attempt, nil), (.pause, nil), (.lookAgain, nil): return .unavailable
+        case (.store, nil): return .stored
+        case (.compute, _): return try compute()
+        case (.release(let isStored), _): lock?.release(isStored: isStored)
+        // There are no others in this process.
+        case (.enter, _), (.wait, _): return .leads
+        // A failure of the command is its result.
+        case (.fallBack, _): return .miss
+        case (.refresh, _), (.handOver, _), (.finish, _): break
         }
+        return .done
     }
 
-    // MARK: Replaying
+    // MARK: Using the cache
 
-    /// nil for a miss.
-    private func replay(
-        from cache: SharedCache,
-        _ renew: (SharedCache) -> Void
-    ) throws -> SpawnedProcess.End? {
-        let isStale: Bool
-        var end: SpawnedProcess.End
+    private mutating func attempt(_ cache: SharedCache) throws -> FlightCourse.Event {
+        if waiting == nil { waiting = try RunWaiting() }
+        let lock = try lock ?? cache.flightLock(forKey: order.key)
+        self.lock = lock
+        return .attempted(try cache.attempt(lock))
+    }
+
+    private mutating func pause(_ cache: SharedCache) throws -> FlightCourse.Event {
+        if waiting?.pauses == 0 { cache.count(.wait) }
+        guard let lock, let signal = try waiting?.pause(before: lock) else { return .done }
+        waiting = nil
+        end = .killed(signal)
+        return .cancelled
+    }
+
+    private func lookAgain(in cache: SharedCache) throws -> FlightCourse.Event {
+        if order.isForced { return .miss }
+        guard try find(in: cache, body: { _ in })?.verdict == .fresh else { return .miss }
+        // Nobody is to wait until it is replayed.
+        return course.kind == .refresh ? .hit : .storedMeanwhile
+    }
+
+    private mutating func replay(from cache: SharedCache) throws -> FlightCourse.Event {
+        // From here on signals do what they do.
+        waiting = nil
+        if order.isForced { return .miss }
         do {
-            guard let found = try find(in: cache, body: { try emit($0) }) else { return nil }
-            isStale = found.verdict == .stale
+            guard let found = try find(in: cache, body: { try emit($0) }) else { return .miss }
             end = .exited(found.status)
+            return found.verdict == .stale ? .agingHit : .hit
         } catch Recording.Failure.writing(.brokenPipe) {
             // The command would have ended so.
-            return .killed(.brokenPipe)
+            end = .killed(.brokenPipe)
+            return .hit
         }
-        if isStale { renew(cache) }
-        return end
     }
 
     /// From the first byte on there is no way back to running the command: what comes from where nobody could tell.
@@ -98,10 +125,6 @@ struct RunSession {
                 throw Failure(.inputOutput, "run: read the result: \(error): run `diskcache doctor`")
             }
         }
-    }
-
-    private func isFresh(in cache: SharedCache) throws -> Bool {
-        try find(in: cache) { _ in }?.verdict == .fresh
     }
 
     private func find(
@@ -124,43 +147,39 @@ struct RunSession {
 
     // MARK: Running
 
-    private func execute(_ lock: consuming FlightLock?) throws -> SpawnedProcess.End {
+    private mutating func compute() throws -> FlightCourse.Event {
+        waiting = nil
         let signals: HeldSignals
         do throws(Errno) {
             signals = try HeldSignals(RunningCommand.heard)
         } catch {
-            return executeUnheard(lock, error)
+            return computeUnheard(error)
         }
+        if course.kind == .refresh { cache?.count(.refresh) }
         let began = ContinuousClock.now
         // Without a lock nothing is stored: the cache is out of order, or can't keep it.
-        var recorder = lock == nil ? nil : cache.map { Recorder(in: $0) }
+        var recorder = course.isHolding ? cache.map { Recorder(in: $0) } : nil
         let command: RunningCommand
         do throws(Errno) {
             command = try RunningCommand(order.words, sink)
         } catch .tooManyOpenFiles, .tooManyOpenFilesInSystem {
-            return executeUnheard(lock, .tooManyOpenFiles)
+            return computeUnheard(.tooManyOpenFiles)
         } catch {
-            lock?.release()
             return unstartable(error)
         }
         cache?.count(.computation)
         let outcome = try command.follow(signals) { stream, bytes in
             recorder?.add(bytes, of: stream)
         }
-        let cost = ContinuousClock.now - began
-        if store(outcome, recorder.take(), cost) {
-            lock?.release()
-        } else {
-            lock?.releaseUnstored()
-        }
-        guard let failure = outcome.outputFailure else { return outcome.end }
-        throw Failure(.inputOutput, "run: write the output: \(failure): check where it goes")
+        end = outcome.end
+        run = Run(outcome: outcome, recorder: recorder.take(), cost: ContinuousClock.now - began)
+        return .computed
     }
 
     /// Without a descriptor left its output can't be heard: it takes the place of this process.
-    private func executeUnheard(_ lock: consuming FlightLock?, _ error: Errno) -> SpawnedProcess.End {
+    private mutating func computeUnheard(_ error: Errno) -> FlightCourse.Event {
         Notice.warn("the result is not stored: \(error): close some files, or raise the limit (ulimit -n)")
-        lock?.releaseUnstored()
+        lock?.release(isStored: false)
         var request = SpawnRequest(bytes: order.words)
         request.input = .null
         if order.isSilent {
@@ -172,7 +191,7 @@ struct RunSession {
     }
 
     /// The exit statuses are those of env(1) and of shells.
-    private func unstartable(_ error: Errno) -> SpawnedProcess.End {
+    private mutating func unstartable(_ error: Errno) -> FlightCourse.Event {
         let advice =
             switch error {
             case .noEntry: "check its name and $PATH"
@@ -180,17 +199,16 @@ struct RunSession {
             default: "it was not run"
             }
         Notice.warn("\(String(decoding: order.words[0], as: UTF8.self)): \(error): \(advice)")
-        return .exited(error == .noEntry ? 127 : 126)
+        end = .exited(error == .noEntry ? 127 : 126)
+        return .failed
     }
 
     /// Stores what is to be stored; false: it could not be.
-    private func store(
-        _ outcome: RunningCommand.Outcome,
-        _ recorder: consuming Recorder?,
-        _ cost: Duration
-    ) -> Bool {
-        guard let cache, let recorder, outcome.isComplete, case .exited(let status) = outcome.end,
-            let terms = order.terms(status: status, cost: cost)
+    private mutating func store(in cache: SharedCache) -> Bool {
+        guard let outcome = run?.outcome, outcome.isComplete,
+            case .exited(let status) = outcome.end,
+            let terms = order.terms(status: status, cost: run?.cost ?? .zero),
+            let recorder = run?.recorder.take()
         else { return true }
         do {
             try recorder.store(

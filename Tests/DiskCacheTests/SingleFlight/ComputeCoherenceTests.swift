@@ -31,35 +31,33 @@ private func onThread<Value: Sendable>(_ body: @escaping @Sendable () -> Value) 
     }
 }
 
-/// The bytes of a key, with a stop once they are stored, or found.
+/// A cache with a stop once a value is stored, or found.
 private struct StoppingSource: FlightSource {
     enum Place { case stored, found }
 
-    let flight: DataFlight
+    let cache: SharedCache
     let place: Place
     let stop = Stop()
 
-    var cache: SharedCache { flight.cache }
-    var key: String { flight.key }
-    var form: ObjectIdentifier { flight.form }
+    var form: MemoryForm { cache.form }
 
-    func lookup(allowingStale: Bool) throws(CacheError) -> FlightHit<Data>? {
-        let hit = try flight.lookup(allowingStale: allowingStale)
+    func get(_ key: String, allowingStale: Bool) throws(CacheError) -> CacheHit? {
+        let hit = try cache.get(key, allowingStale: allowingStale)
         if place == .found, hit != nil { stop.pass() }
         return hit
     }
 
-    func lookupOffThread(allowingStale: Bool) async throws(CacheError) -> FlightHit<Data>? {
-        try await flight.lookupOffThread(allowingStale: allowingStale)
+    func get(_ key: String, allowingStale: Bool) async throws(CacheError) -> CacheHit? {
+        try await cache.get(key, allowingStale: allowingStale)
     }
 
-    func store(
+    func putThrough(
         _ value: Data,
-        cost: Duration,
-        for options: ComputeOptions,
+        forKey key: String,
+        _ terms: SharedCache.Terms,
         _ room: RoomTerms
     ) throws(CacheError) {
-        try flight.store(value, cost: cost, for: options, room)
+        try cache.putThrough(value, forKey: key, terms, room)
         if place == .stored { stop.pass() }
     }
 }
@@ -75,28 +73,30 @@ private struct StoppingSource: FlightSource {
         fixture = try ComputeFixture()
     }
 
-    private func source(_ place: StoppingSource.Place, expires: Expiration? = nil) -> StoppingSource {
-        let flight = DataFlight(
-            cache: cache,
-            key: "key",
-            expires: expires,
-            onAccess: nil,
-            attributes: EntryAttributes()
-        )
-        return StoppingSource(flight: flight, place: place)
+    private func source(_ place: StoppingSource.Place) -> StoppingSource {
+        StoppingSource(cache: cache, place: place)
     }
 
     private func text<Source: FlightSource>(
         _ form: Form,
         from source: Source,
+        expires: Expiration? = nil,
         _ options: ComputeOptions = ComputeOptions(),
         orCompute text: String
     ) -> Task<String, Never> where Source.Value == Data {
         Task { [fixture] in
+            let request = FlightRequest<Source, Never>(
+                source,
+                "key",
+                expires,
+                nil,
+                EntryAttributes(),
+                options
+            )
             switch form {
             case .synchronous:
-                await onThread { source.value(options, orCompute: fixture.computeBlocking(text)).text }
-            case .asynchronous: await source.value(options, orCompute: fixture.compute(text)).text
+                return await onThread { request.value(fixture.computeBlocking(text)).text }
+            case .asynchronous: return await request.value(fixture.compute(text)).text
             }
         }
     }
@@ -105,7 +105,7 @@ private struct StoppingSource: FlightSource {
     private func expectAnew(while source: StoppingSource, _ form: Form) async throws {
         try await eventually("the leader has it") { source.stop.isReached }
         #expect(try await cache.remove("key"))
-        let late = text(form, from: source.flight, orCompute: "new")
+        let late = text(form, from: cache, orCompute: "new")
         try await eventually("who comes late waits") { cache.flights.inProgress.waiting == 1 }
         source.stop.open()
         #expect(await late.value == "new", "the old value was removed before the call")
@@ -148,7 +148,7 @@ private struct StoppingSource: FlightSource {
         try await eventually("it has computed beside") { source.stop.isReached }
         #expect(try await cache.remove("key"))
         let patient = ComputeOptions(waitLimit: .milliseconds(500))
-        let late = text(form, from: source.flight, patient, orCompute: "new")
+        let late = text(form, from: cache, patient, orCompute: "new")
         // It waits for the first, then for the one beside; and if that takes another half second, no more.
         try await eventually("the late one waits for that one") { cache.flights[.wait] == 3 }
         source.stop.open()
@@ -162,7 +162,7 @@ private struct StoppingSource: FlightSource {
     @Test(arguments: Form.allCases)
     func `nor one that was refreshed in the background`(form: Form) async throws {
         let options = ComputeOptions(staleWhileRevalidate: .seconds(100))
-        let source = source(.stored, expires: .seconds(10))
+        let source = source(.stored)
         _ = await cache.value(
             forKey: "key",
             expires: .seconds(10),
@@ -170,7 +170,9 @@ private struct StoppingSource: FlightSource {
             orCompute: fixture.compute("stale")
         )
         fixture.clock.advance(by: 10)
-        #expect(await text(form, from: source, options, orCompute: "old").value == "stale")
+        #expect(
+            await text(form, from: source, expires: .seconds(10), options, orCompute: "old").value == "stale"
+        )
         try await expectAnew(while: source, form)
         try await eventually("nothing is under way") { cache.flights.inProgress.flights == 0 }
         fixture.expectNothingLeft()
@@ -178,11 +180,11 @@ private struct StoppingSource: FlightSource {
 
     @Test(arguments: Form.allCases)
     func `a value that has expired meanwhile is computed anew by who asks then`(form: Form) async throws {
-        let source = source(.stored, expires: .seconds(10))
-        let early = text(form, from: source, orCompute: "old")
+        let source = source(.stored)
+        let early = text(form, from: source, expires: .seconds(10), orCompute: "old")
         try await eventually("the leader has stored it") { source.stop.isReached }
         fixture.clock.advance(by: 10)
-        let late = text(form, from: source.flight, orCompute: "new")
+        let late = text(form, from: cache, orCompute: "new")
         try await eventually("who comes late waits") { cache.flights.inProgress.waiting == 1 }
         source.stop.open()
         #expect(await late.value == "new")
@@ -194,15 +196,23 @@ private struct StoppingSource: FlightSource {
         let gate = Gate()
         let source = source(.stored)
         let leader = Task { [fixture] in
-            await source.value(ComputeOptions(), orCompute: fixture.compute("old", gate)).text
+            let request = FlightRequest<StoppingSource, Never>(
+                source,
+                "key",
+                nil,
+                nil,
+                EntryAttributes(),
+                ComputeOptions()
+            )
+            return await request.value(fixture.compute("old", gate)).text
         }
         try await eventually("the leader computes") { gate.count == 1 }
-        let early = (0..<10).map { _ in text(.asynchronous, from: source.flight, orCompute: "another") }
+        let early = (0..<10).map { _ in text(.asynchronous, from: cache, orCompute: "another") }
         try await eventually("all wait") { cache.flights.inProgress.waiting == 10 }
         gate.open()
         try await eventually("it is stored") { source.stop.isReached }
         #expect(try await cache.remove("key"))
-        let late = (0..<10).map { _ in text(.asynchronous, from: source.flight, orCompute: "new") }
+        let late = (0..<10).map { _ in text(.asynchronous, from: cache, orCompute: "new") }
         try await eventually("all wait") { cache.flights.inProgress.waiting == 20 }
         source.stop.open()
         #expect(await leader.value == "old")

@@ -5,13 +5,13 @@ import Foundation
 
 @testable import DiskCache
 
-/// Every interleaving of calls of `value(forKey:)` in one process and others with removals of the key, step by step,
-/// on the real ``FlightTable``.
+/// Every interleaving of calls of `value(forKey:)` in some processes with removals of the key, step by step, on the real
+/// ``FlightCourse`` and ``FlightTable``.
 ///
 /// What is checked: each call returns a value that the register held, or was given, at some moment of the call; all
-/// calls end; and where nothing interferes one of them computes.
+/// calls end; and if nothing interferes, one of them computes.
 struct FlightModel {
-    /// A step that is left out, or done too late.
+    /// A step that is done too late.
     enum Mistake: CaseIterable {
         /// The flight is closed once its leader has looked.
         case closesAfterLooking
@@ -19,32 +19,46 @@ struct FlightModel {
         case closesAfterStoring
     }
 
-    /// Where a call is.
-    enum Step: Hashable {
-        case begin, enter, wait
-        case tryLock, look, compute, store, hasStored
-        case hasLooked(Int?), unlock(Int?), handOut(Int?)
-        case returned(Int?)
+    /// What may happen besides removals.
+    struct Disturbances: OptionSet {
+        let rawValue: Int
+
+        /// Computations may fail, and values may be computed that can't be stored.
+        static let failures = Disturbances(rawValue: 1)
+        /// Whoever waits may wait in vain, once.
+        static let impatience = Disturbances(rawValue: 2)
     }
 
     struct Caller: Hashable {
         var process: Int
-        var step = Step.begin
+        var course = FlightCourse(.value)
+        var hasBegun = false
         /// The values that the register has held since the call began; value *n* is what caller *n* computes.
         var seen: Set<Int> = []
-        var inbox: Step?
+        /// What it has to return or to hand over.
+        var value: Int?
+        /// Its number in the table.
+        var seat: UInt64 = 0
+        /// What the seat was settled with.
+        var inbox: Inbox?
+        /// Whether it waits for the one who has the lock.
+        var isBehind = false
+        /// How that one has released the lock.
+        var released: FlightLock.Attempt?
+        /// A mistake's step that is still to be done once this event has happened.
+        var late: FlightCourse.Event?
 
-        var isUnderWay: Bool {
-            switch step {
-            case .begin, .returned: false
-            default: true
-            }
-        }
+        var isUnderWay: Bool { hasBegun && course.action != .finish }
+    }
+
+    enum Inbox: Hashable {
+        case value(Int)
+        case lead
     }
 
     struct State: Hashable {
         var callers: [Caller]
-        /// Who waits in the table is known by his place among the callers.
+        /// A seat in the table is the index of a caller.
         var tables: [FlightTable<Int>]
         var register: Int?
         var lockHolder: Int?
@@ -63,29 +77,31 @@ struct FlightModel {
         }
     }
 
-    private static let key = FlightKey(digest: Digest(ofKey: "key"), form: ObjectIdentifier(Data.self))
+    private static let key = FlightKey(digest: Digest(ofKey: "key"), form: .bytes)
 
     let mistake: Mistake?
-    /// Whether computations may fail, and values may be computed that can't be stored.
-    let fails: Bool
+    let disturbances: Disturbances
     private(set) var count = 0
     private(set) var faults: Set<String> = []
     private var known: Set<State> = []
 
     /// Explores all that callers in these processes can do, beside so many removals.
-    static func explore(_ processes: [Int], removals: Int, fails: Bool, _ mistake: Mistake? = nil)
-        -> FlightModel
-    {
-        var model = FlightModel(mistake: mistake, fails: fails)
+    static func explore(
+        _ processes: [Int],
+        removals: Int,
+        _ disturbances: Disturbances = [],
+        _ mistake: Mistake? = nil
+    ) -> FlightModel {
+        var model = FlightModel(mistake: mistake, disturbances: disturbances)
         let tables = [FlightTable<Int>](repeating: FlightTable(), count: (processes.max() ?? 0) + 1)
         let callers = processes.map { Caller(process: $0) }
         model.walk(from: State(callers: callers, tables: tables, removals: removals))
         return model
     }
 
-    private init(mistake: Mistake?, fails: Bool) {
+    private init(mistake: Mistake?, disturbances: Disturbances) {
         self.mistake = mistake
-        self.fails = fails
+        self.disturbances = disturbances
     }
 
     private mutating func walk(from start: State) {
@@ -100,11 +116,9 @@ struct FlightModel {
     }
 
     private mutating func judgeEnd(_ state: State) {
-        for caller in state.callers {
-            guard case .returned = caller.step else {
-                faults.insert("a call does not end")
-                return
-            }
+        if state.callers.contains(where: { $0.course.action != .finish }) {
+            faults.insert("a call does not end")
+            return
         }
         if !state.isDisturbed, state.computations != 1 { faults.insert("more than one computes") }
         if state.tables.contains(where: { $0.count > 0 }) { faults.insert("a flight is left") }
@@ -123,81 +137,177 @@ struct FlightModel {
         return states
     }
 
-    /// What the next step of one caller may lead to; nothing where it waits or has returned.
+    /// What the next step of one caller may lead to; nothing if it waits or has returned.
     private mutating func advance(_ index: Int, _ before: State) -> [State] {
         var state = before
-        let process = state.callers[index].process
-        switch state.callers[index].step {
-        case .begin:
-            state.callers[index].step = .enter
-            state.hold(state.register)
-            if let value = state.register { finish(index, value, &state) }
-        case .enter:
-            let entry = state.tables[process].enter(Self.key, index)
-            state.callers[index].step = entry == .lead ? .tryLock : .wait
-        case .wait:
-            guard let told = state.callers[index].inbox else { return [] }
-            state.callers[index].inbox = nil
-            if case .returned(let value?) = told {
-                finish(index, value, &state)
-            } else {
-                state.callers[index].step = told
-            }
-        case .tryLock:
-            if state.lockHolder != nil { return [] }
-            state.lockHolder = index
-            if mistake != .closesAfterLooking { state.tables[process].close(Self.key) }
-            state.callers[index].step = .look
+        let caller = state.callers[index]
+        if let late = caller.late {
+            state.callers[index].late = nil
+            close(index, &state)
+            proceed(index, late, &state)
+            return [state]
+        }
+        switch caller.course.action {
         case .look:
-            let found = state.register
-            state.callers[index].step = found.map { .unlock($0) } ?? .compute
-            if mistake == .closesAfterLooking { state.callers[index].step = .hasLooked(found) }
-        case .hasLooked(let found):
-            state.tables[process].close(Self.key)
-            state.callers[index].step = found.map { .unlock($0) } ?? .compute
-        case .compute:
-            state.computations += 1
-            if mistake != .closesAfterStoring { state.tables[process].close(Self.key) }
-            state.callers[index].step = .store
-            guard fails else { break }
-            var failed = before
-            failed.computations += 1
-            failed.isDisturbed = true
-            failed.callers[index].step = .unlock(nil)
-            return [state, failed]
-        case .store:
-            state.callers[index].step = mistake == .closesAfterStoring ? .hasStored : .unlock(index)
-            var unstored = state
-            state.hold(index)
-            guard fails else { break }
-            unstored.isDisturbed = true
-            unstored.offer(index)
-            return [state, unstored]
-        case .hasStored:
-            state.tables[process].close(Self.key)
-            state.callers[index].step = .unlock(index)
-        case .unlock(let value):
-            state.lockHolder = nil
-            state.callers[index].step = .handOut(value)
-        case .handOut(let value):
-            if let value {
-                for seat in state.tables[process].takeOnTime(Self.key) {
-                    state.callers[seat].inbox = .returned(value)
-                }
+            state.callers[index].hasBegun = true
+            state.hold(state.register)
+            proceed(index, found(index, &state), &state)
+        case .enter: proceed(index, enter(index, &state), &state)
+        case .wait: return waited(index, state)
+        case .attempt: proceed(index, .attempted(attempt(index, &state)), &state)
+        case .pause: return paused(index, state)
+        case .lookAgain:
+            let event = found(index, &state)
+            if mistake == .closesAfterLooking {
+                state.callers[index].late = event
+            } else {
+                proceed(index, event, &state)
             }
-            if let next = state.tables[process].handOver(Self.key) { state.callers[next].inbox = .tryLock }
-            if let value { finish(index, value, &state) } else { state.callers[index].step = .returned(nil) }
-        case .returned: return []
+        case .compute: return computed(index, state)
+        case .store: return stored(index, state)
+        case .release(let isStored):
+            state.lockHolder = nil
+            for other in state.callers.indices where state.callers[other].isBehind {
+                state.callers[other].released = .ended(isUnstored: !isStored)
+                state.callers[other].isBehind = false
+            }
+            proceed(index, .done, &state)
+        case .handOver:
+            handOver(index, &state)
+            proceed(index, .done, &state)
+        case .fallBack: proceed(index, .miss, &state)
+        case .refresh, .finish: return []
         }
         return [state]
     }
 
-    private mutating func finish(_ index: Int, _ value: Int, _ state: inout State) {
-        if !state.callers[index].seen.contains(value) {
-            faults.insert("a call returns what was gone before it began")
+    private func place(_ index: Int, _ state: State) -> FlightKey {
+        var place = Self.key
+        place.impatience = state.callers[index].course.impatience
+        return place
+    }
+
+    private func close(_ index: Int, _ state: inout State) {
+        state.tables[state.callers[index].process].close(place(index, state))
+    }
+
+    private mutating func proceed(_ index: Int, _ event: FlightCourse.Event, _ state: inout State) {
+        state.callers[index].course.proceed(event)
+        switch state.callers[index].course.action {
+        case .lookAgain where mistake != .closesAfterLooking: close(index, &state)
+        case .store where mistake != .closesAfterStoring && state.callers[index].course.isLeading:
+            close(index, &state)
+        case .finish:
+            if let value = state.callers[index].value, !state.callers[index].seen.contains(value) {
+                faults.insert("a call returns what was gone before it began")
+            }
+            // What it has seen makes no difference any more.
+            state.callers[index].seen = []
+        default: break
         }
-        state.callers[index].step = .returned(value)
-        // What it has seen makes no difference any more.
-        state.callers[index].seen = []
+    }
+
+    private func found(_ index: Int, _ state: inout State) -> FlightCourse.Event {
+        state.callers[index].value = state.register
+        return state.register == nil ? .miss : .hit
+    }
+
+    private func enter(_ index: Int, _ state: inout State) -> FlightCourse.Event {
+        let process = state.callers[index].process
+        guard case .wait(let number) = state.tables[process].enter(place(index, state), index) else {
+            return .leads
+        }
+        state.callers[index].seat = number
+        return .joined
+    }
+
+    private mutating func waited(_ index: Int, _ before: State) -> [State] {
+        var state = before
+        switch state.callers[index].inbox {
+        case .value(let value):
+            state.callers[index].value = value
+            state.callers[index].inbox = nil
+            proceed(index, .hit, &state)
+        case .lead:
+            state.callers[index].inbox = nil
+            proceed(index, .leads, &state)
+        case nil:
+            guard mayTimeOut(index, state) else { return [] }
+            let caller = state.callers[index]
+            state.tables[caller.process].leave(place(index, state), caller.seat)
+            timeOut(index, &state)
+        }
+        return [state]
+    }
+
+    private func attempt(_ index: Int, _ state: inout State) -> FlightLock.Attempt {
+        if let released = state.callers[index].released {
+            state.callers[index].released = nil
+            return released
+        }
+        guard state.lockHolder == nil else {
+            state.callers[index].isBehind = true
+            return .held
+        }
+        state.lockHolder = index
+        return .acquired
+    }
+
+    private mutating func paused(_ index: Int, _ before: State) -> [State] {
+        var (state, late) = (before, before)
+        proceed(index, .done, &state)
+        // Until the lock is released another attempt makes no difference.
+        var states = state.callers[index].isBehind ? [] : [state]
+        if mayTimeOut(index, late) {
+            late.callers[index].isBehind = false
+            late.callers[index].released = nil
+            timeOut(index, &late)
+            states.append(late)
+        }
+        return states
+    }
+
+    private func mayTimeOut(_ index: Int, _ state: State) -> Bool {
+        disturbances.contains(.impatience) && state.callers[index].course.impatience == 0
+    }
+
+    private mutating func timeOut(_ index: Int, _ state: inout State) {
+        state.isDisturbed = true
+        proceed(index, .timedOut, &state)
+    }
+
+    private mutating func computed(_ index: Int, _ before: State) -> [State] {
+        var state = before
+        state.computations += 1
+        var failed = state
+        state.callers[index].value = index
+        proceed(index, .computed, &state)
+        guard disturbances.contains(.failures) else { return [state] }
+        failed.isDisturbed = true
+        proceed(index, .failed, &failed)
+        return [state, failed]
+    }
+
+    private mutating func stored(_ index: Int, _ before: State) -> [State] {
+        var (state, unstored) = (before, before)
+        state.hold(index)
+        if mistake == .closesAfterStoring {
+            state.callers[index].late = .stored
+        } else {
+            proceed(index, .stored, &state)
+        }
+        guard disturbances.contains(.failures) else { return [state] }
+        unstored.isDisturbed = true
+        unstored.offer(index)
+        proceed(index, .unstored, &unstored)
+        return [state, unstored]
+    }
+
+    private func handOver(_ index: Int, _ state: inout State) {
+        let (process, place) = (state.callers[index].process, place(index, state))
+        if let value = state.callers[index].value {
+            for seat in state.tables[process].takeOnTime(place) { state.callers[seat].inbox = .value(value) }
+        }
+        if let next = state.tables[process].handOver(place) { state.callers[next].inbox = .lead }
     }
 }

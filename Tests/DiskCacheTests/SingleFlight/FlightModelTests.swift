@@ -5,16 +5,23 @@ import Testing
 
 /// Calls of `value(forKey:)` beside removals, in every order of their steps: see ``FlightModel``.
 @Suite(.takesTurns) struct FlightModelTests {
-    @Test(arguments: [[0, 0, 0], [0, 0, 1]])
+    @Test(arguments: [[0, 0, 0], [0, 0, 1], [0, 1, 2]])
     func `no call returns what was gone before it began, and one computes`(processes: [Int]) {
-        let model = FlightModel.explore(processes, removals: 1, fails: true)
+        let model = FlightModel.explore(processes, removals: 1, .failures)
+        #expect(model.faults.isEmpty)
+        #expect(model.count > 1000, "it explores something")
+    }
+
+    @Test(arguments: [[0, 0], [0, 1]])
+    func `also if they wait in vain`(processes: [Int]) {
+        let model = FlightModel.explore(processes, removals: 1, [.failures, .impatience])
         #expect(model.faults.isEmpty)
         #expect(model.count > 1000, "it explores something")
     }
 
     @Test(arguments: FlightModel.Mistake.allCases)
     func `a flight that is closed too late is found`(mistake: FlightModel.Mistake) {
-        let model = FlightModel.explore([0, 0, 1], removals: 1, fails: false, mistake)
+        let model = FlightModel.explore([0, 0, 1], removals: 1, [], mistake)
         #expect(model.faults == ["a call returns what was gone before it began"])
     }
 }

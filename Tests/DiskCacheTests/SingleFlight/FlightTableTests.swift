@@ -9,8 +9,8 @@ import Testing
 @testable import DiskCache
 
 @Suite(.takesTurns) struct FlightTableTests {
-    let key = FlightKey(digest: Digest(ofKey: "key"), form: ObjectIdentifier(Data.self))
-    let other = FlightKey(digest: Digest(ofKey: "key"), form: ObjectIdentifier(String.self))
+    let key = FlightKey(digest: Digest(ofKey: "key"), form: .bytes)
+    let other = FlightKey(digest: Digest(ofKey: "key"), form: .decoded(ObjectIdentifier(String.self)))
     var table = FlightTable<String>()
 
     @Test mutating func `the first leads, the others wait, and all get its value`() {
@@ -89,29 +89,40 @@ import Testing
 
 @Suite(.takesTurns) struct FlightSeatTests {
     @Test func `what settles it first counts, before the waiting and during it`() async {
-        let seat = FlightSeat<Int>()
+        let seat = FlightSeat()
         #expect(seat.settle(.value(1)))
         #expect(!seat.settle(.value(2)))
-        #expect(!seat.giveLead())
-        guard case .value(1) = await seat.wait(until: nil) else {
+        #expect(!seat.settle(.lead))
+        guard case .value(let value) = await seat.wait(until: nil) else {
+            Issue.record("another outcome")
+            return
+        }
+        #expect(value as? Int == 1)
+    }
+
+    @Test func `a thread that waits is told`() async {
+        let seat = FlightSeat()
+        let task = Task { await offload { seat.wait(until: nil) } }
+        seat.settle(.lead)
+        guard case .lead = await task.value else {
             Issue.record("another outcome")
             return
         }
     }
 
     @Test func `a task that was cancelled before does not wait`() async {
-        let seat = FlightSeat<Int>()
+        let seat = FlightSeat()
         let task = Task { await seat.wait(until: nil) }
         task.cancel()
         guard case .cancelled = await task.value else {
             Issue.record("another outcome")
             return
         }
-        #expect(!seat.giveLead(), "the lead must go to somebody who takes it")
+        #expect(!seat.settle(.lead), "the lead must go to somebody who takes it")
     }
 
     @Test func `a deadline ends the waiting of tasks and threads`() async {
-        let seats = [FlightSeat<Int>(), FlightSeat<Int>()]
+        let seats = [FlightSeat(), FlightSeat()]
         guard case .timedOut = await seats[0].wait(until: .now + .milliseconds(5)),
             case .timedOut = await offload({ seats[1].wait(until: .now + .milliseconds(5)) })
         else {

@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Platform
+
+/// A request under way: carries out its course, step by step.
+///
+/// What the cache can't do never ends a request.
+struct Flight<Source: FlightSource, Failure: Error>: Sendable {
+    typealias Value = Source.Value
+    typealias Request = FlightRequest<Source, Failure>
+
+    /// How a request waits: for the leader of its process, or as leader for another process.
+    private struct Waiting {
+        var deadline: ContinuousClock.Instant?
+        var seat: FlightSeat?
+        /// That of the seat in the table.
+        var number: UInt64 = 0
+        var backoff: Backoff?
+    }
+
+    let request: Request
+    private(set) var course: FlightCourse
+    /// How it ends, as far as is known: what is handed over and returned.
+    private(set) var end = Request.End.failure(.cancelled)
+    /// The key of this process's flight.
+    private let key: FlightKey
+    private var waiting = Waiting()
+    private var lock: FlightLock?
+    /// The entry of the value that is to be refreshed.
+    private var aging: CacheEntry?
+    private var cost = Duration.zero
+
+    /// What is to be done about what a request has found.
+    init(_ request: Request, _ course: FlightCourse, _ hit: Source.Hit?) {
+        self.request = request
+        self.course = course
+        key = FlightKey(digest: Digest(ofKey: request.key), form: request.source.form)
+        if let hit, course.action == .refresh {
+            end = .success(hit.value)
+            aging = hit.entry
+        }
+    }
+
+    private var cache: SharedCache { request.source.cache }
+    private var flights: Flights { cache.flights }
+
+    /// The key of the flight that it takes part in: the impatient have flights of their own.
+    private var place: FlightKey {
+        var place = key
+        place.impatience = course.impatience
+        return place
+    }
+
+    /// Goes on to the next action.
+    mutating func proceed(_ event: FlightCourse.Event) {
+        switch event {
+        case .timedOut: end = .failure(.timedOut(nil))
+        case .cancelled: end = .failure(.cancelled)
+        default: break
+        }
+        course.proceed(event)
+    }
+
+    /// Carries out the next action on the calling thread, unless it takes the caller's closure.
+    mutating func carryOut() {
+        proceed(outcome())
+    }
+
+    private mutating func outcome() -> FlightCourse.Event {
+        switch course.action {
+        case .enter: return enter()
+        case .wait: return seated(waiting.seat?.wait(until: waiting.deadline))
+        case .attempt: return attempt()
+        case .pause:
+            guard let pause = nextPause() else { return .timedOut }
+            sleepThread(for: pause)
+        case .lookAgain: return lookAgain()
+        case .store: return store()
+        case .release(let isStored): lock?.release(isStored: isStored)
+        case .handOver:
+            lock = nil
+            if case .success(let value) = end {
+                flights.end(place, with: value)
+            } else {
+                flights.end(place, with: nil)
+            }
+        case .fallBack:
+            guard let value = request.lastResort() else { return .miss }
+            end = .success(value)
+            return .hit
+        // Done before, or with the closure.
+        case .look, .compute, .refresh, .finish: break
+        }
+        return .done
+    }
+
+    /// Closes the flight: who joins it while this looks may ask after the value was removed.
+    private mutating func lookAgain() -> FlightCourse.Event {
+        if let aging { return request.isRefreshed(since: aging) ? .hit : .miss }
+        flights.table.withLock { $0.close(place) }
+        guard let value = request.storedMeanwhile() else { return .miss }
+        end = .success(value)
+        return .hit
+    }
+
+    // MARK: Waiting
+
+    private mutating func enter() -> FlightCourse.Event {
+        if course.impatience == 0, let failure = rememberedFailure() { return failed(failure) }
+        waiting = Waiting(
+            deadline: request.limit.map { .now + .nanoseconds(max(0, $0.saturatingNanoseconds)) }
+        )
+        if flights.table.withLock({ $0.begin(place) }) { return .leads }
+        let seat = FlightSeat()
+        guard case .wait(let number) = flights.table.withLock({ $0.enter(place, seat) }) else {
+            return .leads
+        }
+        waiting.seat = seat
+        waiting.number = number
+        flights.count(.wait)
+        return .joined
+    }
+
+    /// Waits on the seat, if there is one, without blocking the thread.
+    func waitOffThread() async -> FlightSeat.Outcome? {
+        await waiting.seat?.wait(until: waiting.deadline)
+    }
+
+    /// Takes what the waiting has come to.
+    mutating func seated(_ outcome: FlightSeat.Outcome?) -> FlightCourse.Event {
+        switch outcome {
+        case .value(let value):
+            // All seats of one form are of one type; any other could only compute for itself.
+            guard let value = value as? Value else { return .leads }
+            end = .success(value)
+            return .hit
+        case .lead, nil: return .leads
+        case .timedOut, .cancelled:
+            flights.table.withLock { $0.leave(place, waiting.number) }
+            if case .timedOut = outcome { return .timedOut }
+            return .cancelled
+        }
+    }
+
+    private mutating func attempt() -> FlightCourse.Event {
+        lock =
+            lock
+            ?? request.withoutFailing { () throws(CacheError) in try cache.flightLock(forKey: request.key) }
+        do throws(StoreError) {
+            guard let attempt = try lock?.attempt() else { return .unavailable }
+            return .attempted(attempt)
+        } catch {
+            flights.count(.cacheFailure)
+            return .unavailable
+        }
+    }
+
+    /// How long to pause before the next attempt at the lock; nil: there is no time left.
+    mutating func nextPause() -> Duration? {
+        if waiting.backoff == nil { flights.count(.wait) }
+        var backoff = waiting.backoff ?? Backoff(upTo: FlightLock.longestPause)
+        var generator = SystemRandomNumberGenerator()
+        let pause = backoff.next(using: &generator)
+        waiting.backoff = backoff
+        guard let deadline = waiting.deadline else { return pause }
+        let rest = deadline - .now
+        return rest > .zero ? min(pause, rest) : nil
+    }
+
+    // MARK: Computing
+
+    /// Counts a computation that is to begin; false if one has failed a moment ago, which is its outcome.
+    mutating func begin() -> Bool {
+        if course.kind == .refresh { flights.count(.refresh) }
+        if let failure = rememberedFailure() {
+            proceed(failed(failure))
+            return false
+        }
+        flights.count(.computation)
+        return true
+    }
+
+    /// Takes what the computation has come to.
+    mutating func computed(
+        _ result: Result<Value, Failure>,
+        since start: ContinuousClock.Instant,
+        isCancelled: Bool = false
+    ) {
+        end = result.mapError { .computation($0) }
+        // Forked by the computation.
+        guard request.isOwn else { return }
+        switch result {
+        case .success:
+            cost = .now - start
+            proceed(.computed)
+        case .failure(let error):
+            flights.count(.computeFailure)
+            // That one caller gave up tells the others nothing.
+            if !isCancelled, !(error is CancellationError) { remember(error) }
+            proceed(failed(error))
+        }
+    }
+
+    private mutating func store() -> FlightCourse.Event {
+        guard case .success(let value) = end else { return .unstored }
+        // Once the value is stored others may remove it, and whoever asks after that must not be given it.
+        if course.isLeading { flights.table.withLock { $0.close(place) } }
+        let isStored = request.store(value, cost: cost, holding: lock)
+        if request.options.failureMemory > .zero { flights.failures.withLock { $0.forget(key) } }
+        return isStored ? .stored : .unstored
+    }
+
+    // MARK: Refreshing
+
+    /// The flight that refreshes the value that was found; nil if there is one, or a computation has just failed.
+    func refresh() -> Flight? {
+        guard rememberedFailure() == nil, flights.table.withLock({ $0.begin(key) }) else { return nil }
+        var refresh = self
+        refresh.course = FlightCourse(.refresh)
+        refresh.end = .failure(.cancelled)
+        return refresh
+    }
+
+    // MARK: Failures
+
+    /// The error of a computation that failed a moment ago, if it is one that this caller can throw.
+    private func rememberedFailure() -> Failure? {
+        let span = request.options.failureMemory
+        guard span > .zero else { return nil }
+        let now = cache.now
+        return flights.failures.withLock { $0.error(of: key, within: span, now: now) } as? Failure
+    }
+
+    private func remember(_ error: Failure) {
+        let span = request.options.failureMemory
+        guard span > .zero else { return }
+        let now = cache.now
+        flights.failures.withLock { $0.note(error, of: key, for: span, now: now) }
+    }
+
+    private mutating func failed(_ error: Failure) -> FlightCourse.Event {
+        end = .failure(.computation(error))
+        if course.kind == .refresh {
+            // Nobody waits for this one who would learn it otherwise.
+            cache.core.events.send(.refreshFailed(key: request.key, reason: "\(error)"))
+        }
+        return .failed
+    }
+}

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Glibc
+
+/// What a directory itself tells of something in it, without a look at that.
+package struct ListedFile: Sendable {
+    /// The number of its inode; that of what is mounted there may be another.
+    package let inode: UInt64
+    /// nil where the file system does not keep it with the name.
+    package let kind: FileStatus.Kind?
+
+    init(inode: UInt64, type: UInt8) {
+        self.inode = inode
+        kind =
+            switch Int(type) {
+            case Int(DT_UNKNOWN): nil
+            case Int(DT_REG): .regular
+            case Int(DT_DIR): .directory
+            case Int(DT_LNK): .symbolicLink
+            default: .other
+            }
+    }
+}
+
+extension Directory {
+    /// The names in this directory but "." and "..", in no order.
+    ///
+    /// All are read before any is used: deleting while listing may make a directory skip some.
+    ///
+    /// C: `openat2`, `lseek`, `getdents64`, `close`.
+    ///
+    /// - Complexity: O(*n*) in the names.
+    package func names() throws(Errno) -> [String] {
+        var names: [String] = []
+        // A descriptor of its own: listing moves the offset, which duplicates share.
+        try openDirectory(".").forEachFile { name, _ in names.append(String(decoding: name)) }
+        return names
+    }
+
+    /// Runs `body` with each name in this directory but "." and "..", in no order, as the bytes that it has.
+    ///
+    /// For a directory that nobody else lists at the same time, as this moves its offset: so it needs no descriptor of
+    /// its own. `body` must not delete: that may make a directory skip names. About 370 names of 64 bytes come with one
+    /// system call; nothing is allocated for a name.
+    ///
+    /// C: `lseek`, `getdents64`.
+    ///
+    /// - Complexity: O(*n*) in the names.
+    package func forEachFile(_ body: (Span<UInt8>, ListedFile) -> Void) throws(Errno) {
+        try descriptor.rewind()
+        // As much as glibc gives `readdir`.
+        try unsafe withUnsafeTemporaryAllocation(byteCount: 32768, alignment: 8) { (buffer) throws(Errno) in
+            while true {
+                let count = try systemCall(.listDirectory) {
+                    unsafe cplatform_getdents64(descriptor.rawValue, buffer.baseAddress, buffer.count)
+                }
+                if count == 0 { return }
+                unsafe Self.forEachFile(in: UnsafeRawBufferPointer(rebasing: buffer[..<count]), body)
+            }
+        }
+    }
+
+    /// Each has the inode's number (8 bytes), an offset (8), its own length (2), the type (1) and the name with
+    /// a NUL: getdents64(2).
+    @unsafe
+    private static func forEachFile(
+        in buffer: UnsafeRawBufferPointer,
+        _ body: (Span<UInt8>, ListedFile) -> Void
+    ) {
+        guard let base = buffer.baseAddress else { return }
+        var position = 0
+        while position < buffer.count {
+            let entry = unsafe base + position
+            let inode = unsafe entry.loadUnaligned(as: UInt64.self)
+            let length = unsafe Int(entry.loadUnaligned(fromByteOffset: 16, as: UInt16.self))
+            let type = unsafe entry.load(fromByteOffset: 18, as: UInt8.self)
+            let name = unsafe (entry + 19).assumingMemoryBound(to: UInt8.self)
+            let size = unsafe strnlen(UnsafeRawPointer(name).assumingMemoryBound(to: CChar.self), length - 19)
+            let bytes = unsafe Span(_unsafeElements: UnsafeBufferPointer(start: name, count: size))
+            if !bytes.isSelfOrParent { body(bytes, ListedFile(inode: inode, type: type)) }
+            position += length
+        }
+    }
+}
+
+extension Span<UInt8> {
+    /// Whether it is "." or "..".
+    fileprivate var isSelfOrParent: Bool {
+        let dot = UInt8(ascii: ".")
+        return count == 1 && self[0] == dot || count == 2 && self[0] == dot && self[1] == dot
+    }
+}

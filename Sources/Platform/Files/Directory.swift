@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+package import FoundationEssentials
+import Glibc
+
+/// An open directory, below which everything is reached by the kernel's *at calls.
+///
+/// No call follows a symbolic link, neither at the end of a path nor inside it, where the kernel can
+/// be told so (openat2(2)). A directory that is renamed stays the same one here.
+package struct Directory: ~Copyable, Sendable {
+    package let descriptor: FileDescriptor
+
+    /// Takes over a descriptor that was opened with O_DIRECTORY.
+    package init(owning descriptor: consuming FileDescriptor) {
+        self.descriptor = descriptor
+    }
+
+    /// Opens a directory of the user's, following symbolic links.
+    ///
+    /// C: `open`.
+    package init(opening path: String) throws(Errno) {
+        self.init(owning: try FileDescriptor(opening: path, [.readOnly, .directory]))
+    }
+
+    /// Makes a system call with this directory's number and `path`.
+    @safe
+    @discardableResult
+    @inline(__always)
+    func call<Value: FixedWidthInteger & SignedInteger>(
+        _ name: SystemCall,
+        _ path: RelativePath,
+        _ body: (CInt, UnsafePointer<CChar>) -> Value
+    ) throws(Errno) -> Value {
+        try unsafe path.withCString { (path) throws(Errno) in
+            try systemCall(name) { unsafe body(descriptor.rawValue, path) }
+        }
+    }
+
+    /// Opens a directory below this one.
+    ///
+    /// C: `openat2`.
+    ///
+    /// - Throws: ``Errno/notDirectory`` for anything else, ``Errno/tooManyLinks`` or that for a symbolic link.
+    package func openDirectory(_ path: RelativePath) throws(Errno) -> Directory {
+        let flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC
+        let number = try call(.open, path) { unsafe cplatform_openat_nofollow($0, $1, flags, 0) }
+        return Directory(owning: FileDescriptor(owning: number))
+    }
+
+    /// Opens or creates a regular file below this one.
+    ///
+    /// Whoever may write here can have put anything in a file's place. Whatever it is, this does not wait for it,
+    /// and gives it to nobody.
+    ///
+    /// C: `openat2`, and `fstat` unless this call makes the file for sure (O_EXCL, O_TMPFILE).
+    ///
+    /// - Throws: ``Errno/tooManyLinks`` for a symbolic link, ``Errno/isDirectory`` for a directory,
+    ///   ``Errno/noDeviceOrAddress`` for a pipe, a socket or a device.
+    package func open(
+        _ path: RelativePath,
+        _ flags: OpenFlags,
+        mode: UInt32 = 0
+    ) throws(Errno) -> FileDescriptor {
+        let file = try openAny(path, flags, mode: mode)
+        if !flags.makeFile { try file.checkRegular() }
+        return file
+    }
+
+    /// Opens whatever is there, without waiting for it.
+    @inline(__always)
+    private func openAny(_ path: RelativePath, _ flags: OpenFlags, mode: UInt32) throws(Errno)
+        -> FileDescriptor
+    {
+        // A terminal must not become this process's own, and nobody waits for the other end of a pipe.
+        let flags = flags.rawValue | O_NONBLOCK | O_NOCTTY | O_CLOEXEC
+        let number = try call(.open, path) { unsafe cplatform_openat_nofollow($0, $1, flags, mode) }
+        return FileDescriptor(owning: number)
+    }
+
+    /// The whole file as `Data`, or nil where it does not hold exactly `count` bytes, or not those that
+    /// `isValid` wants.
+    ///
+    /// C: `openat2`, `read`, `close`; from 1 MiB on `fstat` after the first, as a damaged record may promise any
+    /// length. Two allocations. Never waits; what is no regular file is told of as by ``open(_:_:mode:)``.
+    package func contents(
+        of path: RelativePath,
+        count: Int,
+        isValid: (Span<UInt8>) -> Bool
+    ) throws(Errno) -> Data? {
+        if count >= 1 << 20 {
+            guard let data = try open(path, .readOnly).readExactly(count), isValid(data.span) else {
+                return nil
+            }
+            return data
+        }
+        return try unsafe Data.filled(count) { (buffer) throws(Errno) in
+            guard try unsafe readFile(path, into: buffer) == count else { return false }
+            // Looked at before it becomes `Data`, each access to which counts references.
+            return unsafe isValid(Span(_unsafeBytes: UnsafeRawBufferPointer(rebasing: buffer[..<count])))
+        }
+    }
+
+    /// Reads a regular file from its start, up to the end of `buffer`; the number of bytes.
+    ///
+    /// Stops when all but the last byte of the buffer are there: a caller that expects one less than it takes needs no
+    /// further call to know that the file ends, and sees one byte more where it does not.
+    @unsafe
+    private func readFile(
+        _ path: RelativePath,
+        into buffer: UnsafeMutableRawBufferPointer
+    ) throws(Errno) -> Int {
+        let file = try openAny(path, .readOnly, mode: 0)
+        var filled = 0
+        do throws(Errno) {
+            while true {
+                // A regular file gives less than asked for at its end only, read(2).
+                let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[filled...])
+                let count = try unsafe file.readSome(into: rest)
+                filled += count
+                if filled == buffer.count - 1 { return filled }
+                if count == 0 || filled == buffer.count { break }
+            }
+        } catch {
+            try file.checkRegular()
+            throw error
+        }
+        // Looked at only where something is wrong: bytes of the right number are what they are, whoever gave them.
+        try file.checkRegular()
+        return filled
+    }
+
+    /// Creates a directory.
+    ///
+    /// C: `mkdirat`.
+    package func makeDirectory(_ path: RelativePath, mode: UInt32) throws(Errno) {
+        try call(.makeDirectory, path) { unsafe mkdirat($0, $1, mode) }
+    }
+
+    /// Creates a directory, unless there is one.
+    ///
+    /// C: `mkdirat`.
+    package func makeDirectoryIfMissing(_ path: RelativePath, mode: UInt32) throws(Errno) {
+        do throws(Errno) {
+            try makeDirectory(path, mode: mode)
+        } catch {
+            if error != .exists { throw error }
+        }
+    }
+
+    /// Creates a directory at a path of the user's.
+    ///
+    /// C: `mkdir`.
+    package static func make(_ path: String, mode: UInt32) throws(Errno) {
+        try systemCall(.makeDirectory) { unsafe mkdir(path, mode) }
+    }
+
+    /// Whether ``link(_:as:)`` can work here at all: it needs Linux 6.10 or /proc.
+    package static let canLinkUnnamed: Bool = {
+        KernelSupport.emptyPathLinks || CurrentProcess.isThere("/proc/self/fd")
+    }()
+
+    /// Gives the unnamed file `file` (O_TMPFILE) its name.
+    ///
+    /// C: `linkat`.
+    ///
+    /// By descriptor (AT_EMPTY_PATH) since Linux 6.10, which lets who opened the file do that; before, and
+    /// where that is refused, from /proc/self/fd, as open(2) shows.
+    package func link(_ file: borrowing FileDescriptor, as path: RelativePath) throws(Errno) {
+        let number = file.rawValue
+        if KernelSupport.emptyPathLinks {
+            do throws(Errno) {
+                try call(.link, path) { unsafe linkat(number, "", $0, $1, cplatform_AT_EMPTY_PATH) }
+                return
+            } catch {
+                // What the kernel says to who may not; also where the directory is gone, and then
+                // the second way says so again.
+                if error != .noEntry { throw error }
+            }
+        }
+        let link = "/proc/self/fd/\(number)"
+        try call(.link, path) { unsafe linkat(AT_FDCWD, link, $0, $1, AT_SYMLINK_FOLLOW) }
+    }
+
+    /// Moves a file, replacing what has the new name, in one step.
+    ///
+    /// C: `renameat`.
+    package func rename(
+        _ path: RelativePath,
+        to target: borrowing Directory,
+        _ newPath: RelativePath
+    ) throws(Errno) {
+        let number = descriptor.rawValue
+        _ = try unsafe path.withCString { (path) throws(Errno) in
+            try target.call(.rename, newPath) { unsafe renameat(number, path, $0, $1) }
+        }
+    }
+
+    /// Removes a file's name.
+    ///
+    /// C: `unlinkat`.
+    package func unlink(_ path: RelativePath) throws(Errno) {
+        try call(.unlink, path) { unsafe unlinkat($0, $1, 0) }
+    }
+
+    /// What stat tells of a file, of the link itself where it is one.
+    ///
+    /// C: `fstatat`.
+    package func status(of path: RelativePath) throws(Errno) -> FileStatus {
+        try unsafe path.withCString { (path) throws(Errno) in
+            try FileStatus { unsafe fstatat(descriptor.rawValue, path, &$0, AT_SYMLINK_NOFOLLOW) }
+        }
+    }
+
+    /// Sets a file's time of last access; modification stays.
+    ///
+    /// Only its owner may. C: `utimensat`.
+    package func setAccessTime(of path: RelativePath, to time: Timestamp) throws(Errno) {
+        try unsafe time.withAccessTimes { (times) throws(Errno) in
+            try call(.setTimes, path) { unsafe utimensat($0, $1, times, AT_SYMLINK_NOFOLLOW) }
+        }
+    }
+
+    /// Sets both times of a file to the kernel's present.
+    ///
+    /// Who may write it may. C: `utimensat`.
+    package func touch(_ path: RelativePath) throws(Errno) {
+        try call(.setTimes, path) { unsafe utimensat($0, $1, nil, AT_SYMLINK_NOFOLLOW) }
+    }
+
+    /// Puts the directory's names on the medium.
+    ///
+    /// C: `fsync`.
+    package func synchronize() throws(Errno) {
+        try descriptor.synchronizeAll()
+    }
+}
+
+extension FileDescriptor {
+    /// - Throws: ``Errno/isDirectory`` for a directory, ``Errno/noDeviceOrAddress``, what open says of a socket, for
+    ///   anything else but a regular file.
+    fileprivate func checkRegular() throws(Errno) {
+        switch try status().kind {
+        case .regular: return
+        case .directory: throw .isDirectory
+        case .symbolicLink, .other: throw .noDeviceOrAddress
+        }
+    }
+}

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+
+extension FileDescriptor {
+    /// The extended attribute's value, or nil where there is none (ENODATA).
+    ///
+    /// C: `fgetxattr`.
+    ///
+    /// - Throws: ``Errno/notSupported`` where the file system has no such attributes.
+    package func attribute(_ name: StaticString) throws(Errno) -> [UInt8]? {
+        try unsafe attributeValue { buffer in
+            unsafe cplatform_fgetxattr(rawValue, name.cString, buffer.baseAddress, buffer.count)
+        }
+    }
+
+    /// Creates or replaces an extended attribute in one step.
+    ///
+    /// C: `fsetxattr`.
+    package func setAttribute(_ name: StaticString, to value: Span<UInt8>) throws(Errno) {
+        _ = try unsafe value.withUnsafeBytes { (value) throws(Errno) in
+            try systemCall(.setAttribute) {
+                unsafe cplatform_fsetxattr(rawValue, name.cString, value.baseAddress, value.count)
+            }
+        }
+    }
+}
+
+extension Directory {
+    /// The value of a file's extended attribute, or nil where the file has none (ENODATA).
+    ///
+    /// One system call, `getxattrat` (Linux 6.13); on older kernels four: `openat`, `fstat`, `fgetxattr`, `close`.
+    ///
+    /// - Throws: ``Errno/noEntry`` where there is no such file, ``Errno/notSupported`` where the file
+    ///   system has no extended attributes.
+    package func attribute(_ name: StaticString, of path: RelativePath) throws(Errno) -> [UInt8]? {
+        guard KernelSupport.attributeCallsAt else { return try open(path, .readOnly).attribute(name) }
+        let number = descriptor.rawValue
+        return try unsafe path.withCString { (path) throws(Errno) in
+            try unsafe attributeValue { buffer in
+                unsafe cplatform_getxattrat(number, path, name.cString, buffer.baseAddress, buffer.count)
+            }
+        }
+    }
+
+    /// Creates or replaces a file's extended attribute in one step.
+    ///
+    /// One system call, `setxattrat` (Linux 6.13); on older kernels four: `openat`, `fstat`, `fsetxattr`, `close`.
+    package func setAttribute(
+        _ name: StaticString,
+        of path: RelativePath,
+        to value: Span<UInt8>
+    ) throws(Errno) {
+        guard KernelSupport.attributeCallsAt else {
+            return try open(path, .writeOnly).setAttribute(name, to: value)
+        }
+        _ = try unsafe value.withUnsafeBytes { (value) throws(Errno) in
+            try call(.setAttribute, path) { number, path in
+                unsafe cplatform_setxattrat(number, path, name.cString, value.baseAddress, value.count)
+            }
+        }
+    }
+}
+
+extension StaticString {
+    @unsafe
+    var cString: UnsafePointer<CChar> {
+        unsafe UnsafeRawPointer(utf8Start).assumingMemoryBound(to: CChar.self)
+    }
+}
+
+/// Reads an attribute with a buffer of usual size first, and the largest that there can be after ERANGE.
+///
+/// Allocates what is returned, and for a value of more than 256 bytes the buffer.
+private func attributeValue(_ call: (UnsafeMutableRawBufferPointer) -> Int) throws(Errno) -> [UInt8]? {
+    // Holds a record with a key of usual length.
+    var capacity = 256
+    while true {
+        do throws(Errno) {
+            return try unsafe withUnsafeTemporaryAllocation(byteCount: capacity, alignment: 1) {
+                (buffer) throws(Errno) in
+                let count = try systemCall(.getAttribute) { unsafe call(buffer) }
+                return unsafe [UInt8](UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            }
+        } catch {
+            if error == .noData { return nil }
+            // The kernel's limit, xattr(7).
+            guard error == .outOfRange, capacity < 65536 else { throw error }
+            capacity = 65536
+        }
+    }
+}

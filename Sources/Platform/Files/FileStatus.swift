@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Glibc
+
+/// What stat(2) tells of a file.
+package struct FileStatus: Sendable, Equatable {
+    /// What kind of file it is.
+    package enum Kind: Sendable, Equatable {
+        case regular, directory, symbolicLink, other
+    }
+
+    /// Device and inode number: what makes two names one file.
+    package struct Identity: Sendable, Equatable, Hashable {
+        package let device: UInt64
+        package let inode: UInt64
+    }
+
+    package let kind: Kind
+    package let identity: Identity
+    /// Length in bytes.
+    package let size: Int64
+    /// Space that the file system gave it, in bytes (st_blocks × 512).
+    package let allocatedSize: Int64
+    package let linkCount: UInt64
+    package let permissions: UInt32
+    package let owner: UInt32
+    package let group: UInt32
+    package let accessed: Timestamp
+    package let changed: Timestamp
+    package let modified: Timestamp
+
+    init(_ status: stat) {
+        switch status.st_mode & S_IFMT {
+        case S_IFREG: kind = .regular
+        case S_IFDIR: kind = .directory
+        case S_IFLNK: kind = .symbolicLink
+        default: kind = .other
+        }
+        identity = Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
+        size = Int64(status.st_size)
+        allocatedSize = Int64(status.st_blocks) * 512
+        linkCount = UInt64(status.st_nlink)
+        permissions = status.st_mode & 0o7777
+        owner = status.st_uid
+        group = status.st_gid
+        accessed = Timestamp(status.st_atim)
+        changed = Timestamp(status.st_ctim)
+        modified = Timestamp(status.st_mtim)
+    }
+}
+
+extension FileStatus {
+    /// What a call of the family of stat(2) puts into the buffer that it is given.
+    @inline(__always)
+    init(_ call: (inout stat) -> CInt) throws(Errno) {
+        var status = stat()
+        try systemCall(.status) { call(&status) }
+        self.init(status)
+    }
+
+    /// What a path of the user's leads to, following symbolic links.
+    ///
+    /// C: `stat`.
+    package static func of(_ path: String) throws(Errno) -> FileStatus {
+        try FileStatus { unsafe stat(path, &$0) }
+    }
+
+    /// What a path of the user's names, of the link itself where its last part is one.
+    ///
+    /// C: `lstat`.
+    package static func ofLink(_ path: String) throws(Errno) -> FileStatus {
+        try FileStatus { unsafe lstat(path, &$0) }
+    }
+}
+
+extension FileDescriptor {
+    /// C: `fstat`.
+    package func status() throws(Errno) -> FileStatus {
+        try FileStatus { unsafe fstat(rawValue, &$0) }
+    }
+
+    /// When the inode came to be, in nanoseconds since 1970; 0 where the file system does not tell.
+    ///
+    /// Nobody can set it, so it tells a file from a later one that has got its number.
+    /// C: `statx`.
+    package var birthTime: Int64 { SystemCall.status.isRefused ? 0 : cplatform_birth_time(rawValue) }
+
+    /// Sets the time of last access and leaves that of modification alone.
+    ///
+    /// C: `futimens`.
+    package func setAccessTime(_ time: Timestamp) throws(Errno) {
+        try unsafe time.withAccessTimes { (times) throws(Errno) in
+            try systemCall(.setTimes) { unsafe futimens(rawValue, times) }
+        }
+    }
+
+    /// Sets the file's times to the kernel's present and says what that is.
+    ///
+    /// C: `futimens`, `fstat`.
+    package func touched() throws(Errno) -> Timestamp {
+        try systemCall(.setTimes) { futimens(rawValue, nil) }
+        return try status().changed
+    }
+}

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Glibc
+
+/// Where a file of the user's is to be written: a path gone through step by step, as path_resolution(7) says, but
+/// that nothing counts which somebody else may have planted.
+///
+/// A symbolic link is followed, and something other than a regular file written to, only if it belongs to this
+/// user or to root, or if nobody else can have put it where it is. That is stricter than fs.protected_symlinks of
+/// proc_sys_fs(5), which looks at the last link only, and may be off.
+struct OutputPlace: ~Copyable {
+    /// What is there already.
+    enum Content: Equatable {
+        case nothing
+        case file(FileStatus)
+        /// A device or a pipe.
+        case special(FileStatus.Identity)
+        /// A link of proc(5), which stands for something open, whatever its text says.
+        case open
+    }
+
+    /// The directory that the last name is in; to go through, not to read.
+    let directory: Directory
+    let name: String
+    let content: Content
+
+    /// Links that are followed before they count as a circle, path_resolution(7).
+    private static let longestChain = 40
+
+    init(_ path: String) throws(Errno) {
+        self = try Self.find(path)
+    }
+
+    private init(_ directory: consuming Directory, _ name: String, _ content: Content) {
+        self.directory = directory
+        self.name = name
+        self.content = content
+    }
+
+    private static func find(_ path: String) throws(Errno) -> OutputPlace {
+        var names = names(in: path)
+        var current = try start(of: path)
+        var links = 0
+        while let name = names.popLast() {
+            let isLast = names.isEmpty
+            guard let status = try status(of: name, in: current) else {
+                if isLast { return OutputPlace(current, name, .nothing) }
+                throw .noEntry
+            }
+            switch status.kind {
+            case .directory:
+                current = try step(name, from: current)
+            case .regular, .other:
+                guard isLast else { throw .notDirectory }
+                if status.kind == .regular { return OutputPlace(current, name, .file(status)) }
+                try check(status, in: current)
+                return OutputPlace(current, name, .special(status.identity))
+            case .symbolicLink:
+                try check(status, in: current)
+                links += 1
+                if links > longestChain { throw .tooManyLinks }
+                // Of proc(5), by its magic number in linux/magic.h.
+                if try current.descriptor.fileSystemKind().magic == 0x9FA0 {
+                    if isLast { return OutputPlace(current, name, .open) }
+                    current = try step(name, from: current, isFollowing: true)
+                    continue
+                }
+                let target = try target(of: name, in: current)
+                if target.hasPrefix("/") { current = try start(of: target) }
+                names += Self.names(in: target)
+            }
+        }
+        throw path.isEmpty ? .noEntry : .isDirectory
+    }
+
+    /// Whether nobody but the user and root can have put a file where it is.
+    ///
+    /// In a directory that others may write, they may have hung up another name of a file of the user's.
+    static func isTrusted(
+        owner: UInt32,
+        names: UInt64,
+        directoryOwner: UInt32,
+        directoryMode: UInt32,
+        user: UInt32
+    ) -> Bool {
+        let trusted = [user, 0]
+        if trusted.contains(directoryOwner), directoryMode & 0o022 == 0 { return true }
+        return trusted.contains(owner) && names == 1
+    }
+
+    /// Whether nobody but the user and root can have put this file into `directory`.
+    static func isTrusted(_ file: FileStatus, in directory: borrowing Directory) throws(Errno) -> Bool {
+        let place = try directory.descriptor.status()
+        return isTrusted(
+            owner: file.owner,
+            names: file.linkCount,
+            directoryOwner: place.owner,
+            directoryMode: place.permissions,
+            user: CurrentProcess.effectiveUser
+        )
+    }
+
+    private static func check(_ file: FileStatus, in directory: borrowing Directory) throws(Errno) {
+        if try !isTrusted(file, in: directory) { throw .accessDenied }
+    }
+
+    // MARK: Steps
+
+    /// The last name first.
+    ///
+    /// A slash at the end asks for a directory.
+    private static func names(in path: String) -> [String] {
+        var names = path.split(separator: "/").reversed().map(String.init)
+        if path.hasSuffix("/") { names.insert(".", at: 0) }
+        return names
+    }
+
+    private static func start(of path: String) throws(Errno) -> Directory {
+        let flags = OpenFlags(rawValue: O_RDONLY | O_DIRECTORY | cplatform_O_PATH)
+        return Directory(owning: try FileDescriptor(opening: path.hasPrefix("/") ? "/" : ".", flags))
+    }
+
+    private static func step(
+        _ name: String,
+        from directory: borrowing Directory,
+        isFollowing: Bool = false
+    ) throws(Errno) -> Directory {
+        let flags = O_DIRECTORY | O_CLOEXEC | cplatform_O_PATH | (isFollowing ? 0 : O_NOFOLLOW)
+        let number = try systemCall(.open) { unsafe openat(directory.descriptor.rawValue, name, flags) }
+        return Directory(owning: FileDescriptor(owning: number))
+    }
+
+    /// nil where there is none.
+    private static func status(
+        of name: String,
+        in directory: borrowing Directory
+    ) throws(Errno) -> FileStatus? {
+        let number = directory.descriptor.rawValue
+        return try ifExists { () throws(Errno) in
+            try FileStatus { unsafe fstatat(number, name, &$0, AT_SYMLINK_NOFOLLOW) }
+        }
+    }
+
+    private static func target(of name: String, in directory: borrowing Directory) throws(Errno) -> String {
+        let number = directory.descriptor.rawValue
+        let bytes = try unsafe [UInt8](upTo: Int(PATH_MAX)) { (buffer) throws(Errno) in
+            guard let text = unsafe buffer.assumingMemoryBound(to: CChar.self).baseAddress else { return 0 }
+            return try systemCall(.readLink) { unsafe readlinkat(number, name, text, buffer.count) }
+        }
+        // Its repaired form would be another name.
+        guard let text = String(validating: bytes, as: UTF8.self) else { throw Errno(rawValue: EILSEQ) }
+        return text
+    }
+}

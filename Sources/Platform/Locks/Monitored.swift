@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Glibc
+
+/// A value behind a mutex together with a condition, for threads that wait until the value is as they need
+/// it: `pthread_cond_wait`(3).
+@safe
+package final class Monitored<Value>: Sendable {
+    private let state: Locked<Value>
+    private nonisolated(unsafe) let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    package init(_ value: sending Value) {
+        state = Locked(value)
+        unsafe condition.initialize(to: pthread_cond_t())
+        var attributes = pthread_condattr_t()
+        unsafe pthread_condattr_init(&attributes)
+        unsafe pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        unsafe pthread_cond_init(condition, &attributes)
+        unsafe pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        unsafe pthread_cond_destroy(condition)
+        unsafe condition.deallocate()
+    }
+
+    /// Runs `body` with the value, alone; wakes nobody.
+    package func withLock<Result, Failure: Error>(
+        _ body: (inout Value) throws(Failure) -> Result
+    ) throws(Failure) -> Result {
+        try state.withLock(body)
+    }
+
+    /// Lets one of those who wait look at the value again, whichever.
+    ///
+    /// C: `pthread_cond_signal`.
+    package func wakeOne() {
+        unsafe pthread_cond_signal(condition)
+    }
+
+    /// Lets all who wait look at the value again.
+    ///
+    /// C: `pthread_cond_broadcast`.
+    package func wakeAll() {
+        unsafe pthread_cond_broadcast(condition)
+    }
+
+    /// Runs `body` until it gives something, waiting for a wake-up in between; nil once `deadline` has
+    /// passed (nil: there is none).
+    package func wait<Result, Failure: Error>(
+        until deadline: ContinuousClock.Instant? = nil,
+        for body: (inout Value) throws(Failure) -> Result?
+    ) throws(Failure) -> Result? {
+        let cell = unsafe state.cell
+        unsafe pthread_mutex_lock(&cell.pointee.mutex)
+        defer { unsafe pthread_mutex_unlock(&cell.pointee.mutex) }
+        while true {
+            if let result = try unsafe body(&cell.pointee.value) { return result }
+            guard let deadline else {
+                unsafe pthread_cond_wait(condition, &cell.pointee.mutex)
+                continue
+            }
+            let rest = (deadline - .now).saturatingNanoseconds
+            guard rest > 0 else { return nil }
+            var limit = (Timestamp(of: CLOCK_MONOTONIC) + .nanoseconds(rest)).fileTime
+            unsafe pthread_cond_timedwait(condition, &cell.pointee.mutex, &limit)
+        }
+    }
+}

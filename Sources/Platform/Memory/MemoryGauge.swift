@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Tells how short memory is; meant to be asked about once a second.
+///
+/// Looks at the control group that the process was in when this was made (version 2), else at the whole
+/// machine. The limits of the groups above are not looked at: their stalls show in the group's own.
+package struct MemoryGauge: ~Copyable, Sendable {
+    private let stall: KernelFile?
+    private let current: KernelFile?
+    private let high: KernelFile?
+    private let max: KernelFile?
+    private let statistics: KernelFile?
+
+    /// A gauge of this process; nil where the kernel tells nothing (no PSI and no control group).
+    ///
+    /// C: `open`, up to 11, once.
+    package init?() {
+        self.init(group: Self.ownGroup(), machine: "/proc/pressure/memory")
+    }
+
+    /// A gauge of the control group whose files are in `group`, and where that has no file of stalls of those in
+    /// `machine`.
+    init?(group: String?, machine: String? = nil) {
+        let file = { (name: String) in group.flatMap { KernelFile(path: $0 + "/" + name) } }
+        stall = file("memory.pressure") ?? machine.flatMap { KernelFile(path: $0) }
+        current = file("memory.current")
+        high = file("memory.high")
+        max = file("memory.max")
+        statistics = file("memory.stat")
+        if stall == nil && current == nil { return nil }
+    }
+
+    /// How short memory is now: the worse of what the stalls and the group's allowance say.
+    ///
+    /// C: `pread`, one for the stalls, three more in a control group, and a fifth when it is nearly full. A
+    /// file that can't be read (the group was removed) counts as no pressure.
+    package func pressure() -> MemoryPressure {
+        let stalled = stall?.text().flatMap { Self.stall(parsing: $0) } ?? 0
+        return Swift.max(MemoryPressure(stalled: stalled), groupPressure())
+    }
+
+    private func groupPressure() -> MemoryPressure {
+        let limits = [high?.text(), max?.text()].compactMap { $0.flatMap { Self.bytes(parsing: $0) } }
+        guard let used = current?.text().flatMap({ Self.bytes(parsing: $0) }), let limit = limits.min() else {
+            return .none
+        }
+        let pressure = MemoryPressure(used: used, limit: limit)
+        // Groups fill up with page cache and stay full: only then is it worth finding out how much of it that is.
+        guard pressure > .none, let text = statistics?.text() else { return pressure }
+        return MemoryPressure(used: used - min(used, Self.pageCache(parsing: text)), limit: limit)
+    }
+
+    /// The directory of this process's control group of version 2; nil where there is none.
+    private static func ownGroup() -> String? {
+        guard let path = ProcFiles.text("/proc/self/cgroup").flatMap({ groupPath(parsing: $0) }) else {
+            return nil
+        }
+        // Beside version 1 it is mounted at the second place.
+        return ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"].map { $0 + path }
+            .first { ProcFiles.text($0 + "/memory.current") != nil }
+    }
+
+    // MARK: Formats
+
+    /// The path in /proc/self/cgroup of version 2's group, without a slash at the end: the line `0::/a/b`.
+    ///
+    /// Nil for one outside of what this process can see, `/../a`.
+    static func groupPath(parsing text: String) -> String? {
+        let line = text.split(separator: "\n").first { $0.hasPrefix("0::/") }
+        guard let path = line?.dropFirst("0::".count), !path.hasPrefix("/..") else { return nil }
+        return path == "/" ? "" : String(path)
+    }
+
+    /// The percentage of the last ten seconds in which some task waited for memory, from a pressure file; nil for
+    /// anything else.
+    ///
+    /// `some avg10=0.12 avg60=0.05 avg300=0.00 total=12345`, Documentation/accounting/psi.rst.
+    static func stall(parsing text: String) -> Double? {
+        let line = text.split(separator: "\n").first { $0.hasPrefix("some ") }
+        let field = line?.split(separator: " ").first { $0.hasPrefix("avg10=") }
+        let percent = field.flatMap { Double($0.dropFirst("avg10=".count)) }
+        return percent.flatMap { $0.isFinite && $0 >= 0 ? $0 : nil }
+    }
+
+    /// The number in memory.current, memory.high or memory.max; nil for "max", which means that there is none.
+    static func bytes(parsing text: String) -> Int64? {
+        text.split(separator: "\n").first.flatMap { Int64($0) }.flatMap { $0 >= 0 ? $0 : nil }
+    }
+
+    /// The bytes of page cache in memory.stat: `inactive_file` and `active_file`.
+    static func pageCache(parsing text: String) -> Int64 {
+        ["inactive_file", "active_file"].reduce(0) { $0 + (ProcFiles.number(after: $1, in: text) ?? 0) }
+    }
+}
+
+/// A small text that the kernel makes up anew for each read from the start.
+private struct KernelFile: ~Copyable, Sendable {
+    private let descriptor: FileDescriptor
+
+    /// Opens it; nil where it is not there or may not be read.
+    ///
+    /// Opening works also where pressure is not measured; only reading says so (EOPNOTSUPP).
+    init?(path: String) {
+        do throws(Errno) {
+            let file = try FileDescriptor(opening: path, .readOnly)
+            _ = try file.read(Self.longest)
+            descriptor = file
+        } catch {
+            return nil
+        }
+    }
+
+    /// Bytes of it that are read.
+    private static var longest: Int { 8192 }
+
+    /// What is in it; nil where it can't be read.
+    ///
+    /// C: `pread`.
+    func text() -> String? {
+        do throws(Errno) {
+            return String(decoding: try descriptor.read(Self.longest), as: UTF8.self)
+        } catch {
+            return nil
+        }
+    }
+}

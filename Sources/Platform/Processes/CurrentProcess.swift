@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Glibc
+
+/// Bytes that should be text and are not valid UTF-8.
+package struct InvalidText: Error, Equatable {}
+
+/// Facts about this process.
+package enum CurrentProcess {
+    /// The value of an environment variable, nil where it is not set.
+    ///
+    /// C: `getenv`.
+    ///
+    /// - Throws: where it is not valid UTF-8, as its repaired form may name another file.
+    package static func environment(_ name: String) throws(InvalidText) -> String? {
+        guard let bytes = environmentBytes(name) else { return nil }
+        guard let text = String(validating: bytes, as: UTF8.self) else { throw InvalidText() }
+        return text
+    }
+
+    /// The bytes of an environment variable, nil where it is not set.
+    ///
+    /// C: `getenv`.
+    package static func environmentBytes(_ name: String) -> [UInt8]? {
+        unsafe getenv(name).map { unsafe [UInt8](cString: $0) }
+    }
+
+    /// The arguments but the program's name: bytes, which need not be UTF-8.
+    package static var arguments: [[UInt8]] {
+        var words: [[UInt8]] = []
+        while let word = unsafe cplatform_argument(CInt(words.count + 1)) {
+            unsafe words.append([UInt8](cString: word))
+        }
+        return words
+    }
+
+    /// This program's own file, also where it was replaced or deleted since: proc_pid_exe(5).
+    ///
+    /// Where /proc is not mounted, the path by which it was executed.
+    package static let executable: String = {
+        let link = "/proc/self/exe"
+        guard !isThere(link), let path = unsafe cplatform_program() else { return link }
+        return unsafe String(cString: path)
+    }()
+
+    /// Whether a path leads to something.
+    ///
+    /// C: `access`.
+    static func isThere(_ path: String) -> Bool {
+        unsafe access(path, F_OK) == 0
+    }
+
+    /// The bytes of the path of the working directory, without symbolic links.
+    ///
+    /// C: `getcwd`.
+    ///
+    /// - Throws: ``Errno/noEntry`` where it was removed.
+    package static func workingDirectory() throws(Errno) -> [UInt8] {
+        guard !SystemCall.workingDirectory.isRefused, let path = unsafe getcwd(nil, 0) else { throw .current }
+        defer { unsafe free(path) }
+        return unsafe [UInt8](cString: path)
+    }
+
+    /// C: `getpid`.
+    package static var identifier: Int32 { getpid() }
+
+    /// The namespace of processes in which ``identifier`` counts, by its inode; 0 where /proc does not tell.
+    ///
+    /// C: `stat`, once.
+    package static let namespace: UInt32 = {
+        do throws(Errno) {
+            return UInt32(truncatingIfNeeded: try FileStatus.of("/proc/self/ns/pid").identity.inode)
+        } catch {
+            return 0
+        }
+    }()
+
+    /// C: `geteuid`.
+    package static var effectiveUser: UInt32 { geteuid() }
+
+    // MARK: Descriptors
+
+    /// Opens what is missing of the three standard descriptors, so that no file of the cache can get
+    /// their numbers and be taken for the output.
+    ///
+    /// Each is opened the wrong way round, so that using it still fails (EBADF), as if it were closed.
+    package static func occupyStandardDescriptors() {
+        for (descriptor, flags) in [
+            (STDIN_FILENO, O_WRONLY), (STDOUT_FILENO, O_RDONLY), (STDERR_FILENO, O_RDONLY),
+        ]
+        where !Terminal.isOpen(descriptor) {
+            // The lowest free number is this one. Where /dev/null can't be opened there is nothing to do.
+            if !SystemCall.open.isRefused { _ = unsafe open("/dev/null", flags) }
+        }
+    }
+
+    /// Closes all descriptors but the standard ones, which a caller may wait to see closed.
+    ///
+    /// Before Linux 5.9 it does nothing. Only for a program's first lines, as it has none of its own then.
+    ///
+    /// C: `close_range`.
+    package static func closeInheritedDescriptors() {
+        if !SystemCall.close.isRefused { _ = cplatform_close_from(3) }
+    }
+
+    // MARK: Ends
+
+    /// Ends the process.
+    ///
+    /// C: `exit`.
+    package static func exit(_ status: Int32) -> Never {
+        Glibc.exit(status)
+    }
+
+    /// Ends this process by `signal`, as a child of it has ended, without a core file of its own.
+    ///
+    /// C: `setrlimit`, and what ``Signal/endProcess()`` calls.
+    package static func end(like signal: Signal) -> Never {
+        // A core file of this process would only replace the child's.
+        _ = cplatform_forbid_core()
+        signal.endProcess()
+        // As a shell says it, for a signal that does not end a process.
+        exit(128 + signal.rawValue)
+    }
+}
+
+/// The processors that this process may run on.
+package enum Processors {
+    /// How many there are now, at least 1.
+    ///
+    /// C: `sysconf(_SC_NPROCESSORS_ONLN)`.
+    package static var count: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What the kernel tells of the machine and its processes in `/proc`, proc(5).
+package enum ProcFiles {
+    /// Bytes of memory that can be had without swapping, and of swap that is free; nil where it is not told.
+    ///
+    /// C: `open`, `read`, `close`.
+    package static func availableMemory() -> (memory: Int64, swap: Int64)? {
+        text("/proc/meminfo").flatMap { availableMemory(parsing: $0) }
+    }
+
+    static func availableMemory(parsing text: String) -> (memory: Int64, swap: Int64)? {
+        // "MemAvailable:    1234 kB"
+        guard let memory = number(after: "MemAvailable:", in: text) else { return nil }
+        return (memory * 1024, (number(after: "SwapFree:", in: text) ?? 0) * 1024)
+    }
+
+    /// The number in the line that begins with `name` and a space.
+    static func number(after name: String, in text: String) -> Int64? {
+        for line in text.split(separator: "\n") {
+            let words = line.split(separator: " ")
+            if words.count > 1, words[0] == name { return Int64(words[1]) }
+        }
+        return nil
+    }
+
+    /// Whether a process is stopped, by a signal or a debugger; nil where there is none of that number that we see.
+    ///
+    /// C: `open`, `read`, `close`.
+    package static func isStopped(_ process: Int32) -> Bool? {
+        text("/proc/\(process)/stat").flatMap { state(parsing: $0) }.map { $0 == "T" || $0 == "t" }
+    }
+
+    /// Whether a thread of a process, the calling one aside, runs or waits for nothing but a processor.
+    ///
+    /// False for one that is stopped or frozen, and for one that we do not see.
+    ///
+    /// C: `open`, `getdents64` and `close` of the list of threads; `open`, `read`, `close` for each of them.
+    package static func isRunnable(_ process: Int32) -> Bool {
+        do throws(Errno) {
+            let own = text("/proc/thread-self/stat").map { $0.prefix { $0 != " " } }
+            return try Directory(opening: "/proc/\(process)/task").names().contains { thread in
+                thread != own ?? ""
+                    && text("/proc/\(process)/task/\(thread)/stat").flatMap { state(parsing: $0) } == "R"
+            }
+        } catch {
+            return false
+        }
+    }
+
+    /// The letter that tells what a process or thread does, from its `stat`.
+    static func state(parsing text: String) -> Substring? {
+        // "12 (a name) with any) characters) T 1 …"
+        guard let end = text.lastIndex(of: ")") else { return nil }
+        return text[text.index(after: end)...].split(separator: " ").first
+    }
+
+    /// The processes that hold a flock(2) on a file with this inode number, by the numbers that this process sees.
+    ///
+    /// A number that somebody has left in a file may be of another namespace, where it is another process. Empty also
+    /// where the kernel does not tell.
+    ///
+    /// C: `open`, `read`, `close`.
+    package static func lockHolders(inode: UInt64) -> [Int32] {
+        // A line has about 50 bytes.
+        text("/proc/locks", limit: 1 << 20).map { lockHolders(inode: inode, parsing: $0) } ?? []
+    }
+
+    static func lockHolders(inode: UInt64, parsing text: String) -> [Int32] {
+        // "3: FLOCK  ADVISORY  WRITE 1234 fe:00:12345 0 EOF"; of who waits, "3: -> FLOCK …".
+        text.split(separator: "\n").compactMap { line in
+            let words = line.split(separator: " ")
+            guard words.count > 5, words[1] == "FLOCK",
+                words[5].split(separator: ":").last.flatMap({ UInt64($0) }) == inode
+            else { return nil }
+            return Int32(words[4])
+        }
+    }
+
+    /// What is in a file; nil where it can't be read.
+    ///
+    /// C: `open`, `read`, `close`.
+    ///
+    /// - Parameter limit: how many bytes it has at most; without one, the few that a single `read` gives.
+    static func text(_ path: String, limit: Int? = nil) -> String? {
+        do throws(Errno) {
+            let file = try FileDescriptor(opening: path, .readOnly)
+            guard let limit else { return String(decoding: try file.read(8192), as: UTF8.self) }
+            return String(decoding: try file.readToEnd(limit: limit) ?? [], as: UTF8.self)
+        } catch {
+            return nil
+        }
+    }
+}

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Glibc
+
+/// A signal, signal(7).
+package struct Signal: Sendable, Equatable {
+    package let rawValue: Int32
+
+    package init(rawValue: Int32) {
+        self.rawValue = rawValue
+    }
+
+    package static let hangup = Signal(rawValue: SIGHUP)
+    package static let quit = Signal(rawValue: SIGQUIT)
+    package static let interrupt = Signal(rawValue: SIGINT)
+    package static let terminate = Signal(rawValue: SIGTERM)
+    package static let kill = Signal(rawValue: SIGKILL)
+    package static let stop = Signal(rawValue: SIGSTOP)
+    package static let `continue` = Signal(rawValue: SIGCONT)
+    package static let brokenPipe = Signal(rawValue: SIGPIPE)
+    package static let fileSizeLimit = Signal(rawValue: SIGXFSZ)
+    package static let user1 = Signal(rawValue: SIGUSR1)
+    package static let user2 = Signal(rawValue: SIGUSR2)
+    package static let child = Signal(rawValue: SIGCHLD)
+
+    /// Makes writes to a pipe that nobody reads fail with EPIPE instead of ending the process.
+    ///
+    /// C: `signal`.
+    package static func ignoreBrokenPipes() {
+        _ = Glibc.signal(SIGPIPE, SIG_IGN)
+    }
+
+    /// Makes writes past the limit of a file's size (`ulimit -f`) fail with EFBIG instead of ending the
+    /// process.
+    ///
+    /// C: `signal`.
+    package static func ignoreSizeLimit() {
+        _ = Glibc.signal(SIGXFSZ, SIG_IGN)
+    }
+
+    /// Takes a signal from whatever handles it, so that it ends the process as the kernel does; where this
+    /// process was started with the signal ignored, that stays.
+    ///
+    /// C: `signal`.
+    package func restoreDefault() {
+        if !isIgnored { _ = Glibc.signal(rawValue, SIG_DFL) }
+    }
+
+    package var isIgnored: Bool { disposition == 1 }
+
+    /// The bits of its handler: SIG_DFL is 0 and SIG_IGN is 1, which are no functions, so that only their bits
+    /// can be compared.
+    ///
+    /// C: `sigaction`.
+    var disposition: Int {
+        var action = sigaction()
+        let failed = unsafe sigaction(rawValue, nil, &action) == -1
+        precondition(!failed, "there is such a signal")
+        return unsafe unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+    }
+
+    /// Whether nothing in this process handles or ignores it.
+    ///
+    /// What handles it for the process that this one was forked from has no effect here.
+    ///
+    /// C: `sigaction`, `getpid`.
+    package var hasDefaultEffect: Bool {
+        disposition == 0 || cplatform_signal_is_inherited(rawValue) != 0
+    }
+
+    /// Ends this process by this signal, so that its parent sees what happened.
+    ///
+    /// For the calling thread it is unblocked, so that it arrives in any case. Returns only where the signal has
+    /// no effect.
+    ///
+    /// C: `signal`, `pthread_sigmask`, `raise`.
+    package func endProcess() {
+        _ = Glibc.signal(rawValue, SIG_DFL)
+        [self].change(SIG_UNBLOCK)
+        raise(rawValue)
+    }
+}
+
+extension sigset_t {
+    /// A set of these signals.
+    init(_ signals: [Signal]) {
+        self.init()
+        unsafe sigemptyset(&self)
+        for signal in signals { unsafe sigaddset(&self, signal.rawValue) }
+    }
+}
+
+extension [Signal] {
+    /// Blocks these signals for the calling thread, or lets them through.
+    ///
+    /// C: `pthread_sigmask`.
+    func change(_ how: CInt) {
+        var set = sigset_t(self)
+        unsafe pthread_sigmask(how, &set, nil)
+    }
+}

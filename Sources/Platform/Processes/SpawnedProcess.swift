@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CPlatform
+import Glibc
+
+/// What a new process is made of.
+package struct SpawnRequest: Sendable {
+    /// What the process finds as one of its three standard streams.
+    package enum Stream: Sendable {
+        /// The same as this process.
+        case inherited
+        /// `/dev/null`.
+        case null
+        case descriptor(Int32)
+    }
+
+    /// The program and its arguments: bytes, without NUL.
+    package let words: [[UInt8]]
+    /// Variables to add to this process's own, or to replace there.
+    package var environment: [String: String] = [:]
+    package var input = Stream.inherited
+    package var output = Stream.inherited
+    package var errors = Stream.inherited
+    /// Whether a program without a slash is looked for in `$PATH`.
+    package var searchesPath = false
+    /// Whether the process leads a session of its own, out of reach of this one's terminal.
+    package var isNewSession = false
+
+    package init(_ words: [String]) {
+        self.init(bytes: words.map { Array($0.utf8) })
+    }
+
+    package init(bytes words: [[UInt8]]) {
+        self.words = words
+    }
+
+    /// Starts the process, for which nobody waits: when this one has ended, init(8) does.
+    ///
+    /// C: `posix_spawn`.
+    package func startDetached() throws(Errno) {
+        _ = try start()
+    }
+
+    /// C: `posix_spawn`, `posix_spawnp`.
+    ///
+    /// Why the program could not be executed is an error here, not an exit status of the child.
+    fileprivate func start() throws(Errno) -> pid_t {
+        let words = CStringList(words)
+        let variables = unsafe CStringList(owning: CurrentProcess.variables(adding: environment))
+        guard let program = unsafe words.base.pointee else { throw .invalidArgument }
+        // The two lists of posix_spawn are opaque and can only fail for want of memory.
+        var actions = unsafe posix_spawn_file_actions_t()
+        unsafe posix_spawn_file_actions_init(&actions)
+        defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        unsafe Self.add(input, as: STDIN_FILENO, O_RDONLY, to: &actions)
+        unsafe Self.add(output, as: STDOUT_FILENO, O_WRONLY, to: &actions)
+        unsafe Self.add(errors, as: STDERR_FILENO, O_WRONLY, to: &actions)
+
+        var attributes = posix_spawnattr_t()
+        unsafe posix_spawnattr_init(&attributes)
+        defer { unsafe posix_spawnattr_destroy(&attributes) }
+        var blocked = sigset_t([])
+        unsafe posix_spawnattr_setsigmask(&attributes, &blocked)
+        var reset = sigset_t([.brokenPipe, .fileSizeLimit])
+        unsafe posix_spawnattr_setsigdefault(&attributes, &reset)
+        let session = isNewSession ? cplatform_POSIX_SPAWN_SETSID : 0
+        let flags = Int16(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF) | session
+        unsafe posix_spawnattr_setflags(&attributes, flags)
+
+        let spawn = unsafe searchesPath ? posix_spawnp : posix_spawn
+        var identifier: pid_t = 0
+        try systemCallReturningError(.spawn) {
+            unsafe spawn(&identifier, program, &actions, &attributes, words.base, variables.base)
+        }
+        return identifier
+    }
+
+    /// Makes this process the program, which takes neither a descriptor nor another process.
+    ///
+    /// Streams are inherited or null; variables are this process's own, and no session is begun.
+    ///
+    /// C: `execv`, `execvp`.
+    ///
+    /// - Returns: why it could not.
+    package func replaceProcess() -> Errno {
+        let words = CStringList(words)
+        guard !SystemCall.spawn.isRefused else { return .current }
+        guard let program = unsafe words.base.pointee else { return .invalidArgument }
+        for (stream, number, mode) in [
+            (input, STDIN_FILENO, O_RDONLY), (output, STDOUT_FILENO, O_WRONLY),
+            (errors, STDERR_FILENO, O_WRONLY),
+        ] {
+            guard case .null = stream else { continue }
+            // The lowest free number is this one then.
+            _ = Glibc.close(number)
+            if unsafe open("/dev/null", mode) == -1 { return .current }
+        }
+        for number in [SIGPIPE, SIGXFSZ] { _ = Glibc.signal(number, SIG_DFL) }
+        _ = unsafe searchesPath ? execvp(program, words.base) : execv(program, words.base)
+        return .current
+    }
+
+    @unsafe
+    private static func add(
+        _ stream: Stream,
+        as number: CInt,
+        _ mode: CInt,
+        to actions: inout posix_spawn_file_actions_t
+    ) {
+        switch stream {
+        case .inherited: break
+        case .null: unsafe posix_spawn_file_actions_addopen(&actions, number, "/dev/null", mode, 0)
+        case .descriptor(let other): unsafe posix_spawn_file_actions_adddup2(&actions, other, number)
+        }
+    }
+}
+
+/// A process that this one has started.
+///
+/// It inherits its standard streams and no descriptor of ours besides: they are close-on-exec. Whoever lets
+/// go of it without having waited kills it, so that no child outlives its owner or stays a zombie.
+package struct SpawnedProcess: ~Copyable, Sendable {
+    /// How a process ended.
+    package enum End: Sendable, Equatable {
+        case exited(Int32)
+        case killed(Signal)
+    }
+
+    package let identifier: Int32
+    private var end: End?
+
+    /// Starts it.
+    ///
+    /// C: `posix_spawn`.
+    ///
+    /// In the child no signal is blocked, and SIGPIPE and SIGXFSZ do what they do by default.
+    ///
+    /// - Throws: also where the program can't be executed: ENOENT, EACCES, ENOEXEC, execve(2).
+    package init(_ request: SpawnRequest) throws(Errno) {
+        identifier = try request.start()
+    }
+
+    deinit {
+        if end != nil { return }
+        // Nobody else waits for it, so there is such a process; and nobody to tell if there were none.
+        _ = Glibc.kill(identifier, SIGKILL)
+        _ = waitpid(identifier, nil, 0)
+    }
+
+    /// Sends a signal; nothing once it has been waited for, as its number may be another's.
+    ///
+    /// C: `kill`.
+    package func send(_ signal: Signal) {
+        if end == nil { _ = Glibc.kill(identifier, signal.rawValue) }
+    }
+
+    /// Waits until the process has ended and says how; at once when asked again.
+    ///
+    /// C: `waitpid`.
+    package mutating func wait() throws(Errno) -> End {
+        while true {
+            if let end = try wait(options: 0) { return end }
+        }
+    }
+
+    /// How the process ended; nil as long as it runs.
+    ///
+    /// C: `waitpid`.
+    package mutating func endIfAny() throws(Errno) -> End? {
+        try wait(options: WNOHANG)
+    }
+
+    private mutating func wait(options: CInt) throws(Errno) -> End? {
+        if let end { return end }
+        var status: CInt = 0
+        let found = try systemCall(.wait) { unsafe waitpid(identifier, &status, options) }
+        if found == 0 { return nil }
+        // As waitpid(2) packs them: the signal below, the status above.
+        let signal = status & 0x7f
+        end = signal != 0 ? .killed(Signal(rawValue: signal)) : .exited(status >> 8 & 0xff)
+        return end
+    }
+}
+
+extension CurrentProcess {
+    /// The environment with some variables added or replaced, copied byte by byte: it need not be UTF-8.
+    @unsafe
+    fileprivate static func variables(
+        adding added: [String: String]
+    ) -> [UnsafeMutablePointer<CChar>?] {
+        var variables = unsafe added.map { unsafe strdup("\($0.key)=\($0.value)") }
+        var entry = unsafe environ
+        while let variable = unsafe entry.pointee {
+            let name = unsafe UnsafeRawBufferPointer(start: variable, count: strcspn(variable, "="))
+            if unsafe added[String(decoding: name, as: UTF8.self)] == nil {
+                unsafe variables.append(strdup(variable))
+            }
+            unsafe entry += 1
+        }
+        return unsafe variables
+    }
+}

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Which boot of the machine this is: what was in memory only before it is lost.
+package enum BootIdentity {
+    /// The 122 random bits that Linux draws at each boot, the same for all processes and containers; nil where
+    /// `/proc` is not mounted.
+    ///
+    /// Four system calls, once a process; proc(5), `/proc/sys/kernel/random/boot_id`.
+    package static let current: (UInt64, UInt64)? = {
+        ProcFiles.text("/proc/sys/kernel/random/boot_id").flatMap { parse($0) }
+    }()
+
+    /// `f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n` as two halves; nil for anything else.
+    package static func parse(_ text: String) -> (UInt64, UInt64)? {
+        let digits = text.filter { !$0.isWhitespace && $0 != "-" }
+        guard digits.utf8.count == 32, let high = UInt64(digits.prefix(16), radix: 16),
+            let low = UInt64(digits.suffix(16), radix: 16)
+        else { return nil }
+        return (high, low)
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import Platform
+
+/// The policy of `doctor`: a table of checks, each with its level, subject, condition, state and advice.
+///
+/// Of the checks on a subject the first that applies counts.
+extension DirectoryFacts {
+    /// For each subject the first check that applies.
+    var findings: [Finding] {
+        let checks = [
+            directoryChecks, fileChecks, fileSystemChecks, machineChecks, controlChecks, clockChecks,
+            collectionChecks, spaceChecks, configurationChecks, limitChecks, evictionChecks,
+        ]
+        var subjects: Set<String> = []
+        return checks.joined().compactMap(\.self).filter { subjects.insert($0.subject).inserted }
+    }
+
+    private var directoryChecks: [Finding?] {
+        let others = Self.list(foreignFiles)
+        let mode = "0" + String(permissions & 0o777, radix: 8)
+        return [
+            .risk("directory", !isCurrent, "the path now leads to another directory") { "reopen the cache" },
+            .risk("directory", space.isReadOnly, "the file system is mounted read-only") {
+                "mount it read-write or use another directory: this cache can only be read"
+            },
+            .risk("directory", !isWritable, "not writable by user \(user)") {
+                "give this user write permission or use another directory: this cache can only be read"
+            },
+            .fine("directory", "writable"),
+
+            .risk("owner", owner != user, "user \(owner), but this process runs as user \(user)") {
+                "run all processes of a cache as one user: files made by one user are private to it"
+            },
+            .risk("owner", !others.isEmpty, "user \(owner), but others own \(others)") {
+                "chown -R \(owner) the directory, and run all commands on it as that user, not as root"
+            },
+            .fine("owner", "user \(owner), same as this process"),
+
+            .risk("permissions", permissions & 0o022 != 0, "\(mode): other users can replace files") {
+                "chmod go-rwx the directory, and don't trust its contents"
+            },
+            .risk("permissions", permissions & 0o077 != 0, "\(mode): other users have access") {
+                "chmod go-rwx the directory"
+            },
+            .fine("permissions", mode),
+        ]
+    }
+
+    private var fileChecks: [Finding?] {
+        let (layout, misplaced) = (replacedControlVersion, Self.list(misplacedFiles))
+        let (lost, sampled) = (entriesWithoutRecord, sampledEntries)
+        let isCopy = RecordLoss.isLikely(without: lost, of: sampled)
+        return [
+            .risk(
+                "version",
+                layout != nil,
+                "just replaced another version's control file, layout \(layout ?? 0)"
+            ) {
+                "stop all processes of the other version: neither side sees what the other writes"
+            },
+            .fine("version", "format \(StoreLayout.formatVersion)"),
+
+            .risk("files", !misplaced.isEmpty, "wrong type (link, pipe, directory, …): \(misplaced)") {
+                "move it away: the cache makes its own, and whatever needs it fails until then"
+            },
+
+            .risk("keys", isCopy, "\(lost) of \(sampled) have lost their metadata and can't be read") {
+                "copy the directory again with extended attributes (cp -a, rsync -aX), or run `diskcache gc`"
+            },
+            .fine("keys", sampledEntries > 0, "have their metadata"),
+        ]
+    }
+
+    private var fileSystemChecks: [Finding?] {
+        // Why nothing could be tried is a finding on the directory.
+        let isUntried = !isWritable || space.isReadOnly
+        let name = fileSystem.name
+        return [
+            .fine("file system", isAssumedLocal, "\(name), local according to config.json"),
+            .risk("file system", !fileSystem.isKnown, "\(name): unknown, treated as remote") {
+                "if only this machine uses it: `diskcache config set assume-local true`, and reopen the cache"
+            },
+            .risk("file system", fileSystem.isRemote, "\(name): not a local disk") {
+                "use a local directory: network file systems guarantee less about locks and renames"
+            },
+            .fallback("file system", fileSystem.isVolatile, "\(name): in memory") {
+                "the cache takes up memory, and is lost on reboot"
+            },
+            .fine("file system", name),
+
+            .fine("metadata", hasAttributes, "in extended attributes"),
+            .fine("metadata", isUntried, "not checked: the directory can't be written"),
+            .fallback("metadata", true, "in files: no extended attributes") {
+                "each key takes an extra block, and each lookup four more system calls"
+            },
+
+            .fine("new files", hasUnnamedFiles, "unnamed until complete (O_TMPFILE)"),
+            .fine("new files", isUntried, "not checked: the directory can't be written"),
+            .fallback("new files", true, "named in tmp/ until complete: no O_TMPFILE") {
+                "what a killed process leaves there stays until the next `diskcache gc`"
+            },
+
+            .fallback("access times", space.accessTimes == .always, "strictatime: each read is a write") {
+                "mount it with relatime or noatime: the cache sets access times itself"
+            },
+            .fine("access times", space.accessTimes == .never, "noatime: the cache sets its own"),
+            .fine("access times", "relatime: the cache sets its own"),
+
+            .fine("locks", hasLocks == true, "flock works"),
+            .fine("locks", hasLocks == nil, "not checked: the lock file can't be opened"),
+            .risk("locks", true, "flock fails") {
+                "use a local directory: without locks a collection can remove what others are storing"
+            },
+        ]
+    }
+
+    private var machineChecks: [Finding?] {
+        [
+            .fallback("kernel", !hasAttributeCalls, "getxattrat (Linux 6.13) is missing or forbidden") {
+                "reading and writing metadata takes three more system calls"
+            },
+            .fallback("kernel", !hasEmptyPathLinks, "linkat by file descriptor (Linux 6.10) is missing") {
+                "new files get their names through /proc, which must be mounted"
+            },
+            .fine("kernel", "has every system call that the cache uses"),
+
+            .fallback("processor", !hasHashInstructions, "no instructions for SHA-256 or CRC-32C") {
+                "storing and verifying large values takes several times as long"
+            },
+            .fine("processor", "has instructions for SHA-256 and CRC-32C"),
+        ]
+    }
+
+    private var controlChecks: [Finding?] {
+        let subject = "control file"
+        let problem = control == .missing ? "it can't be created" : "no shared mappings here"
+        return [
+            .fine(subject, control == .shared, "shared by all processes"),
+            .fine(
+                subject,
+                control == .sharedInMemory,
+                "shared by all processes, in /dev/shm: on a full disk \(fileSystem.name) kills writers of mapped files"
+            ),
+            .risk(subject, control == .unreachable, "other processes use one in another /dev/shm") {
+                "share one /dev/shm (containers: --ipc) or use ext4: until then this process can't store values"
+            },
+            .fallback(subject, control == .readOnly, "shared, but read-only for this process") {
+                "`diskcache stats` doesn't count what this process does"
+            },
+            .fallback(subject, true, "none: \(problem)") {
+                "a memory hit takes a system call, and `diskcache stats` has no totals"
+            },
+        ]
+    }
+
+    /// "a, b, c and 2 more".
+    private static func list(_ names: [String]) -> String {
+        names.prefix(3).joined(separator: ", ") + (names.count > 3 ? " and \(names.count - 3) more" : "")
+    }
+}

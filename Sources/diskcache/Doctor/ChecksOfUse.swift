@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import Platform
+
+/// Clocks, and what should happen from time to time.
+extension DirectoryFacts {
+    /// Kernel time stamps lag by up to 10 ms, and network file systems use their server's clock; a collection
+    /// stays correct with any skew, but ages and the order of evictions are off by it.
+    private static let tolerableSkew: Duration = .seconds(2)
+
+    /// A collection works in slices and rests in between, for many minutes on millions of entries.
+    private static let longestCollection: Duration = .seconds(3600)
+
+    /// A process with a janitor collects once a minute, the example timer every quarter of an hour: after a day
+    /// nobody does.
+    private static let longestPause: Duration = .seconds(86400)
+
+    var clockChecks: [Finding?] {
+        let skew = clockSkew ?? .zero
+        let size = max(skew, .zero - skew)
+        let relation = "\(Quantity.text(size)) \(skew < .zero ? "behind" : "ahead of")"
+        // Change times can't be set: if one is ahead of the clock, the clock was ahead when it was written.
+        let lead = newestChange - max(skew, .zero)
+        let span = Quantity.text(lead)
+        return [
+            .risk(
+                "clock",
+                lead > Self.tolerableSkew,
+                "was set back: files here are dated \(span) in the future"
+            ) {
+                "set it right; if it is, values expire late by that much (`diskcache clear` if that matters)"
+            },
+            .fine("clock", clockSkew == nil, "not checked: the directory can't be written"),
+            .risk("clock", size > Self.tolerableSkew, "the file system's is \(relation) the system's") {
+                "set the clocks: the order of evictions depends on them"
+            },
+            .fine("clock", "the file system's agrees with the system's"),
+        ]
+    }
+
+    var collectionChecks: [Finding?] {
+        let subject = "collections"
+        let last = sinceCollection.map { "last completed \(Quantity.text($0)) ago" } ?? "none yet"
+        let process = collector?.process
+        let name = process.map { "process \($0)" } ?? "a process that this one can't see"
+        let (time, isStopped) = (collector?.duration ?? .zero, collector?.isStopped ?? false)
+        let state =
+            "\(name) has been collecting for \(Quantity.text(time))\(isStopped ? " and is stopped" : "")"
+        let advice =
+            process.map { "look at it (ps -o stat,cmd -p \($0)), resume it (kill -CONT \($0)) or end it" }
+            ?? "look for it in the other containers that share the directory"
+        return [
+            .risk(subject, isStopped || time > Self.longestCollection, state) {
+                "no other process can collect: \(advice)"
+            },
+            .fine(subject, collector != nil, "\(name) is collecting"),
+            .fallback(subject, sinceCollection ?? age > Self.longestPause, last) {
+                "keep the cache open in a process, or run `diskcache gc` from a timer, to free unused space"
+            },
+            .fine(subject, wasInterrupted, "the last was interrupted; the next does its work"),
+            .fine(subject, last),
+        ]
+    }
+}
+
+/// How much room there is, and how much is wanted.
+extension DirectoryFacts {
+    /// Below that, a cache can be expected to run out before somebody looks.
+    private static let lowShare = 0.05
+
+    /// Bytes by which the cache may grow.
+    private var growth: Int64 {
+        let limit = configuration.limits.maximumSize.map { max(0, $0 - (usedBytes ?? 0)) }
+        return min(space.availableBytes, limit ?? .max)
+    }
+
+    var spaceChecks: [Finding?] {
+        let bytes = Double(space.availableBytes) / Double(space.totalBytes)
+        let inodes = Double(space.availableInodes) / Double(space.totalInodes)
+        let swap = "swap: \(Self.bytes(memory?.swap))"
+        let state = "\(Self.bytes(memory?.available)) available (\(swap)) for \(Self.bytes(growth)) of growth"
+        return [
+            .risk("space", bytes < Self.lowShare, "\(Self.percent(bytes)) free") {
+                "free some space, or shrink the cache with `diskcache gc --max-size`"
+            },
+            .fine("space", "\(Self.percent(bytes)) free"),
+
+            .fine("inodes", space.totalInodes == 0, "not limited"),
+            .risk("inodes", inodes < Self.lowShare, "\(Self.percent(inodes)) free") {
+                "delete files, or shrink the cache with `diskcache gc --max-entries`"
+            },
+            .fine("inodes", "\(Self.percent(inodes)) free"),
+
+            .risk("memory", growth > memory?.available ?? .max, state) {
+                "set a lower limit (`diskcache config set max-size`), or mount the tmpfs with a smaller size="
+            },
+            .fine("memory", memory != nil, state),
+        ]
+    }
+
+    var configurationChecks: [Finding?] {
+        let subject = "config.json"
+        let isThere = configuration != DirectoryConfiguration()
+        let unknown = configuration.unknownKeys.joined(separator: ", ")
+        return [
+            .risk(subject, configurationProblem != nil, configurationProblem ?? "") {
+                "fix it, or delete it and set the limits again with `diskcache config`"
+            },
+            .risk(subject, !unknown.isEmpty, "unknown to this version: \(unknown)") {
+                "correct the spelling (`diskcache config --help`), or upgrade all processes"
+            },
+            .fine(subject, isThere ? "valid" : "none"),
+        ]
+    }
+
+    var limitChecks: [Finding?] {
+        let (limits, used) = (configuration.limits, usedBytes ?? 0)
+        let (size, emptied) = (limits.maximumSize ?? 0, space.availableBytes + used)
+        let floor = limits.minimumFree?.bytes(of: space.totalBytes) ?? 0
+        let isUnreachable = limits.minimumFree == nil && size - used > space.availableBytes
+        let (most, room, own) = (Self.bytes(size), Self.bytes(emptied), Self.bytes(overhead))
+        return [
+            .risk(
+                "limit",
+                floor > emptied,
+                "\(Self.bytes(floor)) must stay free, an empty cache leaves \(room)"
+            ) {
+                "nothing can be kept: free some space, or lower it: `diskcache config set min-free 10%`"
+            },
+            .fine("limit", limits.maximumSize == nil && limits.minimumFree != nil, "by free space"),
+            .fallback("limit", limits.maximumSize == nil, "no limit on size") {
+                "the cache may fill the disk: `diskcache config set max-size 2G`, or `min-free 10%`"
+            },
+            .risk("limit", size < overhead, "\(most), but directories and control file alone take \(own)") {
+                "no value fits: raise it with `diskcache config set max-size`"
+            },
+            .risk("limit", isUnreachable, "\(most), but only \(room) are free or in use by the cache") {
+                "lower it, or let the cache shrink when the disk fills up: `diskcache config set min-free 10%`"
+            },
+            .fine("limit", "\(most), \(Self.percent(Double(used) / Double(size))) used"),
+        ]
+    }
+
+    var evictionChecks: [Finding?] {
+        guard let evictions else { return [] }
+        let share = "about \(evictions.ghostMisses) of \(evictions.misses) misses"
+        return [
+            .risk(
+                "working set",
+                evictions.isHigh,
+                "larger than the limit: \(share) were for values just evicted"
+            ) {
+                "raise the limit (`diskcache config set max-size`), or store less, to turn these into hits"
+            },
+            .fine("working set", evictions.evictions == 0 ? "nothing was evicted" : "fits the limit"),
+        ]
+    }
+
+    private static func bytes(_ count: Int64?) -> String { Quantity.text(bytes: count ?? 0) }
+
+    private static func percent(_ share: Double) -> String {
+        share.isFinite ? "\(Int(saturating: (share * 100).rounded(.down))) %" : "unknown"
+    }
+}

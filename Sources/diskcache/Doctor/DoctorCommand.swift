@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import DiskCache
+import Platform
+
+/// `diskcache doctor`.
+enum DoctorCommand: Command {
+    static let name = "doctor"
+    static let operands = ""
+    static let summary = "check what the directory supports, and what is risky about it"
+    static let options = [
+        Option("bench", "b", help: "also measure the file system, for a second or two"), .json,
+    ]
+    static let details = """
+        Checks the directory, its owner and permissions, the file system, the kernel, free space and limits,
+        locks, clocks, collections and other versions, but not the contents: `diskcache verify` does that. A
+        fallback works, at a price; a risk is something to act on.
+
+        --bench puts, gets and collects 1000 values of 4 KiB in a cache of its own in the directory's tmp, about
+        16 MiB, and removes it again, even after Ctrl-C. The cache itself isn't touched. A median above the
+        usual range is marked SLOW: the disk is slow, or busy with something else.
+
+        JSON: path, findings (each with subject, level: fine, fallback or risk, state, and advice unless it is
+        fine); with --bench: bench (each with operation, count, perSecond, medianMicroseconds,
+        p99Microseconds, usualMicroseconds: from, to).
+
+        Exit status: 0 nothing to do; 64 usage; 73 DIR isn't a directory; 77 permission; 78 a risk was found, or
+        there is no cache.
+
+        Examples:
+          diskcache doctor
+          diskcache doctor --bench --json
+        """
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        try arguments.expectOperands(0...0, "no KEY")
+        // Opening the cache replaces what another version has left there.
+        let version = ControlVersion.foreign(in: try arguments.directory())
+        let cache = try arguments.requireCache()
+        var facts = try DirectoryFacts(of: cache)
+        facts.replacedControlVersion = version
+        let findings = facts.findings
+        var rows: [DirectoryBench.Row]?
+        if arguments.has("bench") {
+            guard facts.space.availableBytes >= DirectoryBench.room else {
+                throw Failure(
+                    .cannotCreate,
+                    "doctor: measure \(cache.path): less than 64 MiB are free: free some first"
+                )
+            }
+            rows = try DirectoryBench.run(in: cache, arguments.configuration())
+        }
+        if arguments.has("json") {
+            try Output.print(JSON.line(Report(path: cache.path, findings: findings, bench: rows)))
+        } else {
+            let table = rows.map { "\n" + DirectoryBench.text($0) } ?? ""
+            try Output.print("\(cache.path.escaped)\n" + text(findings) + table)
+        }
+        return findings.contains { $0.level == .risk } ? .configuration : .done
+    }
+
+    private static func text(_ findings: [Finding]) -> String {
+        var table = Table(.left, .left, .left)
+        let names = [Finding.Level.fine: "ok", .fallback: "fallback", .risk: "RISK"]
+        for finding in findings {
+            table.add(names[finding.level] ?? "", finding.subject, finding.state.singleLine)
+            if let advice = finding.advice { table.add("", "", advice.singleLine) }
+        }
+        return table.text
+    }
+
+    private struct Report: Encodable {
+        let path: String
+        let findings: [Finding]
+        let bench: [DirectoryBench.Row]?
+    }
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Glibc
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// Each system call of an operation fails in turn, with each of a few errors.
+///
+/// The operation may fail or succeed. It must not trap, leak a descriptor, return a wrong byte, or leave anything that a
+/// sweep doesn't remove.
+@Suite(.takesTurns) struct FaultTests {
+    /// What a program does with a store in which `key` has the value "old".
+    enum Operation: String, CaseIterable, Sendable {
+        case open, put, overwrite, get, remove, sweep
+
+        func callAsFunction(_ fixture: StoreFixture) throws {
+            switch self {
+            case .open: _ = try StoreFixture.open(fixture.path)
+            case .put: try fixture.put(FaultTests.large, "another")
+            case .overwrite: try fixture.put(FaultTests.large, "key")
+            case .get: #expect([nil, "old"].contains(try fixture.get("key")))
+            case .remove: _ = try fixture.store.remove(Digest(ofKey: "key"))
+            case .sweep: try fixture.sweep()
+            }
+        }
+    }
+
+    private static let large = String(repeating: "4 KiB ", count: 683)
+    private static let errors = [EIO, ENOSPC, EMFILE, EACCES, ENOMEM].map { Errno(rawValue: $0) }
+
+    @Test(arguments: Operation.allCases, RecordForm.both)
+    func `whichever system call fails, nothing is wrong, leaked or left behind`(
+        operation: Operation,
+        form: RecordForm
+    ) throws {
+        let fixture = try StoreFixture(form)
+        for error in Self.errors {
+            var place = 0
+            while true {
+                try Self.prepare(fixture)
+                let before = openFiles(below: fixture.path)
+                let failed = try Self.run(operation, on: fixture, failing: place, with: error)
+                let trial =
+                    "\(operation.rawValue), call \(place), \(failed.map { "\($0)" } ?? "none"): \(error)"
+                #expect(openFiles(below: fixture.path) == before, "\(trial)")
+                try Self.check(fixture, trial)
+                guard failed != nil else { break }
+                place += 1
+            }
+            try #require(place > 0, "no system call was seen")
+        }
+    }
+
+    @Test(arguments: Operation.allCases, errors)
+    func `a call that fails from now on leaves nothing behind either`(operation: Operation, error: Errno)
+        throws
+    {
+        let fixture = try StoreFixture()
+        for call in SystemCall.allCases {
+            try Self.prepare(fixture)
+            let before = openFiles(below: fixture.path)
+            Self.attempt {
+                try SystemCall.withFaults({ $0 == call ? .error(error) : nil }, { try operation(fixture) })
+            }
+            #expect(openFiles(below: fixture.path) == before, "\(operation), \(call): \(error)")
+            try Self.check(fixture, "\(operation), \(call): \(error)")
+        }
+    }
+
+    @Test(arguments: [0, 1, 100])
+    func `reads and writes that move few bytes at a time move all`(most: Int) throws {
+        let fixture = try StoreFixture()
+        let isShort = Locked(false)
+        try SystemCall.withFaults { call in
+            guard call == .write || call == .read else { return nil }
+            // What moves nothing is at its end: so only every other one.
+            let moves = isShort.withLock { isShort in
+                isShort.toggle()
+                return isShort
+            }
+            return moves ? .short(most) : nil
+        } _: {
+            Self.attempt { try fixture.put(Self.large, "key") }
+            let value = try fixture.get("key")
+            #expect([nil, Self.large].contains(value))
+        }
+    }
+
+    /// Makes the call at `place` of an operation fail; nil if it makes fewer calls.
+    private static func run(
+        _ operation: Operation,
+        on fixture: StoreFixture,
+        failing place: Int,
+        with error: Errno
+    ) throws -> SystemCall? {
+        let state = Locked<(count: Int, failed: SystemCall?)>((0, nil))
+        attempt {
+            try SystemCall.withFaults { call in
+                // A sweep does all by itself then, on this thread.
+                if call == .makeThread { return .error(Errno(rawValue: EAGAIN)) }
+                return state.withLock { state in
+                    state.count += 1
+                    guard state.count == place + 1 else { return nil }
+                    state.failed = call
+                    return .error(error)
+                }
+            } _: {
+                try operation(fixture)
+            }
+        }
+        return state.withLock { $0.failed }
+    }
+
+    /// What fails must say so by an error of the store's own.
+    private static func attempt(_ body: () throws -> Void) {
+        do {
+            try body()
+        } catch {
+            #expect(error is StoreError, "\(error)")
+        }
+    }
+
+    private static func prepare(_ fixture: StoreFixture) throws {
+        try fixture.put("old", "key")
+        _ = try fixture.store.remove(Digest(ofKey: "another"))
+    }
+
+    /// After one more sweep there are the files of the values that can be read, and no others.
+    private static func check(_ fixture: StoreFixture, _ trial: String) throws {
+        let value = try fixture.get("key")
+        let another = try fixture.get("another")
+        #expect([nil, "old", large].contains(value), "\(trial)")
+        #expect([nil, large].contains(another), "\(trial)")
+        try fixture.sweep()
+        #expect(fixture.temporaries.isEmpty, "\(trial)")
+        #expect(fixture.objects.count == Set([value, another].compactMap { $0 }).count, "\(trial)")
+        #expect(fixture.entries.count == [value, another].compactMap { $0 }.count, "\(trial)")
+        #expect(try fixture.get("key") == value && fixture.get("another") == another, "\(trial)")
+    }
+
+    /// What this process has open below a directory; locks are opened once and stay open.
+    private func openFiles(below path: String) -> [String] {
+        let files = FileManager.default
+        let numbers = (try? files.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return numbers.compactMap { try? files.destinationOfSymbolicLink(atPath: "/proc/self/fd/" + $0) }
+            .filter { $0.hasPrefix(path) && !$0.hasPrefix(path + "/locks/") }.sorted()
+    }
+}

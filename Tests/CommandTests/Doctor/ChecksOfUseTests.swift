@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+@testable import DiskCache
+@testable import diskcache
+
+/// The policy of `doctor` for what changes while a cache is used: owners, versions, limits, collections.
+@Suite(.takesTurns) struct ChecksOfUseTests {
+    /// Bytes; the file system of the tests has 50 of 100 free.
+    static func limits(_ size: Int64?, minimumFree: FreeSpaceFloor? = nil) -> DirectoryConfiguration {
+        var configuration = DirectoryConfiguration()
+        configuration.limits.maximumSize = size
+        configuration.limits.minimumFree = minimumFree
+        return configuration
+    }
+
+    @Test func `parts of another owner are a risk, and named, three of them`() throws {
+        let findings = ChecksTests.findings { $0.foreignFiles = ["a", "b", "c", "d", "e"] }
+        let owner = try #require(findings.first { $0.subject == "owner" })
+        #expect(owner.level == .risk && owner.state == "user 1000, but others own a, b, c and 2 more")
+        #expect(owner.advice?.hasPrefix("chown -R 1000 the directory") == true)
+    }
+
+    @Test func `a control file of another layout is a risk`() {
+        #expect(ChecksTests.troubles { $0.replacedControlVersion = 3 } == ["version": .risk])
+    }
+
+    @Test(arguments: [
+        (AccessTimes.never, [:]), (.seldom, [:]), (.always, ["access times": Finding.Level.fallback]),
+    ])
+    func `only a file system that notes every read costs anything`(
+        times: AccessTimes,
+        troubles: [String: Finding.Level]
+    ) {
+        #expect(ChecksTests.troubles { $0.space = ChecksTests.space(accessTimes: times) } == troubles)
+    }
+
+    @Test func `what the kernel or the processor lacks is a fallback`() {
+        #expect(ChecksTests.troubles { $0.hasAttributeCalls = false } == ["kernel": .fallback])
+        #expect(ChecksTests.troubles { $0.hasEmptyPathLinks = false } == ["kernel": .fallback])
+        #expect(ChecksTests.troubles { $0.hasHashInstructions = false } == ["processor": .fallback])
+    }
+
+    // MARK: Time
+
+    @Test(arguments: [
+        (Duration.seconds(2), nil as Duration?, false), (.milliseconds(2001), nil, true),
+        (.seconds(-100), nil, false), (.seconds(3), .seconds(2), false), (.seconds(5), .seconds(2), true),
+    ])
+    func `files of the future show that the clock was set back`(
+        newest: Duration,
+        skew: Duration?,
+        isRisk: Bool
+    ) throws {
+        let findings = ChecksTests.findings {
+            $0.newestChange = newest
+            $0.clockSkew = skew
+        }
+        let clock = try #require(findings.first { $0.subject == "clock" })
+        #expect((clock.level == .risk) == isRisk)
+        #expect(clock.state.hasPrefix("was set back") == isRisk)
+    }
+
+    @Test(arguments: [
+        (Duration.seconds(60), false, false), (.seconds(3600), false, false), (.seconds(3601), false, true),
+        (.seconds(1), true, true),
+    ])
+    func `who is at a collection for an hour, or stopped in one, is a risk`(
+        duration: Duration,
+        isStopped: Bool,
+        isRisk: Bool
+    ) {
+        let troubles = ChecksTests.troubles {
+            $0.wasInterrupted = true
+            $0.collector = .init(process: 12, duration: duration, isStopped: isStopped)
+        }
+        #expect(troubles == (isRisk ? ["collections": .risk] : [:]))
+    }
+
+    @Test(arguments: [
+        (nil as Duration?, Duration.seconds(86400), false), (nil, .seconds(86401), true),
+        (.seconds(86400), .seconds(999_999), false), (.seconds(86401), .seconds(999_999), true),
+    ])
+    func `a day without a collection is a fallback`(last: Duration?, age: Duration, isTrouble: Bool) {
+        let troubles = ChecksTests.troubles {
+            $0.sinceCollection = last
+            $0.age = age
+        }
+        #expect(troubles == (isTrouble ? ["collections": .fallback] : [:]))
+    }
+
+    // MARK: Limits
+
+    @Test func `a configuration that can't be read, or has a slip of the pen, is a risk`() throws {
+        #expect(
+            ChecksTests.troubles { $0.configurationProblem = "it is no JSON object" } == [
+                "config.json": .risk
+            ]
+        )
+        let misspelt = try DirectoryConfiguration(json: Array(#"{"minimumFree": 1, "maxSize": 1}"#.utf8))
+        #expect(ChecksTests.troubles { $0.configuration = misspelt } == ["config.json": .risk])
+    }
+
+    @Test func `no limit at all is a fallback, unless it is what is free`() {
+        #expect(ChecksTests.troubles { $0.configuration = Self.limits(nil) } == ["limit": .fallback])
+        #expect(
+            ChecksTests.troubles { $0.configuration = Self.limits(nil, minimumFree: .share(0.1)) }.isEmpty
+        )
+    }
+
+    @Test(arguments: [
+        (Int64(50), Int64(0), false, false), (51, 0, false, true), (60, 10, false, false),
+        (61, 10, false, true),
+        (99, 0, true, false),
+    ])
+    func `a limit is a risk that the file system can't keep`(
+        limit: Int64,
+        used: Int64,
+        hasMinimumFree: Bool,
+        isRisk: Bool
+    ) {
+        let troubles = ChecksTests.troubles {
+            $0.configuration = Self.limits(limit, minimumFree: hasMinimumFree ? .share(0.1) : nil)
+            $0.usedBytes = used
+        }
+        #expect(troubles == (isRisk ? ["limit": .risk] : [:]))
+    }
+
+    @Test(arguments: [
+        (FreeSpaceFloor.share(0.5), nil as Int64?, false), (.share(0.51), nil, true),
+        (.share(0.6), 10, false),
+        (.bytes(60), 10, false), (.bytes(61), 10, true),
+    ])
+    func `more to stay free than an empty cache would leave is a risk`(
+        floor: FreeSpaceFloor,
+        used: Int64?,
+        isRisk: Bool
+    ) {
+        let troubles = ChecksTests.troubles {
+            $0.configuration = Self.limits(nil, minimumFree: floor)
+            $0.usedBytes = used
+        }
+        #expect(troubles == (isRisk ? ["limit": .risk] : [:]))
+    }
+
+    @Test func `a limit below what an empty cache takes is a risk`() {
+        for (overhead, isRisk) in [(Int64(40), false), (41, true)] {
+            let troubles = ChecksTests.troubles {
+                $0.configuration = Self.limits(40)
+                $0.overhead = overhead
+            }
+            #expect(troubles == (isRisk ? ["limit": .risk] : [:]))
+        }
+    }
+
+    @Test(arguments: [
+        (1000, 900, 4000, 400, true), (1000, 499, 4000, 400, false), (1000, 900, 4000, 399, false),
+        (1000, 900, 300, 255, false), (0, 0, 4000, 400, false),
+    ])
+    func `evictions are a risk where a tenth of the misses would have been hits`(
+        evictions: Int,
+        young: Int,
+        misses: Int,
+        ghosts: Int,
+        isRisk: Bool
+    ) {
+        let troubles = ChecksTests.troubles {
+            $0.evictions = EvictionPressure(
+                evictions: evictions,
+                youngEvictions: young,
+                misses: misses,
+                ghostMisses: ghosts
+            )
+        }
+        #expect(troubles == (isRisk ? ["working set": .risk] : [:]))
+    }
+
+    @Test(arguments: [
+        (Int64(50), nil as Int64?, false), (49, nil, true), (20, 30, false), (19, 30, true), (0, 10, false),
+    ])
+    func `in memory a cache that may outgrow it is a risk`(memory: Int64, limit: Int64?, isRisk: Bool) {
+        let troubles = ChecksTests.troubles {
+            $0.fileSystem = FileSystemKind(magic: 0x0102_1994)
+            $0.memory = (available: memory, swap: 0)
+            if let limit { $0.configuration = Self.limits(limit) }
+            $0.usedBytes = 10
+        }
+        #expect(
+            troubles == (isRisk ? ["file system": .fallback, "memory": .risk] : ["file system": .fallback])
+        )
+    }
+}
