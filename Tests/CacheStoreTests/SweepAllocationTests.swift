@@ -107,7 +107,7 @@ import Testing
             sighting("e", "C", length: 4096),
         ])
         func isKnown(_ file: StoreScan.File) -> Bool {
-            var unreferenced: [ObjectRemoval] = []
+            var unreferenced: [Removal] = []
             return state.noteListedObject(file, &unreferenced)
         }
         let first = isKnown(file("A"))

@@ -22,7 +22,7 @@ import Testing
         return shard
     }
 
-    private func seen(_ keys: [String], by sweep: Sweep) throws -> [EntryRemoval] {
+    private func seen(_ keys: [String], by sweep: Sweep) throws -> [Removal] {
         try keys.map { key in
             let digest = Digest(ofKey: key)
             let shard = try shard(.entries, of: digest, StoreScan(of: sweep.parts))
@@ -30,18 +30,18 @@ import Testing
             let (bytes, status) = try #require(found)
             let record = try #require(RecordCodec.decode(bytes, for: digest))
             let entry = SeenEntry(digest, record, bytes, status, limits: SweepLimits(), now: .now)
-            return EntryRemoval(entry: entry, reason: .size)
+            return Removal(entry, .size)
         }
     }
 
-    private func delete(_ removals: [EntryRemoval], by sweep: Sweep) throws {
+    private func delete(_ removals: [Removal], by sweep: Sweep) throws {
         var sweep = sweep
         _ = sweep.state.value.withLock { state in
-            state.note(removals.map { ($0.entry, 0) })
+            state.note(removals.compactMap { removal in removal.entry.map { ($0, 0) } })
         }
         let first = try #require(removals.first)
-        let shard = try shard(.entries, of: first.entry.key, StoreScan(of: sweep.parts))
-        let isDone = try sweep.deleteEntries(removals, in: shard)
+        let shard = try shard(.entries, of: first.digest, StoreScan(of: sweep.parts))
+        let isDone = try sweep.delete(removals, in: shard)
         #expect(isDone)
     }
 
@@ -74,13 +74,9 @@ import Testing
                 clock: ClockWitness(time: time, instant: .now)
             )
             sweep.stamp.time = later
-            let object = ObjectRemoval(
-                digest: digest,
-                allocatedSize: AllocatedSize(bytes: 0),
-                freed: nil
-            )
+            let object = Removal(object: digest, AllocatedSize(bytes: 0), freed: nil)
             let shard = try shard(.objects, of: digest, StoreScan(of: sweep.parts))
-            let isDone = try sweep.deleteObjects([object], in: shard)
+            let isDone = try sweep.delete([object], in: shard)
             #expect(isDone)
             #expect(fixture.objects.count == count)
         }

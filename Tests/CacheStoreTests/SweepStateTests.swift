@@ -135,7 +135,7 @@ import Testing
 
     @Test func `while an entry can't be read, only objects go that were named by deleted ones`() {
         var state = state([seen("kept", "K"), seen("deleted", "D")])
-        state.note(EntryRemoval(entry: state.candidates.entries[1], reason: .size), .deleted)
+        state.note(Removal(state.candidates.entries[1], .size), .deleted)
         state.hasUnreadableEntries = true
         let unreferenced = ["K", "D", "orphan"].map { state.noteObject(Digest(ofKey: $0), status())?.digest }
         #expect(unreferenced == [nil, Digest(ofKey: "D"), nil])
@@ -148,14 +148,14 @@ import Testing
         #expect(object?.digest == nil)
         func note(_ place: UInt32, _ reason: SweepReason, _ outcome: DeletionOutcome) {
             let entry = state.candidates.entries[Int(place)]
-            state.note(EntryRemoval(entry: entry, reason: reason, place: place), outcome)
+            state.note(Removal(entry, reason, at: place), outcome)
         }
         note(0, .age, .deleted)
         note(1, .size, .spared)
         #expect(state.freed.isEmpty)
         note(1, .size, .deleted)
         #expect(state.freed == [1])
-        #expect(state.unreferenced(at: 1).freed == .size)
+        #expect(state.unreferenced(at: 1).reason == .size)
     }
 
     @Test func `where two contents share a mark, neither goes while either is named`() {
@@ -188,7 +188,7 @@ import Testing
         for place in [UInt32(0), 1] {
             #expect(state.freed.isEmpty)
             let entry = state.candidates.entries[Int(place)]
-            state.note(EntryRemoval(entry: entry, reason: .size, place: place), .deleted)
+            state.note(Removal(entry, .size, at: place), .deleted)
         }
         #expect(state.freed == [1], "the other object is left to the next sweep")
         #expect(state.unreferenced(at: 1).digest == digests[1])
@@ -201,7 +201,7 @@ import Testing
         var state = state(entries)
         state.noteUnreadableObject(Digest(ofKey: "A"))
         state.unreadableShards = [Digest(ofKey: "B").bytes[0]]
-        #expect(state.dangling(entries.map { ($0, 0) }).map(\.entry.key) == [Digest(ofKey: "c")])
+        #expect(state.dangling(entries.map { ($0, 0) }).map(\.digest) == [Digest(ofKey: "c")])
     }
 
     @Test func `what goes for other reasons, and what no entry names, counts towards the limits`() {
@@ -215,19 +215,10 @@ import Testing
         limits.maximumSize = 512
         let objects = ["A", "B", "orphan"].map { state.noteObject(Digest(ofKey: $0), FileStatus(status)) }
         #expect(state.excess(over: limits, nil) == Excess(entries: 1, size: 1024))
-        state.note(EntryRemoval(entry: expired, reason: .expired), .deleted)
+        state.note(Removal(expired, .expired), .deleted)
         #expect(objects[0] == nil && objects[1] == nil)
-        let orphan = objects[2]
-        for object in [
-            orphan,
-            ObjectRemoval(
-                digest: Digest(ofKey: "B"),
-                allocatedSize: AllocatedSize(bytes: 512),
-                freed: .expired
-            ),
-        ] {
-            if let object { state.note(object, .deleted) }
-        }
+        let freed = Removal(object: Digest(ofKey: "B"), AllocatedSize(bytes: 512), freed: .expired)
+        for object in [objects[2], freed].compactMap({ $0 }) { state.note(object, .deleted) }
         #expect(state.excess(over: limits, nil) == Excess())
         #expect(state.report.removed[.expired] == SweepTally(count: 1, bytes: 512))
         #expect(state.report.removed[.orphan] == SweepTally(count: 1, bytes: 512))

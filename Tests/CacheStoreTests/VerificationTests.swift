@@ -195,7 +195,9 @@ import Testing
         }
         var hits: [Digest: Int] = [:]
         for _ in 0..<300 {
-            for digest in try verify(fixture, .count(5)).first(of: .corruptObject) { hits[digest, default: 0] += 1 }
+            for digest in try verify(fixture, .count(5)).first(of: .corruptObject) {
+                hits[digest, default: 0] += 1
+            }
         }
         // 75 are to be expected of each, with a deviation of 7.5; seven of those are a matter of 1e-11.
         #expect(hits.count == 20 && hits.values.allSatisfy { (22..<128).contains($0) })

@@ -20,7 +20,9 @@ package struct SweepRequest: Sendable {
     package init() {}
 
     /// Writers hold them for microseconds: a process that is not gone after 0.4 s is stopped, and everything else must
-    /// not wait for it. Half of what others wait for a sweep that does not move (``JanitorWait/longestStandstill``).
+    /// not wait for it.
+    ///
+    /// Half of what others wait for a sweep that does not move (``JanitorWait/longestStandstill``).
     static let usualStripePatience: Duration = .milliseconds(400)
 
     /// The same where a put makes room: others hold something that can go as well.

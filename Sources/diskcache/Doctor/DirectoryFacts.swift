@@ -104,7 +104,7 @@ extension DirectoryFacts {
             facts.control = store.control.condition
             // Shards still to come are counted, as the limits do.
             facts.overhead = max(facts.overhead, store.overhead)
-            facts.sampleEntries(StoreScan(of: store))
+            facts.sampleEntries(StoreScan(of: store.parts))
             facts.lookAtCollections(of: store)
             store.followConfiguration()
             facts.configuration = store.configuration
