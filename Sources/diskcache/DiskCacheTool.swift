@@ -14,10 +14,13 @@ struct DiskCacheTool {
             PutCommand.self, GetCommand.self, RemoveCommand.self, ClearCommand.self, TouchCommand.self,
             ListCommand.self, InfoCommand.self, RunCommand.self, CollectCommand.self, StatsCommand.self,
             VerifyCommand.self, LogCommand.self, DoctorCommand.self, ConfigCommand.self, BenchCommand.self,
-            CompletionsCommand.self, BenchWorkerCommand.self, RefreshCommand.self, KeyCandidatesCommand.self,
+            CompletionsCommand.self, BenchWorkerCommand.self, RefreshCommand.self, CompleteCommand.self,
             ManualCommand.self,
         ]
     }
+
+    /// Those that are shown to people.
+    static var shown: [any Command.Type] { commands.filter { !$0.isHidden } }
 
     static let options = [
         Option("dir", "d", "DIR", help: "the cache directory"),
@@ -109,7 +112,7 @@ struct DiskCacheTool {
 
     static let conventions = """
         The directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache; `put`,
-        `run` and `config set` make it where it is missing. Sizes are written like 64K or 2G (powers of 1024),
+        `run` and `config set` create it if it is missing. Sizes are written like 64K or 2G (powers of 1024),
         times like 90s, 15m, 7d.
         """
 
@@ -119,7 +122,7 @@ struct DiskCacheTool {
         """
 
     private static var overview: String {
-        let lines = commands.filter { !$0.isHidden }.map { command in
+        let lines = shown.map { command in
             "  \(command.name)" + String(repeating: " ", count: max(1, 13 - command.name.count))
                 + command.summary + "\n"
         }

@@ -100,8 +100,13 @@ enum Quantity {
             value /= 1024
             unit = next
         }
-        let tenths = Int((value * 10).rounded())
-        return "\(tenths / 10).\(tenths % 10) \(unit)"
+        return "\(tenths(value)) \(unit)"
+    }
+
+    /// "1.5": one digit after the point.
+    static func tenths(_ value: Double) -> String {
+        let tenths = Int(saturating: value * 10)
+        return "\(tenths / 10).\(tenths % 10)"
     }
 
     /// "1 key", "12 keys".

@@ -14,6 +14,30 @@ enum StatsText {
         Table.line(cells, columns, widths: widths)
     }
 
+    /// What a walk and all processes have counted.
+    static func everything(_ path: String, _ statistics: CacheStatistics, now: Date) -> String {
+        var text = "\(path.escaped)\n" + contents(statistics, now: now)
+        if let totals = statistics.totals {
+            text += limits(totals) + "\n" + self.totals(totals, now: now) + advice(totals.activity)
+        } else {
+            text += "\nno control file: what processes do is not counted; see `diskcache doctor`\n"
+        }
+        return text + "\n" + lastSweep(statistics.lastSweep, now: now)
+    }
+
+    /// What all processes have counted, and what of it in an interval.
+    static func counts(
+        _ path: String,
+        _ totals: CacheTotals,
+        _ last: SweepSummary?,
+        now: Date,
+        _ interval: StatsInterval? = nil
+    ) -> String {
+        "\(path.escaped)\n" + usage(totals.usage) + limits(totals) + "\n"
+            + self.totals(totals, now: now, interval) + advice(totals.activity) + "\n"
+            + lastSweep(last, now: now)
+    }
+
     // MARK: What there is
 
     /// What a walk has counted.
@@ -75,7 +99,7 @@ enum StatsText {
         guard pressure.isHigh else { return "" }
         let ratio = Double(pressure.ghostMisses) / Double(max(1, pressure.misses))
         return """
-            the limits are below what is in use: \(StatsRow.percent(min(1, ratio))) of the misses were of keys evicted \
+            the limits are smaller than what is in use: \(StatsRow.percent(min(1, ratio))) of the misses were of keys evicted \
             shortly before: raise them with `diskcache config set`
 
             """
