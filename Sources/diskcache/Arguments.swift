@@ -24,6 +24,35 @@ struct Arguments {
         globalDirectory = directory
     }
 
+    /// Takes a command line apart.
+    ///
+    /// - Parameters:
+    ///   - command: empty for the words before the command's name.
+    ///   - stopsAtOperand: whether the first operand begins another command line.
+    init(
+        _ words: [[UInt8]],
+        _ options: [Option],
+        command: String,
+        directory: String?,
+        stopsAtOperand: Bool
+    ) throws(Failure) {
+        let scanned: ScannedOptions
+        do throws(OptionError) {
+            scanned = try OptionScanner.scan(
+                words.map { String(decoding: $0, as: UTF8.self) },
+                options.map(\.specification),
+                stopsAtOperand: stopsAtOperand
+            )
+        } catch {
+            let (prefix, name) = command.isEmpty ? ("", "") : ("\(command): ", " \(command)")
+            throw .usage("\(prefix)\(error.words(options)): see `diskcache\(name) --help`")
+        }
+        // Another command line is that command's affair, which may take any bytes.
+        try Self.checkText(stopsAtOperand ? words.dropLast(scanned.operands.count) : words[...])
+        self.init(scanned, options: options, command: command, directory: directory)
+        if stopsAtOperand { commandLine = words.suffix(scanned.operands.count) }
+    }
+
     /// Whether an option was given.
     func has(_ option: String) -> Bool {
         values[option] != nil

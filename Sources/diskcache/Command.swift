@@ -90,22 +90,13 @@ extension Command {
     }
 
     static func parse(_ words: [[UInt8]], directory: String?) throws(Failure) -> Arguments {
-        let all = options + Option.common
-        let scanned: ScannedOptions
-        do throws(OptionError) {
-            scanned = try OptionScanner.scan(
-                words.map { String(decoding: $0, as: UTF8.self) },
-                all.map(\.specification),
-                stopsAtOperand: stopsAtOperand
-            )
-        } catch {
-            throw Failure.usage("\(name): \(error.words(all)): see `diskcache \(name) --help`")
-        }
-        // Another command line is that command's affair, which may take any bytes.
-        try Arguments.checkText(stopsAtOperand ? words.dropLast(scanned.operands.count) : words[...])
-        var arguments = Arguments(scanned, options: all, command: name, directory: directory)
-        if stopsAtOperand { arguments.commandLine = words.suffix(scanned.operands.count) }
-        return arguments
+        try Arguments(
+            words,
+            options + Option.common,
+            command: name,
+            directory: directory,
+            stopsAtOperand: stopsAtOperand
+        )
     }
 
     /// Refuses options that exclude each other, and a wrong number of operands.

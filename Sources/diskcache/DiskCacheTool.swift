@@ -59,31 +59,20 @@ struct DiskCacheTool {
     }
 
     private static func dispatch(_ words: [[UInt8]]) throws -> ExitStatus {
-        let scanned: ScannedOptions
-        do throws(OptionError) {
-            scanned = try OptionScanner.scan(
-                words.map { String(decoding: $0, as: UTF8.self) },
-                options.map(\.specification),
-                stopsAtOperand: true
-            )
-        } catch {
-            throw Failure.usage("\(error.words(options)): see `diskcache --help`")
-        }
-        try Arguments.checkText(words.dropLast(scanned.operands.count))
-        let globals = Arguments(scanned, options: options, command: "diskcache", directory: nil)
+        let globals = try Arguments(words, options, command: "", directory: nil, stopsAtOperand: true)
         if globals.has("version") {
             try Output.print("diskcache \(version)\n")
             return .done
         }
-        if globals.has("help") || ["help"] == Set(scanned.operands) {
+        if globals.has("help") || ["help"] == Set(globals.operands) {
             try Output.print(overview)
             return .done
         }
-        var words = Array(words.suffix(scanned.operands.count))
-        var name = scanned.operands.first
+        var words = globals.commandLine
+        var name = globals.operands.first
         // "help put" is "put --help".
         if name == "help" {
-            name = scanned.operands[1]
+            name = globals.operands[1]
             words = [words[1], Array("--help".utf8)]
         }
         guard let name else {

@@ -91,10 +91,15 @@ enum ListCommand: Command {
 
     /// Widths that serve all but the oddest, as lines are written before the last is known: "1023.9 KiB",
     /// "364d 23h".
-    private static let columns: [Table.Alignment] = [.right, .right, .right, .right, .left]
-    private static let widths = [10, 8, 8, 8, 0]
+    private static let columns: [Table.Alignment] = [.right, .right, .right, .right]
+    private static let widths = [10, 8, 8, 8]
 
-    private static let header = Table.line(["SIZE", "AGE", "USED", "LEFT", "KEY"], columns, widths: widths)
+    private static let header = Table.line(
+        ["SIZE", "AGE", "USED", "LEFT"],
+        key: "KEY",
+        columns,
+        widths: widths
+    )
 
     static func line(_ entry: CacheEntry, _ style: Style, _ now: Date) throws -> String {
         switch style {
@@ -107,9 +112,7 @@ enum ListCommand: Command {
                 entry.lastAccess.map { Quantity.text(from: $0, to: now) } ?? "",
                 entry.expires.map { Quantity.text(from: now, to: $0) } ?? "never",
             ]
-            // The key comes last and as it is: it may end in spaces.
-            let head = Table.line(cells + ["|"], columns, widths: widths).dropLast(2)
-            return head + entry.name.escaped + "\n"
+            return Table.line(cells, key: entry.name, columns, widths: widths)
         }
     }
 

@@ -56,12 +56,12 @@ enum LogCommand: Command {
 
     /// "2026-01-31T12:00:00Z     4711  too large   user:1".
     static func line(_ removal: LoggedRemoval) -> String {
-        let cells = [
-            removal.time.formatted(.iso8601), "\(removal.process)", words(removal.cause), "|",
-        ]
-        // The key comes last and as it is: it may end in spaces.
-        let head = Table.line(cells, [.left, .right, .left, .left], widths: [20, 7, 11, 0]).dropLast(2)
-        return head + (removal.key ?? "sha256:\(removal.keyDigest)").escaped + "\n"
+        Table.line(
+            [removal.time.formatted(.iso8601), "\(removal.process)", words(removal.cause)],
+            key: removal.key ?? "sha256:\(removal.keyDigest)",
+            [.left, .right, .left],
+            widths: [20, 7, 11]
+        )
     }
 
     static func words(_ cause: LoggedRemoval.Cause) -> String {

@@ -9,23 +9,23 @@ import Testing
 @testable import diskcache
 
 @Suite(.takesTurns) struct BenchPlanTests {
+    private func plan(_ words: [String]) throws -> BenchPlan {
+        var arguments = try BenchCommand.parse(words.map { Array($0.utf8) }, directory: nil)
+        try BenchCommand.check(&arguments)
+        return try BenchPlan(arguments)
+    }
+
     private func plan(_ words: String...) throws -> BenchPlan {
-        let options = BenchCommand.options + Option.common
-        let scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: false)
-        return try BenchPlan(Arguments(scanned, options: options, command: "bench", directory: nil))
+        try plan(words)
     }
 
     private func refusal(_ words: String...) -> String? {
         do {
-            let options = BenchCommand.options + Option.common
-            let scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: false)
-            _ = try BenchPlan(Arguments(scanned, options: options, command: "bench", directory: nil))
-            return nil
-        } catch let failure as Failure {
-            return failure.status == .usage ? failure.message : nil
+            _ = try plan(words)
         } catch {
-            return nil
+            return (error as? Failure)?.message
         }
+        return nil
     }
 
     @Test
@@ -74,10 +74,8 @@ import Testing
         ["--seconds", "1", "--operations", "1"],
     ])
     func `what makes no sense is refused as a matter of usage`(words: [String]) {
-        let options = BenchCommand.options + Option.common
         #expect {
-            let scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: false)
-            _ = try BenchPlan(Arguments(scanned, options: options, command: "bench", directory: nil))
+            _ = try plan(words)
         } throws: { error in
             (error as? Failure)?.status == .usage
         }

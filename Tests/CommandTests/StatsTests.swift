@@ -24,10 +24,9 @@ import Testing
         _ = try arguments(words)
     }
 
-    @Test(arguments: [
-        (["--watch"], 1.0), (["--watch=2s"], 2), (["--watch", "2s"], 2), (["-w500ms", "--json"], 0.5),
-    ])
-    func `the span of a watch needs no sign before it`(words: [String], seconds: Double) throws {
+    @Test(arguments: [("--watch", 1.0), ("--watch=2s", 2), ("--watch 2s", 2), ("-w500ms --json", 0.5)])
+    func `the span of a watch needs no sign before it`(line: String, seconds: Double) throws {
+        let words = line.split(separator: " ").map(String.init)
         #expect(try arguments(words).value("watch", as: StatsCommand.interval)?.inSeconds == seconds)
     }
 
@@ -88,8 +87,8 @@ import Testing
         func rate(_ name: String) -> String? { rows.first { $0.name == name }?.rate }
         #expect(rate("hits") == "2.5" && rate("misses") == "0.0" && rate("hit ratio") == "100.0 %")
         #expect(rate("read") == "0 B")
-        let rates = Rates(interval)
-        #expect(rates.hits == 2.5 && rates.misses == 0 && rates.puts == 0)
+        let rates = interval.perSecond
+        #expect(rates["hits"] == 2.5 && rates["misses"] == 0 && rates["puts"] == 0)
         withExtendedLifetime(place) {}
     }
 
