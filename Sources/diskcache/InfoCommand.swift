@@ -114,11 +114,11 @@ enum InfoCommand: Command {
             if let value { table.add(name, value.escaped) }
         }
         add("size", size(entry.size))
-        add("created", past(entry.created, now))
-        add("last access", entry.lastAccess.map { past($0, now) })
-        add("expires", entry.expires.map { future($0, now) } ?? "never")
+        add("created", Quantity.moment(entry.created, now))
+        add("last access", entry.lastAccess.map { Quantity.moment($0, now) })
+        add("expires", entry.expires.map { Quantity.moment($0, now) } ?? "never")
         add("extends on access", entry.extendsOnAccess.map { Quantity.text($0) })
-        add("stale until", entry.staleUntil.map { future($0, now) })
+        add("stale until", entry.staleUntil.map { Quantity.moment($0, now) })
         add("cost", entry.attributes.cost.map { "\($0)" })
         add("etag", entry.attributes.entityTag)
         add("last modified", entry.attributes.lastModified)
@@ -135,15 +135,6 @@ enum InfoCommand: Command {
 
     private static func size(_ bytes: Int) -> String {
         bytes < 1024 ? "\(bytes) B" : "\(Quantity.text(bytes: Int64(bytes))) (\(bytes) B)"
-    }
-
-    private static func past(_ moment: Date, _ now: Date) -> String {
-        "\(moment.formatted(.iso8601)) (\(Quantity.ago(moment, now)))"
-    }
-
-    private static func future(_ moment: Date, _ now: Date) -> String {
-        moment < now
-            ? past(moment, now) : "\(moment.formatted(.iso8601)) (in \(Quantity.text(from: now, to: moment)))"
     }
 
     // MARK: JSON

@@ -90,6 +90,11 @@ enum Quantity {
         return "in \(text(from: now, to: moment))"
     }
 
+    /// "2026-01-31T12:00:00Z (3d ago)".
+    static func moment(_ moment: Date, _ now: Date) -> String {
+        "\(moment.formatted(.iso8601)) (\(ago(moment, now)))"
+    }
+
     /// "512 B", "4.0 KiB", "1.5 GiB".
     static func text(bytes: Int64) -> String {
         guard bytes >= 1024 else { return "\(bytes) B" }
