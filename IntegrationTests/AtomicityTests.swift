@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheWorker
 import DiskCache
 import Foundation
 import TestSupport
@@ -9,44 +10,46 @@ import Testing
 
 /// Calls that must be atomic across processes, with real ones.
 @Suite(.takesTurns) struct AtomicityTests {
-    private func crew(
-        _ task: BenchTask,
-        count: Int,
-        operations: Int,
-        in directory: String,
-        _ form: Form
-    ) throws -> CrewResult {
-        let plans = (0..<count).map { index in
-            var plan = WorkerPlan(directory: directory, task: task, stream: UInt32(index + 1))
-            plan.operations = operations
-            return plan
-        }
-        var crew = try Crew(plans, program: form.program)
-        let result = try crew.run()
-        #expect(result.crashes.isEmpty && result.failures.isEmpty, "\(result.crashes) \(result.failures)")
-        return result
+    private let place: TemporaryDirectory
+    private let path: String
+
+    init() throws {
+        place = try TemporaryDirectory()
+        path = place.path + "/cache"
+    }
+
+    private func crew(_ roles: [WorkerRole], _ form: Form, operations: Int) throws -> WorkerCrew {
+        let crew = try WorkerCrew(on: path, environment: form.program.environment, seed: 1)
+        try crew.start(roles)
+        waitUntil("they have done so much") { crew.operations >= operations || !crew.crashes.isEmpty }
+        try crew.stop()
+        #expect(crew.crashes.isEmpty)
+        return crew
     }
 
     @Test(arguments: Form.allCases)
     func `two processes that count with update lose no count`(form: Form) throws {
-        let place = try TemporaryDirectory()
-        let path = place.path + "/cache"
-        let operations = form == .sidecar ? 200 : 1000
-        let result = try crew(.increment, count: 2, operations: operations, in: path, form)
-        #expect(result.report.operations == 2 * operations)
-        let hit = try #require(try SharedCache(at: path).get(LockstepWorker.key))
-        #expect(String(decoding: hit.data, as: UTF8.self) == "\(2 * operations)")
+        let operations = form == .sidecar ? 400 : 2000
+        let crew = try crew([.counter, .counter], form, operations: operations)
+        let hit = try #require(try SharedCache(at: path).get(UniqueValues.counter))
+        #expect(crew.operations >= operations)
+        #expect(String(decoding: hit.data, as: UTF8.self) == "\(crew.operations)")
     }
 
     @Test(arguments: Form.allCases)
-    func `of eight processes that put what is absent exactly one stores`(form: Form) throws {
-        for _ in 0..<5 {
-            let place = try TemporaryDirectory()
-            let path = place.path + "/cache"
-            let result = try crew(.claim, count: 8, operations: 1, in: path, form)
-            #expect(result.report.hits == 1)
-            let hit = try #require(try SharedCache(at: path).get(LockstepWorker.key))
-            #expect((1...8).contains(Int(String(decoding: hit.data, as: UTF8.self)) ?? 0))
+    func `of eight processes that put what is absent exactly one stores, whatever the key`(form: Form) throws
+    {
+        let roles = Array(repeating: WorkerRole.claimant, count: 8)
+        let crew = try crew(roles, form, operations: roles.count * UniqueValues.keys.count)
+        let cache = try SharedCache(at: path)
+        for (key, operations) in try crew.history().operations.enumerated() {
+            let stored = operations.compactMap { operation -> UInt64? in
+                guard case .write(let value) = operation.kind else { return nil }
+                return value
+            }
+            #expect(stored.count == 1, "key \(key)")
+            let hit = try #require(try cache.get(UniqueValues.keys[key]))
+            #expect(UniqueValues.number(of: hit.data, key: key) == stored.first)
         }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DiskCache
 import Foundation
 import Platform
 import TestSupport
@@ -10,7 +11,7 @@ import Testing
 /// `diskcache bench` as its users run it.
 @Suite(.takesTurns) struct BenchCommandTests {
     private let place: TemporaryDirectory
-    private let quick = ["--workers", "2", "--operations", "50", "--keys", "10", "--sizes", "1K"]
+    private let quick = ["--workers", "2", "--operations", "100", "--keys", "10", "--size", "1K"]
 
     init() throws {
         place = try TemporaryDirectory()
@@ -25,44 +26,50 @@ import Testing
     }
 
     @Test
-    func `it prints a row for each workload and leaves nothing behind`() throws {
+    func `it prints what the calls took and leaves nothing behind`() throws {
         let run = try bench(quick)
         #expect(run.status == 0)
-        let words = run.output.split(separator: "\n").map { $0.split(separator: " ").first ?? "" }
-        #expect(words.starts(with: ["workload", "put", "get", "mixed"]))
-        #expect(run.output.contains("clean: 10 entries"))
+        let lines = run.output.split(separator: "\n")
+        #expect(lines[0].hasPrefix("2 processes, 10 keys, values of 1.0 KiB: "))
+        #expect(
+            lines[2].hasPrefix("gets ") && lines.contains { $0.hasPrefix("hits ") && $0.contains("wrong 0") }
+        )
+        #expect(lines.last?.hasPrefix("sound: 10 keys, 10 values, ") ?? false)
         #expect(try remains.isEmpty)
+    }
+
+    private func result(_ words: [String]) throws -> [String: Any] {
+        let run = try bench(words + ["--json"])
+        #expect(run.status == 0)
+        return try #require(try JSONSerialization.jsonObject(with: Data(run.output.utf8)) as? [String: Any])
+    }
+
+    /// A number of the result; its path's parts are between dots.
+    private func number(_ path: String, in result: [String: Any]) -> Int {
+        let parts = path.split(separator: ".").map(String.init)
+        let last = parts.dropLast().reduce(result) { $0[$1] as? [String: Any] ?? [:] }
+        return last[parts[parts.count - 1]] as? Int ?? -1
     }
 
     @Test
     func `its JSON tells the same`() throws {
-        let run = try bench(quick + ["--json", "--gc", "--workload", "mixed"])
-        #expect(run.status == 0)
-        let result = try JSONDecoder().decode(BenchResult.self, from: Data(run.output.utf8))
-        let row = try #require(result.rows.first)
-        #expect(result.rows.count == 1 && row.workload == .mixed && row.workers == 2)
-        #expect(row.operations == 100 && row.wrong == 0 && row.misses == 0)
-        #expect(result.leftovers?.isClean == true && result.leftovers?.verification.entries == 10)
+        let result = try result(quick + ["--gc", "--kill", "50ms", "--puts", "30", "--removals", "10"])
+        #expect(number("plan.workers", in: result) == 2 && number("plan.removals", in: result) == 10)
+        let calls = ["gets.count", "puts.count", "counts.removals"].map { number($0, in: result) }
+        #expect(calls.allSatisfy { $0 > 0 } && calls.reduce(0, +) >= 100)
+        #expect(number("counts.wrong", in: result) == 0 && number("counts.failures", in: result) == 0)
+        #expect(number("kills", in: result) > 0 && number("counts.sweeps", in: result) > 0)
+        #expect((0...10).contains(number("leftovers.verify.entries", in: result)))
+        #expect(number("leftovers.temporaries", in: result) == 0)
     }
 
     @Test
-    func `a kept directory is a cache with the keys in it`() throws {
-        #expect(try bench(quick + ["--keep"]).status == 0)
-        let name = try #require(try remains.first)
-        #expect(name.hasPrefix("diskcache-bench-"))
-        #expect(try DirectoryAudit(of: place.path + "/" + name).entries.count == 10)
-    }
-
-    @Test
-    func `a corpus gives keys and values`() throws {
-        let corpus = try TemporaryDirectory()
-        for index in 0..<5 {
-            makeFile(corpus.path + "/file\(index)", String(repeating: "x", count: 1000 * index))
+    func `a time is enough, and every key has a value`() throws {
+        for puts in ["0", "10", "100"] {
+            let result = try result(["-s", "100ms", "-w", "1", "--keys", "20", "--puts", puts])
+            #expect(number("counts.misses", in: result) == 0)
+            #expect(number("leftovers.verify.entries", in: result) == 20)
         }
-        let run = try bench(["--corpus", corpus.path, "-n", "50", "-w", "2"])
-        #expect(run.status == 0)
-        #expect(run.output.contains("corpus: 5 files, 9.8 KiB"))
-        #expect(run.output.contains("clean: 5 entries"))
     }
 
     @Test(arguments: [Signal.interrupt, .terminate, .hangup])
@@ -79,12 +86,27 @@ import Testing
 
     @Test
     func `a worker whose starter dies goes too`() throws {
-        var plan = WorkerPlan(directory: place.path + "/cache", task: .put, stream: 1)
-        plan.seconds = 3600
-        // head goes after two messages; the shell waits for both.
-        let script = "echo go | \"$1\" bench-worker \"$2\" | head -n 2 >/dev/null"
-        let arguments = ["-c", script, "sh", BuiltCommand.path, try plan.argument]
-        #expect(try BuiltCommand.run("/bin/sh", arguments).status == 0)
+        let plan = try BenchWorkerCommand.words(BenchPlan(), stream: 1)
+        // A pipe that nobody writes to any more is what it finds in the place of its input.
+        let script = "sleep 0.1 | \"$@\" | tail -n 1"
+        let run = try BuiltCommand.run(
+            "/bin/sh",
+            ["-c", script, "sh", BuiltCommand.path, "--dir", place.path + "/cache"] + plan
+        )
+        #expect(run.status == 0)
+        #expect(try JSONDecoder().decode(BenchReport.self, from: Data(run.output.utf8)).operations > 0)
+    }
+
+    @Test
+    func `a worker that crashes is told`() throws {
+        let cache = try SharedCache(at: place.path + "/cache")
+        let program = WorkerProgram(
+            executable: BuiltCommand.path,
+            environment: ["DISKCACHE_METADATA": "none"]
+        )
+        var bench = Bench(BenchPlan(), on: cache, program: program)
+        let result = try bench.run()
+        #expect(result.status == .internal && !result.crashes.isEmpty)
     }
 
     @Test

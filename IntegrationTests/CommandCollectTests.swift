@@ -166,7 +166,7 @@ import Testing
         )
         #expect(run.status == 0)
         let errors = try String(contentsOfFile: output + ".errors", encoding: .utf8)
-        #expect(errors.hasPrefix("diskcache: use the cache "))
+        #expect(errors.hasPrefix("diskcache: there is no cache at "))
         let lines = try String(contentsOfFile: output, encoding: .utf8).split(separator: "\n")
         let objects = try lines.map {
             try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])

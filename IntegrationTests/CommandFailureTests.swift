@@ -153,7 +153,7 @@ import Testing
 
     @Test(arguments: ["ls", "gc", "stats", "verify", "doctor", "clear"])
     func `what reports on a cache says that there is none`(command: String) throws {
-        expectFailure(try tool.run(command), 78, "`diskcache put` makes one")
+        expectFailure(try tool.run(command), 78, "`diskcache put` creates one")
         #expect(!FileManager.default.fileExists(atPath: tool.directory))
     }
 

@@ -42,10 +42,10 @@ import Testing
         let object = cache.paths(of: try #require(try cache.entry(forKey: "gone"))).object
         try FileManager.default.removeItem(atPath: object)
         #expect(
-            try status("never") == ("a miss: nothing is stored under it: it never was, or was removed", 1)
+            try status("never") == ("a miss: never stored, or removed", 1)
         )
         #expect(try status("old").line.hasPrefix("a miss: expired 3m "))
-        #expect(try status("stale").line.hasPrefix("a miss but for get --stale: expired 3m "))
+        #expect(try status("stale").line.hasPrefix("a miss, except for get --stale: expired 3m "))
         #expect(try status("old").exit == 1 && status("stale").exit == 1)
         #expect(try status("stale", "--stale").exit == 0)
         #expect(try status("gone") == ("a miss: its value is gone; gc removes it", 1))
@@ -82,7 +82,7 @@ import Testing
         }
         #expect(try !tool.run("info", "b").output.contains("eviction"))
         let line = try tool.run("info", "b", "--order").lines.first { $0.hasPrefix("eviction ") }
-        #expect(line?.hasSuffix(" 1 of 3 keys were used longer ago, and go first") == true)
+        #expect(line?.hasSuffix(" 1 of 3 keys were used less recently and would be evicted first") == true)
         let rank = try json(tool.run("info", "c", "--order", "--json"))["evictionRank"] as? [String: Int]
         #expect(rank == ["usedLongerAgo": 2, "entries": 3])
     }

@@ -62,7 +62,8 @@ import Testing
             ["touch", "--", hostile], ["touch", "--ttl", hostile, "--", hostile],
             ["info", "--", hostile], ["info", "--json", "--", hostile], ["info", "--order", "--", hostile],
             ["ls"], ["ls", "--long"], ["ls", "--json"], ["ls", "--sort", "key"], ["ls", "--sort", hostile],
-            ["complete-keys", ""], ["complete-keys", "a"],
+            ["complete", "--", "get", ""], ["complete", "--", "get", "a"],
+            ["complete", "--", hostile, hostile],
             ["stats"], ["stats", "--json"], ["stats", "--quick"], ["stats", "--prometheus"],
             ["stats", "--watch", hostile],
             ["gc"], ["gc", "--json", "--verify"], ["gc", "--max-size", hostile], ["gc", "--last"],
@@ -72,8 +73,8 @@ import Testing
             ["run", "--", hostile], ["run", "--key", hostile, "--", "true"],
             ["run", "--env", hostile, "--", "true"],
             ["run", "--modtime", hostile + "/x", "--", "true"], ["run", "--ttl", hostile, "--", "true"],
-            ["bench", "--keep", "--workers", "1", "--operations", "1", "--sizes", "64"],
-            ["bench", "--corpus", hostile], ["bench", "--workload", hostile],
+            ["bench", "--workers", "1", "--operations", "1", "--size", "64"],
+            ["bench", "--puts", hostile],
             ["completions", hostile], ["help", hostile], [hostile], ["--" + hostile],
             ["rm", "--", hostile], ["rm", "--tag", hostile], ["info", "--", hostile],
             ["log"], ["log", "--json"], ["log", "--", hostile], ["clear"], ["clear", "--yes"],
@@ -112,7 +113,7 @@ import Testing
             #expect(Set(run.output.split(separator: "\0").map(String.init)) == ["good", Self.hostile])
             #expect(
                 run.error
-                    == "diskcache: ls: left out by --null: 1 key not kept by name, 1 key with a NUL\n"
+                    == "diskcache: ls: skipped by --null: 1 key not kept by name, 1 key with a NUL\n"
             )
         }
         // What the help shows removes what was listed, and nothing else.

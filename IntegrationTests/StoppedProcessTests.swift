@@ -33,39 +33,45 @@ struct StoppedProcessTests {
         }
     }
 
-    /// A process that puts the keys over and over, stopped at an instant when it holds a lock.
-    private func stoppedWriter() throws -> (WorkerProcess, [String]) {
-        var plan = WorkerPlan(directory: cache.path, task: .put, stream: 1)
-        plan.size = 256
-        plan.keys = values.count
-        plan.seconds = 3600
-        let writer = try WorkerProcess(plan, WorkerProgram(executable: BuiltCommand.path))
-        while writer.state == .starting { _ = try writer.receive() }
-        try writer.begin()
-        for attempt in 1... {
-            usleep(UInt32.random(in: 1000...5000))
-            writer.send(.stop)
-            while try processState(writer.identifier) != "T" { usleep(100) }
-            let held = try heldLocks()
-            if !held.isEmpty { return (writer, held) }
-            try #require(attempt < 2000, "a writer must hold locks now and then")
-            writer.send(.continue)
+    /// A process that puts the keys over and over, stopped at an instant when it holds locks.
+    private final class StoppedWriter {
+        var process: ChildProcess
+        private(set) var held: [String] = []
+
+        init(_ plan: BenchPlan, on directory: String, heldLocks: () throws -> [String]) throws {
+            process = try ChildProcess(
+                starting: BuiltCommand.path,
+                ["--dir", directory] + BenchWorkerCommand.words(plan, stream: 1)
+            )
+            for attempt in 1... {
+                // It is at work once it has reported, and goes on only if somebody reads.
+                if try attempt == 1 || !Readiness.wait(for: [process.output.rawValue], limit: .zero).isEmpty {
+                    _ = try process.output.readAvailable()
+                }
+                usleep(UInt32.random(in: 1000...5000))
+                process.send(.stop)
+                while try processState(process.identifier) != "T" { usleep(100) }
+                held = try heldLocks()
+                if !held.isEmpty { return }
+                try #require(attempt < 2000, "a writer must hold locks now and then")
+                process.send(.continue)
+            }
         }
-        throw CancellationError()
     }
 
     @Test
     func `a stopped writer holds up no reader, no writer and no collection`() throws {
-        let (writer, held) = try stoppedWriter()
+        var plan = BenchPlan()
+        plan.puts = 100
+        plan.size = 256
+        plan.keys = values.count
+        let writer = try StoppedWriter(plan, on: cache.path, heldLocks: heldLocks)
         // What one second of waiting for a lock would show.
         let patience = Duration.milliseconds(900)
         let readingTime = try shortestTime(below: patience) {
             for index in 0..<values.count {
                 let hit = try #require(try cache.get(values.key(index)))
-                guard case .right = values.check(hit.data, index) else {
-                    Issue.record("a wrong value of key \(index)")
-                    return
-                }
+                #expect(values.problem(in: hit.data, of: index) == nil)
             }
         }
         #expect(readingTime < patience)
@@ -76,12 +82,12 @@ struct StoppedProcessTests {
         }
         #expect(writingTime < patience, "writers share their locks")
         let report = try cache.collectGarbage()
-        let objectLocks = held.filter { $0.hasPrefix("object-") }
+        let objectLocks = writer.held.filter { $0.hasPrefix("object-") }
         // Others may be left for the next one, too, where the machine is busy: for those it hardly waits then.
         #expect(report.skippedStripes.count >= objectLocks.count)
 
-        writer.send(.kill)
-        #expect(try writer.end() == .killed(.kill))
+        writer.process.send(.kill)
+        #expect(try writer.process.wait() == .killed(.kill))
         let after = try cache.collectGarbage()
         #expect(after.skippedStripes.isEmpty)
         try DirectoryAudit(of: cache.path).expectNoLeftovers(cache)

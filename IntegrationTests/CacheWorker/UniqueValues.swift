@@ -17,6 +17,9 @@ package enum UniqueValues {
             "pair:19", "pair:140", "pair:311", "pair:364", "pair:98", "pair:376", "pair:106", "pair:543",
         ]
 
+    /// The key of the number that counters add to.
+    package static let counter = "count"
+
     private static let step: UInt64 = 0x9e37_79b9_7f4a_7c15
 
     /// The number of a value that no other thread of any worker writes.

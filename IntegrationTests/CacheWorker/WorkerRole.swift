@@ -14,11 +14,15 @@ package enum WorkerRole: String, CaseIterable, Sendable {
     /// A reader that keeps what it has read for a millisecond without asking anybody: what the check of
     /// coherence must find out.
     case forgetful
+    /// Adds 1 to a number, over and over.
+    case counter
+    /// Puts a value under each key that has none, once.
+    case claimant
 
     /// Threads that a worker of this role works with.
     package var threads: Int {
         switch self {
-        case .collector: 1
+        case .collector, .counter, .claimant: 1
         case .flights: 4
         case .reader, .writer, .forgetful: 2
         }
@@ -27,7 +31,7 @@ package enum WorkerRole: String, CaseIterable, Sendable {
     /// How many in a hundred operations are no gets.
     var writeShare: Int {
         switch self {
-        case .reader, .forgetful, .collector: 0
+        case .reader, .forgetful, .collector, .counter, .claimant: 0
         case .writer: 20
         case .flights: 60
         }

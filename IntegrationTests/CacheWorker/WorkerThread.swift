@@ -27,9 +27,14 @@ final class WorkerThread {
 
     /// Works until told to stop.
     func run(until isStopped: () -> Bool) throws {
+        if order.role == .claimant { return try claim() }
         while !isStopped() && !log.isFull {
             if order.role == .collector {
                 try collect()
+                continue
+            }
+            if order.role == .counter {
+                try count()
                 continue
             }
             let key = randomKey()
@@ -54,6 +59,23 @@ final class WorkerThread {
         options.maximumEntries = UniqueValues.keys.count * 3 / 4
         try cache.collectGarbage(options)
         usleep(2000)
+    }
+
+    // MARK: Atomicity
+
+    private func count() throws {
+        let number = log.append(OperationLog.Entry(kind: .write, key: 0, start: OperationLog.now))
+        try cache.update(UniqueValues.counter) { old in
+            let count = old.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
+            return Data("\(count + 1)".utf8)
+        }
+        log.end(number)
+    }
+
+    private func claim() throws {
+        for (key, name) in UniqueValues.keys.enumerated() {
+            try write(key) { try cache.putIfAbsent($0, forKey: name) }
+        }
     }
 
     // MARK: Reading

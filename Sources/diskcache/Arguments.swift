@@ -24,6 +24,35 @@ struct Arguments {
         globalDirectory = directory
     }
 
+    /// Takes a command line apart.
+    ///
+    /// - Parameters:
+    ///   - command: empty for the words before the command's name.
+    ///   - stopsAtOperand: whether the first operand begins another command line.
+    init(
+        _ words: [[UInt8]],
+        _ options: [Option],
+        command: String,
+        directory: String?,
+        stopsAtOperand: Bool
+    ) throws(Failure) {
+        let scanned: ScannedOptions
+        do throws(OptionError) {
+            scanned = try OptionScanner.scan(
+                words.map { String(decoding: $0, as: UTF8.self) },
+                options.map(\.specification),
+                stopsAtOperand: stopsAtOperand
+            )
+        } catch {
+            let (prefix, name) = command.isEmpty ? ("", "") : ("\(command): ", " \(command)")
+            throw .usage("\(prefix)\(error.words(options)): see `diskcache\(name) --help`")
+        }
+        // Another command line is that command's affair, which may take any bytes.
+        try Self.checkText(stopsAtOperand ? words.dropLast(scanned.operands.count) : words[...])
+        self.init(scanned, options: options, command: command, directory: directory)
+        if stopsAtOperand { commandLine = words.suffix(scanned.operands.count) }
+    }
+
     /// Whether an option was given.
     func has(_ option: String) -> Bool {
         values[option] != nil
@@ -50,15 +79,25 @@ struct Arguments {
         }
     }
 
-    /// Refuses words that are not valid UTF-8, of which two different ones might otherwise become the same key.
-    static func checkText(_ words: some Sequence<[UInt8]>) throws(Failure) {
-        if words.contains(where: { String(validating: $0, as: UTF8.self) == nil }) {
-            throw .usage("an argument is not UTF-8: keys and paths must be")
+    /// A whole number in `range`.
+    func count(_ option: String, in range: ClosedRange<Int>) throws(Failure) -> Int? {
+        try value(option) { (text) throws(Failure) in
+            let count = try Quantity.count(text)
+            if range.contains(count) { return count }
+            throw .usage(
+                "\(text): it must be at least \(range.lowerBound) and at most \(range.upperBound)"
+            )
         }
     }
 
-    /// The same with the only operand as the value of `option`, where that was given without one: for a command
-    /// that has no operands, so that it need not be remembered whether there has to be a "=".
+    /// Refuses words that are not valid UTF-8: two different ones could become the same key.
+    static func checkText(_ words: some Sequence<[UInt8]>) throws(Failure) {
+        if words.contains(where: { String(validating: $0, as: UTF8.self) == nil }) {
+            throw .usage("an argument is not valid UTF-8: keys and paths must be")
+        }
+    }
+
+    /// The same with the only operand as the value of `option`, where that was given without one.
     func takingOperand(for option: String) -> Arguments {
         guard values[option]?.last == "", operands.count == 1 else { return self }
         var arguments = self
@@ -87,6 +126,14 @@ struct Arguments {
         }
     }
 
+    /// Prints a result, as JSON where that was asked for.
+    func print(
+        _ text: @autoclosure () throws -> String,
+        json: @autoclosure () throws -> any Encodable
+    ) throws {
+        try Output.print(has("json") ? JSON.line(json()) : text())
+    }
+
     /// The directory: `--dir`, else `$DISKCACHE_DIR`, else `${XDG_CACHE_HOME:-~/.cache}/diskcache`.
     func directory() throws(Failure) -> String {
         if let named = try namedDirectory() { return named }
@@ -96,13 +143,13 @@ struct Arguments {
     /// The directory that the user chose; nil where it is the default.
     func namedDirectory() throws(Failure) -> String? {
         if let given = value("dir") ?? globalDirectory {
-            if given.isEmpty { throw Failure.usage("the cache directory is empty: give --dir DIR") }
+            if given.isEmpty { throw Failure.usage("the cache directory has an empty name: give --dir DIR") }
             return Self.trimmed(given)
         }
         if let given = try Self.environment("DISKCACHE_DIR") {
-            // Not as if it were unset: who set it did not mean the cache that all programs share.
+            // Not as if it were unset: whoever set it did not mean the cache that all programs share.
             if given.isEmpty {
-                throw .usage("$DISKCACHE_DIR is empty: it names no directory: unset it, or give --dir DIR")
+                throw .usage("$DISKCACHE_DIR is empty: unset it, or give --dir DIR")
             }
             return Self.trimmed(given)
         }
@@ -133,7 +180,7 @@ struct Arguments {
         do throws(InvalidText) {
             return try CurrentProcess.environment(name)
         } catch {
-            throw .usage("$\(name) is not UTF-8: what it names can't be told: correct or unset it")
+            throw .usage("$\(name) is not UTF-8: correct or unset it")
         }
     }
 
@@ -143,7 +190,7 @@ struct Arguments {
         var configuration = CacheConfiguration()
         // A command looks at each value once.
         configuration.memory = .none
-        // A command does what it is asked to, and no housekeeping on top of it.
+        // A command does what it is asked to do, and no housekeeping.
         configuration.janitor.isEnabled = false
         configuration.janitor.joinsSession = false
         switch try Self.environment("DISKCACHE_METADATA") {
@@ -152,7 +199,7 @@ struct Arguments {
         case let other?:
             throw Failure(
                 .configuration,
-                "DISKCACHE_METADATA is \(other): it can be automatic or sidecar: set or unset it"
+                "invalid DISKCACHE_METADATA '\(other)': it must be automatic or sidecar"
             )
         }
         return configuration
@@ -167,7 +214,7 @@ struct Arguments {
 
     /// Refuses what can't be a key before anything is opened or made for it.
     func check(_ key: String) throws(Failure) {
-        if key.isEmpty { throw .usage("\(command): the key is empty: it names nothing: give a key") }
+        if key.isEmpty { throw .usage("\(command): the key is empty: give a key") }
     }
 
     /// The tags given, each once, in order.
@@ -194,7 +241,7 @@ struct Arguments {
             if try Directory(opening: path).names().isEmpty { return nil }
         } catch {
             if error == .noEntry { return nil }
-            // What else there is to say of it, opening it as a cache says.
+            // Opening it as a cache reports anything else.
         }
         return try SharedCache(at: path, configuration: configuration)
     }
@@ -204,7 +251,7 @@ struct Arguments {
         if let cache = try openExistingCache() { return cache }
         throw Failure(
             .configuration,
-            "use the cache \(try directory()): there is none: `diskcache put` makes one"
+            "there is no cache at \(try directory()): `diskcache put` creates one"
         )
     }
 }

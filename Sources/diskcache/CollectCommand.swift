@@ -7,62 +7,73 @@ import Platform
 /// `diskcache gc`.
 enum CollectCommand: Command {
     static let name = "gc"
-    static let operands = ""
-    static let summary = "remove expired values, leftovers, and what is over the limits"
+    static let summary = "remove expired values, leftovers, and whatever exceeds the limits"
     static let options = [
         Option(
             "max-size",
             "s",
             "SIZE",
-            help: "trim the directory to this, as du shows it, least recently used first: 512M"
+            help: "evict the least recently used until du shows at most this: 512M"
         ),
-        Option("max-entries", "n", "COUNT", help: "trim to so many keys, least recently used first"),
-        Option("max-age", nil, "SPAN", help: "remove what was stored longer ago: 30d"),
-        Option("max-idle", nil, "SPAN", help: "remove what was used longer ago: 7d"),
-        Option("min-free", nil, "SPACE", help: "trim until so much of the disk is free: 10%, 2G"),
-        Option("expired-only", help: "only expired values, with their space"),
-        Option("dry-run", help: "decide everything and remove nothing"),
-        Option("last", help: "sweep nothing, say what the last sweep of any process did"),
+        Option(
+            "max-entries",
+            "n",
+            "COUNT",
+            help: "evict the least recently used until at most this many keys are left"
+        ),
+        Option("max-age", nil, "SPAN", help: "remove what was stored longer ago than this: 30d"),
+        Option("max-idle", nil, "SPAN", help: "remove what was last used longer ago than this: 7d"),
+        Option("min-free", nil, "SPACE", help: "evict until this much of the disk is free: 10%, 2G"),
+        Option("expired-only", help: "remove only expired values and reclaim their space"),
+        Option("dry-run", help: "show what would be removed, and remove nothing"),
+        Option("last", help: "show what the last sweep by any process did, and sweep nothing"),
         Option("nice", help: "use a fifth of one processor"),
-        Option("verify", help: "then read and hash every value, as `diskcache verify`"),
+        Option("verify", help: "then read and hash every value, as `diskcache verify` does"),
         Option(
             "wait",
             nil,
             "SPAN",
             isValueOptional: true,
-            help: "wait so long while another process does it"
+            help: "wait this long while another process sweeps"
         ),
-        Option("no-wait", help: "fail at once while another process does it (else wait a minute)"),
-        Option("watch", "w", "SPAN", help: "sweep every SPAN until a signal ends it: for a daemon"),
+        Option("no-wait", help: "fail at once while another process sweeps (default: wait a minute)"),
+        Option("watch", "w", "SPAN", help: "sweep every SPAN until a signal ends it, as a daemon"),
         .json,
     ]
+    static var exclusive: [[String]] {
+        let limits = ["max-size", "max-entries", "max-age", "max-idle", "min-free"]
+        let others = options.map(\.specification.name).filter { $0 != "last" && $0 != "json" }
+        return [["wait", "no-wait"], ["watch", "wait"], ["watch", "verify"]]
+            + limits.map { ["expired-only", $0] }
+            + others.map { ["last", $0] }
+    }
     static let details = """
-        One sweep, safe beside readers and writers, none of which waits for it. It always removes expired
-        values, entries whose value is gone or whose metadata is damaged, values that no key names, and
-        what killed processes have left. Sizes are those on disk. What is over the directory's
-        own limits (`diskcache config`) goes too; a limit given here takes the place of the directory's for
-        this once. An access is noted once in 225 s at most, sooner where limits evict sooner: of values used
-        within that time of each other, those that were stored first go first.
+        One sweep, safe beside readers and writers, none of which waits for it. It always removes expired values,
+        entries whose value is gone or whose metadata is damaged, values that no key names, and what killed
+        processes have left behind. Sizes are those on disk. What exceeds the directory's own limits
+        (`diskcache config`) goes too; a limit given here replaces the directory's for this sweep. An access is
+        recorded once in 225 s at most, more often where limits evict sooner: of values used within that time of
+        each other, those stored first go first.
 
-        One process sweeps at a time. A stopped one is waited for only with --wait; without SPAN that waits as
-        long as it takes. --watch waits for nobody, but leaves that turn to who is at it. It prints a line a
-        sweep, with --json an object with time; what fails goes to standard error, and it goes on. SIGTERM and
-        SIGINT end it cleanly, also in the middle of a sweep, which the next one then completes; a second one
-        ends it at once.
+        One process sweeps at a time. gc waits for a stopped one only with --wait; without SPAN that waits as
+        long as it takes. --watch doesn't wait, but leaves that turn to the process that is sweeping. It prints
+        a line for each sweep, with --json an object that includes time; errors go to standard error, and it
+        goes on. SIGTERM and SIGINT end it cleanly, even in the middle of a sweep, which the next one then
+        completes; a second signal ends it at once.
 
-        JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries,
-        size, freeSpace; each with count and bytes; what does not occur is left out), removedBytes, entries
-        and objects (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks
-        of stopped processes: what they guard was left alone), unrecognised (files that are not ours),
-        unreadable (files and directories that the system would not have read or removed: they were left
-        alone), isDryRun, isComplete, seconds, verify (with --verify: as `diskcache verify` prints it). With
-        --last: process, began, ended (left out: it is under way, or was killed), seconds, workedSeconds
-        (without its rests), expiredOnly, isComplete, removed, removedBytes, entries, objects, drift (by how
-        much more than there was the processes had added up), lastFull (when the last full one began).
+        JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries, size,
+        freeSpace; each with count and bytes; reasons that don't occur are left out), removedBytes, entries and
+        objects (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks held by
+        stopped processes; what they guard was left alone), unrecognised (files that are not ours), unreadable
+        (files and directories that could not be read or removed, and were left alone), isDryRun, isComplete,
+        seconds, verify (with --verify: as in `diskcache verify`). With --last: process, began, ended (left out
+        while it runs, or if it was killed), seconds, workedSeconds (without pauses), expiredOnly, isComplete,
+        removed, removedBytes, entries, objects, drift (by how much the processes' own counts exceeded what was
+        there), lastFull (when the last full one began).
 
-        Exit status: 0 done, also where there was nothing to do, and --watch that was ended; 1 with --last
-        where there was none yet; 64 usage; 65 --verify found damage; 73 DIR is no directory, or a read-only
-        file system; 75 another process does it and did not end in time; 77 permission; 78 there is no cache.
+        Exit status: 0 done, even if there was nothing to do, or --watch was ended; 1 with --last: there was no
+        sweep yet; 64 usage; 65 --verify found damage; 73 not a directory, or a read-only file system;
+        75 timed out waiting for another sweep; 77 permission; 78 there is no cache.
 
         Examples:
           diskcache gc --max-size 2G --max-idle 30d
@@ -72,8 +83,6 @@ enum CollectCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        let arguments = arguments.takingOperand(for: "wait")
-        try arguments.expectOperands(0...0, "no KEY")
         if arguments.has("last") { return try last(arguments) }
         let request = try request(arguments)
         if let interval = try watchInterval(arguments) {
@@ -81,17 +90,17 @@ enum CollectCommand: Command {
         }
         let cache = try arguments.requireCache()
         let (report, seconds) = try collect(cache, request, insists: arguments.has("wait"))
-        var description = Description(report: report, seconds: seconds)
+        var found: VerifyReport?
         let isJSON = arguments.has("json")
         if !isJSON { try Output.print(text(report)) }
         if arguments.has("verify") {
             let options = VerifyOptions()
-            let found = try VerifyCommand.verify(cache, options, showsFindings: !isJSON)
-            description.verify = found
-            if !isJSON { try Output.print(VerifyCommand.text(found, options)) }
+            let report = try VerifyCommand.verify(cache, options, showsFindings: !isJSON)
+            if !isJSON { try Output.print(VerifyCommand.text(report, options)) }
+            found = report
         }
-        if isJSON { try Output.print(JSON.line(description)) }
-        return description.verify?.isClean ?? true ? .done : .dataError
+        if isJSON { try Output.print(JSON.line(json(report, seconds: seconds, verify: found))) }
+        return found?.isClean ?? true ? .done : .dataError
     }
 
     /// One sweep, with progress on a terminal, and the seconds that it took.
@@ -142,9 +151,6 @@ enum CollectCommand: Command {
     /// nil: sweep once.
     private static func watchInterval(_ arguments: Arguments) throws(Failure) -> Duration? {
         guard let interval = try arguments.value("watch", as: Quantity.duration) else { return nil }
-        if let other = ["wait", "verify"].first(where: arguments.has) {
-            throw .usage("gc: --watch and --\(other) exclude each other: give one")
-        }
         guard interval > .zero else {
             throw .usage("gc: --watch: 0 leaves no time between sweeps: write it like 15m")
         }
@@ -153,16 +159,8 @@ enum CollectCommand: Command {
 
     /// What the last sweep of any process did.
     private static func last(_ arguments: Arguments) throws -> ExitStatus {
-        if let other = options.map(\.specification.name).first(where: {
-            $0 != "last" && $0 != "json" && arguments.has($0)
-        }) {
-            throw Failure.usage("gc: --last sweeps nothing: leave out either it or --\(other)")
-        }
         guard let sweep = try arguments.requireCache().lastSweep() else { return .miss }
-        try Output.print(
-            arguments.has("json")
-                ? JSON.line(SweepDescription(sweep)) : LastSweepText.text(sweep, now: .now)
-        )
+        try arguments.print(LastSweepText.text(sweep, now: .now), json: sweep.json)
         return .done
     }
 
@@ -177,10 +175,6 @@ enum CollectCommand: Command {
         request.isDryRun = arguments.has("dry-run")
         request.pace = arguments.has("nice") ? .sparing : .full
         request.patience = try patience(arguments)
-        let limits = ["max-size", "max-entries", "max-age", "max-idle", "min-free"]
-        if request.expiredOnly, let limit = limits.first(where: arguments.has) {
-            throw .usage("gc: --expired-only looks at no limits: leave out either it or --\(limit)")
-        }
         return request
     }
 
@@ -189,33 +183,22 @@ enum CollectCommand: Command {
         guard arguments.has("wait") else {
             return arguments.has("no-wait") ? .zero : GarbageCollection().patience
         }
-        if arguments.has("no-wait") {
-            throw .usage("gc: --wait and --no-wait exclude each other: give one")
-        }
         // Without a value it is empty.
         if arguments.value("wait") == "" { return .seconds(9e9) }
         return try arguments.value("wait", as: Quantity.duration) ?? .zero
     }
 
-    /// What is printed as JSON: the library's report, and what it does not hold.
-    struct Description: Encodable {
-        let report: GCReport
-        let seconds: Double
-        var time: Date?
-        var verify: VerifyReport?
-
-        private enum Key: String, CodingKey {
-            case removedBytes, seconds, time, verify
-        }
-
-        func encode(to encoder: any Encoder) throws {
-            try report.encode(to: encoder)
-            var container = encoder.container(keyedBy: Key.self)
-            try container.encode(report.removedBytes, forKey: .removedBytes)
-            try container.encode(seconds, forKey: .seconds)
-            try container.encodeIfPresent(time, forKey: .time)
-            try container.encodeIfPresent(verify, forKey: .verify)
-        }
+    /// The library's report, and what it does not hold.
+    static func json(
+        _ report: GCReport,
+        seconds: Double,
+        time: Date? = nil,
+        verify: VerifyReport? = nil
+    ) -> JSON.Object {
+        let rest: JSON.Object = [
+            "removedBytes": report.removedBytes, "seconds": seconds, "time": time, "verify": verify,
+        ]
+        return JSON.Object(report, rest)
     }
 
     // MARK: Text
@@ -266,10 +249,10 @@ enum CollectCommand: Command {
 
     private static func notes(_ report: GCReport) -> String {
         var notes = ""
-        if report.spared > 0 { notes += "spared, as in use or changed meanwhile: \(report.spared)\n" }
+        if report.spared > 0 { notes += "spared, in use or changed meanwhile: \(report.spared)\n" }
         if !report.skippedStripes.isEmpty {
             notes += """
-                left alone, as stopped processes hold their locks: \
+                left alone, locked by stopped processes: \
                 \(report.skippedStripes.joined(separator: ", "))
 
                 """

@@ -44,13 +44,10 @@ struct CollectWatch {
             return try Output.complain(failure.message)
         }
         let seconds = (ContinuousClock.now - start).inSeconds
-        if arguments.has("json") {
-            var description = CollectCommand.Description(report: report, seconds: seconds)
-            description.time = .now
-            try Output.print(JSON.line(description))
-        } else {
-            try Output.print(Self.line(report, seconds: seconds, now: .now))
-        }
+        try arguments.print(
+            Self.line(report, seconds: seconds, now: .now),
+            json: CollectCommand.json(report, seconds: seconds, time: .now)
+        )
     }
 
     /// "2026-01-31T12:00:00Z removed 12, 48.0 KiB (expired 12); left 1 key, 1 value, 4.0 KiB; took 0.1 s".
@@ -63,11 +60,10 @@ struct CollectWatch {
         let what = count == 0 ? "nothing" : "\(count), \(Quantity.text(bytes: report.removedBytes))"
         let why = reasons.isEmpty ? "" : " (\(reasons.joined(separator: ", ")))"
         let left = CollectCommand.words(left: report.entries, report.objects)
-        let tenths = Int((seconds * 10).rounded())
         // What is left was not all counted then.
         let end = report.isComplete ? "left \(left)" : "ended before it was done"
         return """
-            \(now.formatted(.iso8601)) \(verb) \(what)\(why); \(end); took \(tenths / 10).\(tenths % 10) s
+            \(now.formatted(.iso8601)) \(verb) \(what)\(why); \(end); took \(Quantity.tenths(seconds)) s
 
             """
     }

@@ -45,6 +45,8 @@ protocol Command: Sendable {
     static var name: String { get }
     /// What follows the options: "KEY [FILE]".
     static var operands: String { get }
+    /// How many operands there can be; as ``operands`` says it, unless the command says otherwise.
+    static var operandCount: ClosedRange<Int> { get }
     /// The words that can stand for each operand, by place; empty: what ``operands`` calls KEY, FILE or the like.
     static var operandChoices: [[String]] { get }
     /// One line for the overview.
@@ -53,6 +55,8 @@ protocol Command: Sendable {
     static var details: String { get }
     /// Its own options; ``Option/common`` come on top.
     static var options: [Option] { get }
+    /// Groups of options of which one can be given.
+    static var exclusive: [[String]] { get }
     /// Left out of the overview: for the program's own use.
     static var isHidden: Bool { get }
     /// Whether the first operand ends the options, as where another command line follows.
@@ -61,32 +65,53 @@ protocol Command: Sendable {
 }
 
 extension Command {
+    static var operands: String { "" }
     static var operandChoices: [[String]] { [] }
+    static var details: String { "" }
+    static var options: [Option] { [] }
+    static var exclusive: [[String]] { [] }
     static var isHidden: Bool { false }
     static var stopsAtOperand: Bool { false }
 
+    static var operandCount: ClosedRange<Int> {
+        let words = operands.split(separator: " ").filter { $0 != "[--]" }
+        return words.count { !$0.hasPrefix("[") }...(operands.hasSuffix("…") ? .max : words.count)
+    }
+
     /// Takes the command line apart, answers `--help`, else runs.
     static func main(_ words: [[UInt8]], directory: String?) throws -> ExitStatus {
-        let all = options + Option.common
-        let scanned: ScannedOptions
-        do throws(OptionError) {
-            scanned = try OptionScanner.scan(
-                words.map { String(decoding: $0, as: UTF8.self) },
-                all.map(\.specification),
-                stopsAtOperand: stopsAtOperand
-            )
-        } catch {
-            throw Failure.usage("\(name): \(error.words(all)): see `diskcache \(name) --help`")
-        }
-        // Another command line is that command's affair, which may take any bytes.
-        try Arguments.checkText(stopsAtOperand ? words.dropLast(scanned.operands.count) : words[...])
-        var arguments = Arguments(scanned, options: all, command: name, directory: directory)
-        if stopsAtOperand { arguments.commandLine = words.suffix(scanned.operands.count) }
+        var arguments = try parse(words, directory: directory)
         if arguments.has("help") {
             try Output.print(help)
             return .done
         }
+        try check(&arguments)
         return try run(arguments)
+    }
+
+    static func parse(_ words: [[UInt8]], directory: String?) throws(Failure) -> Arguments {
+        try Arguments(
+            words,
+            options + Option.common,
+            command: name,
+            directory: directory,
+            stopsAtOperand: stopsAtOperand
+        )
+    }
+
+    /// Refuses options that exclude each other, and a wrong number of operands.
+    static func check(_ arguments: inout Arguments) throws(Failure) {
+        for group in exclusive {
+            let given = group.filter(arguments.has)
+            if given.count > 1 {
+                throw .usage("\(name): --\(given[0]) and --\(given[1]) exclude each other: give one")
+            }
+        }
+        // Where no operand can be meant, it need not be remembered that there has to be a "=" before the value.
+        if operands.isEmpty, let option = options.first(where: { $0.specification.argument == .optional }) {
+            arguments = arguments.takingOperand(for: option.specification.name)
+        }
+        try arguments.expectOperands(operandCount, operands.isEmpty ? "none" : operands)
     }
 
     /// The text of `--help`.

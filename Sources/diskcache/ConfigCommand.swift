@@ -7,39 +7,41 @@ import Platform
 enum ConfigCommand: Command {
     static let name = "config"
     static let operands = "[get NAME | set NAME VALUE | unset NAME]"
+    static let operandCount = 0...3
     static let operandChoices = [["get", "set", "unset"], Setting.all.map(\.name)]
     static let summary = "show or change the limits of the directory"
     static let options = [
-        Option("force", "f", help: "set: also an age, length or min-free that leaves nothing"), Option.json,
+        Option("force", "f", help: "set: accept an age, length or min-free with which nothing can be kept"),
+        Option.json,
     ]
     static let details = """
-        Limits belong to the directory, in its file config.json: all processes that use it follow a change
-        within a second. At 95 % of a limit the least recently used values are evicted until 90 % are left, by
-        any process that has the cache open with the library's defaults, or by `diskcache gc`. A put that would
-        pass 100 % makes room itself or waits for it, a minute at most. So a limit should be a tenth above what
-        is to be kept.
+        Limits belong to the directory and are stored in its file config.json; all processes that use it follow
+        a change within a second. At 95 % of a limit the least recently used values are evicted until 90 % are
+        left, by any process that has the cache open with the library's defaults, or by `diskcache gc`. A put
+        that would exceed 100 % makes room itself or waits for it, a minute at most. So set a limit a tenth
+        above what should be kept.
 
-          max-size        bytes on disk, as du counts them, the cache's own files included: 512M, 2G
-          max-entries     keys
-          min-free        what is to stay available on the file system: 10%, 5G
+          max-size        bytes on disk, as counted by du, including the cache's own files: 512M, 2G
+          max-entries     number of keys
+          min-free        what must stay available on the file system: 10%, 5G
           max-age         how long ago a value may have been stored: 30d
           max-idle        how long ago a value may have been used last: 7d
-          max-value-size  bytes of the longest value that is accepted: 64M
-          event-log       bytes that the log of removals may take, see diskcache log: 1M; 0: no log
-          assume-local    true: all who use the directory are on this machine, though its file system is not known
-                          or is FUSE; counts for processes that open it afterwards
+          max-value-size  bytes of the longest value accepted: 64M
+          event-log       bytes for the log of removals, see diskcache log: 1M; 0 turns it off
+          assume-local    true: all users of the directory are on this machine, even though its file system is
+                          unknown or FUSE; takes effect in processes that open it afterwards
 
-        `get` prints the value alone, and nothing where there is no such limit; `set` makes the cache where
-        there is none. It refuses a limit of 0, and a min-free of all that the file system has or more: nothing
-        can be kept with it, and all that is there goes. --force sets max-age, max-idle, max-value-size and
-        min-free all the same. `unset` takes a limit away.
+        `get` prints just the value, and nothing if the limit is not set. `set` creates the cache if there is
+        none. It refuses a limit of 0, and a min-free of everything the file system has or more: with those,
+        nothing could be kept. --force sets max-age, max-idle, max-value-size and min-free anyway. `unset`
+        removes a limit.
 
         JSON, and config.json: maximumSize, maximumEntries, minimumFree (bytes, or "10%"), maximumAge and
-        maximumIdleTime (seconds), maximumValueSize, eventLog, assumeLocal; what is not limited is
-        left out.
+        maximumIdleTime (seconds), maximumValueSize, eventLog, assumeLocal; limits that are not
+        set are left out.
 
-        Exit status: 0 done; 1 get: there is no such limit; 64 usage; 73 DIR is no directory, or a read-only
-        file system; 75 another process changes them; 77 permission; 78 there is no cache, or config.json is
+        Exit status: 0 done; 1 get: the limit is not set; 64 usage; 73 not a directory, or a read-only file
+        system; 75 another process is changing them; 77 permission; 78 there is no cache, or config.json is
         damaged.
 
         Examples:
@@ -49,44 +51,50 @@ enum ConfigCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        guard let verb = arguments.operands.first else { return try list(arguments) }
+        guard let verb = arguments.operands.first else {
+            try print(arguments.requireCache().limits(), arguments)
+            return .done
+        }
         switch verb {
         case "get":
             try arguments.expectOperands(2...2, "get NAME")
             return try get(try setting(arguments), arguments)
         case "set":
             try arguments.expectOperands(3...3, "set NAME VALUE")
-            let (setting, text) = (try setting(arguments), arguments.operands[2])
-            var limits = CacheLimits()
-            // What is no value is refused before a cache is made for it.
-            try setting.parse(text, &limits)
-            let isMeant = arguments.has("force")
-            if !isMeant, setting.keepsNothing(limits) { throw refusal(setting, text) }
-            let cache = try arguments.openCache()
-            if !isMeant, case .bytes(let floor)? = limits.minimumFree,
-                floor.bytes >= (try Directory(opening: cache.path).descriptor.fileSystemSpace()).totalBytes
-            {
-                throw refusal(setting, text)
-            }
-            return try change(cache, arguments) { setting.copy(limits, &$0) }
+            return try set(try setting(arguments), arguments)
         case "unset":
             try arguments.expectOperands(2...2, "unset NAME")
             let setting = try setting(arguments)
-            return try change(try arguments.requireCache(), arguments) { setting.copy(CacheLimits(), &$0) }
+            return try change(try arguments.requireCache(), setting, to: CacheLimits(), arguments)
         default:
             throw Failure.usage(
-                "config: unknown word '\(verb)': give get, set or unset, or nothing for a list"
+                "config: unknown action '\(verb)': give get, set or unset, or nothing for a list"
             )
         }
     }
 
+    private static func set(_ setting: Setting, _ arguments: Arguments) throws -> ExitStatus {
+        let text = arguments.operands[2]
+        // What is no value is refused before a cache is made for it.
+        let limits = try setting.parse(text)
+        let isForced = arguments.has("force")
+        if !isForced, limits.keepNothing { throw refusal(setting, text) }
+        let cache = try arguments.openCache()
+        if !isForced, case .bytes(let floor)? = limits.minimumFree,
+            floor.bytes >= (try Directory(opening: cache.path).descriptor.fileSystemSpace()).totalBytes
+        {
+            throw refusal(setting, text)
+        }
+        return try change(cache, setting, to: limits, arguments)
+    }
+
     private static func refusal(_ setting: Setting, _ text: String) -> Failure {
         // The library refuses a size and a number of keys with which nothing can be kept, meant or not.
-        let way = ["max-size", "max-entries"].contains(setting.name) ? "" : ", to mean it --force"
+        let way = ["max-size", "max-entries"].contains(setting.name) ? "" : ", or give --force"
         return .usage(
             """
-            config: \(setting.name): with \(text) nothing can be kept, and all that is there goes: for no limit \
-            `diskcache config unset \(setting.name)`, to empty the cache once `diskcache clear`\(way)
+            config: \(setting.name): with \(text) nothing can be kept: to remove the limit use \
+            `diskcache config unset \(setting.name)`, to empty the cache `diskcache clear`\(way)
             """
         )
     }
@@ -98,146 +106,120 @@ enum ConfigCommand: Command {
         throw .usage("config: unknown limit '\(name)': give one of \(names)")
     }
 
-    private static func list(_ arguments: Arguments) throws -> ExitStatus {
-        let limits = try arguments.requireCache().limits()
-        try print(limits, arguments)
-        return .done
-    }
-
     private static func get(_ setting: Setting, _ arguments: Arguments) throws -> ExitStatus {
         let limits = try arguments.requireCache().limits()
-        guard let value = setting.exactText(limits) else {
-            if arguments.has("json") { try Output.print("{}\n") }
-            return .miss
-        }
-        if arguments.has("json") {
-            var only = CacheLimits()
-            setting.copy(limits, &only)
-            try Output.print(JSON.line(only))
-        } else {
-            try Output.print(value + "\n")
-        }
-        return .done
+        let texts = setting.texts(in: limits)
+        var only = CacheLimits()
+        if texts != nil { setting.copy(limits, to: &only) }
+        try arguments.print(texts.map { $0.exact + "\n" } ?? "", json: only)
+        return texts == nil ? .miss : .done
     }
 
     private static func change(
         _ cache: SharedCache,
-        _ arguments: Arguments,
-        _ change: (inout CacheLimits) -> Void
+        _ setting: Setting,
+        to other: CacheLimits,
+        _ arguments: Arguments
     ) throws -> ExitStatus {
-        let limits = try cache.updateLimits { (limits) throws(CacheError) in change(&limits) }
-        if arguments.has("json") { try print(limits, arguments) }
+        let limits = try cache.updateLimits { (limits) throws(CacheError) in setting.copy(other, to: &limits)
+        }
+        try arguments.print("", json: limits)
         return .done
     }
 
     private static func print(_ limits: CacheLimits, _ arguments: Arguments) throws {
-        if arguments.has("json") { return try Output.print(JSON.line(limits)) }
         var table = Table(.left, .left)
-        for setting in Setting.all { table.add(setting.name, setting.text(limits) ?? "-") }
-        try Output.print(table.text)
+        for setting in Setting.all { table.add(setting.name, setting.texts(in: limits)?.shown ?? "-") }
+        try arguments.print(table.text, json: limits)
     }
 }
 
 /// One limit, as the command names it.
-struct Setting: Sendable {
+struct Setting {
     let name: String
-    /// Reads a value.
-    let parse: @Sendable (String, inout CacheLimits) throws(Failure) -> Void
-    /// Makes that limit of one the same as the other's.
-    let copy: @Sendable (CacheLimits, inout CacheLimits) -> Void
-    /// For people; nil: there is no such limit.
-    let text: @Sendable (CacheLimits) -> String?
-    /// As `set` takes it, without loss.
-    let exactText: @Sendable (CacheLimits) -> String?
+    private let place: Place
 
-    /// Whether with this limit nothing can be kept.
-    func keepsNothing(_ limits: CacheLimits) -> Bool {
-        var only = CacheLimits()
-        copy(limits, &only)
-        if case .percent(let share) = only.minimumFree, share >= 100 { return true }
-        for span in [only.maximumAge, only.maximumIdleTime] {
-            if let span, span < .milliseconds(1) { return true }
-        }
-        return only.maximumSize?.bytes == 0 || only.maximumEntries == 0 || only.maximumValueSize?.bytes == 0
+    /// Where it stands, by what it is.
+    private enum Place {
+        case size(WritableKeyPath<CacheLimits, ByteCount?>)
+        case count(WritableKeyPath<CacheLimits, Int?>)
+        case space(WritableKeyPath<CacheLimits, FreeSpace?>)
+        case span(WritableKeyPath<CacheLimits, Duration?>)
+        case answer(WritableKeyPath<CacheLimits, Bool?>)
     }
 
     /// In the order in which they are shown.
-    static let all: [Setting] = [
-        size("max-size", \.maximumSize),
-        make("max-entries", \.maximumEntries, { (text) throws(Failure) in try Quantity.count(text) }) {
-            Quantity.grouped($0)
-        } exact: {
-            "\($0)"
-        },
-        make("min-free", \.minimumFree, { (text) throws(Failure) in try Quantity.freeSpace(text) }) {
-            Quantity.text($0)
-        } exact: {
-            if case .bytes(let count) = $0 { "\(count.bytes)" } else { Quantity.text($0) }
-        },
-        span("max-age", \.maximumAge),
-        span("max-idle", \.maximumIdleTime),
-        size("max-value-size", \.maximumValueSize),
-        size("event-log", \.eventLogSize, isZeroNone: true),
-        assumeLocal,
-    ]
+    static var all: [Setting] {
+        [
+            Setting(name: "max-size", place: .size(\.maximumSize)),
+            Setting(name: "max-entries", place: .count(\.maximumEntries)),
+            Setting(name: "min-free", place: .space(\.minimumFree)),
+            Setting(name: "max-age", place: .span(\.maximumAge)),
+            Setting(name: "max-idle", place: .span(\.maximumIdleTime)),
+            Setting(name: "max-value-size", place: .size(\.maximumValueSize)),
+            Setting(name: "event-log", place: .size(\.eventLogSize)),
+            Setting(name: "assume-local", place: .answer(\.assumesLocal)),
+        ]
+    }
 
-    private static let assumeLocal = Setting(
-        name: "assume-local",
-        parse: { (text, limits) throws(Failure) in
-            guard let value = ["true": true, "false": false][text] else {
-                throw .usage("config: assume-local: \(text.escaped) is no answer: give true or false")
-            }
-            limits.assumesLocal = value
-        },
-        // nil would leave it as it is.
-        copy: { $1.assumesLocal = $0.assumesLocal ?? false },
-        text: { $0.assumesLocal.map { "\($0)" } },
-        exactText: { $0.assumesLocal.map { "\($0)" } }
-    )
-
-    private typealias Path<Value> = WritableKeyPath<CacheLimits, Value?> & Sendable
-
-    private static func make<Value: Sendable>(
-        _ name: String,
-        _ path: any Path<Value>,
-        _ parse: @escaping @Sendable (String) throws(Failure) -> Value?,
-        text: @escaping @Sendable (Value) -> String,
-        exact: @escaping @Sendable (Value) -> String
-    ) -> Setting {
-        Setting(
-            name: name,
-            parse: { (text, limits) throws(Failure) in
-                do throws(Failure) {
-                    limits[keyPath: path] = try parse(text)
-                } catch {
-                    throw .usage("config: \(name): \(error.message)")
+    /// The limits with nothing but this one.
+    func parse(_ text: String) throws(Failure) -> CacheLimits {
+        var limits = CacheLimits()
+        do throws(Failure) {
+            switch place {
+            case .size(let path): limits[keyPath: path] = try Quantity.size(text)
+            case .count(let path): limits[keyPath: path] = try Quantity.count(text)
+            case .space(let path): limits[keyPath: path] = try Quantity.freeSpace(text)
+            case .span(let path): limits[keyPath: path] = try Quantity.duration(text)
+            case .answer(let path):
+                guard let answer = ["true": true, "false": false][text] else {
+                    throw .usage("invalid value '\(text)': give true or false")
                 }
-            },
-            copy: { $1[keyPath: path] = $0[keyPath: path] },
-            text: { $0[keyPath: path].map(text) },
-            exactText: { $0[keyPath: path].map(exact) }
-        )
+                limits[keyPath: path] = answer
+            }
+        } catch {
+            throw .usage("config: \(name): \(error.message)")
+        }
+        // No log.
+        if limits.eventLogSize?.bytes == 0 { limits.eventLogSize = nil }
+        return limits
     }
 
-    private static func size(_ name: String, _ path: any Path<ByteCount>, isZeroNone: Bool = false) -> Setting
-    {
-        make(name, path) { (text) throws(Failure) in
-            let size = try Quantity.size(text)
-            return isZeroNone && size.bytes == 0 ? nil : size
-        } text: {
-            Quantity.text(bytes: $0.bytes)
-        } exact: {
-            "\($0.bytes)"
+    /// Makes this limit the same as in `other`.
+    func copy(_ other: CacheLimits, to limits: inout CacheLimits) {
+        switch place {
+        case .size(let path): limits[keyPath: path] = other[keyPath: path]
+        case .count(let path): limits[keyPath: path] = other[keyPath: path]
+        case .space(let path): limits[keyPath: path] = other[keyPath: path]
+        case .span(let path): limits[keyPath: path] = other[keyPath: path]
+        // nil would leave it as it is.
+        case .answer(let path): limits[keyPath: path] = other[keyPath: path] ?? false
         }
     }
 
-    private static func span(_ name: String, _ path: any Path<Duration>) -> Setting {
-        make(name, path) { (text) throws(Failure) in
-            try Quantity.duration(text)
-        } text: {
-            Quantity.text($0)
-        } exact: {
-            "\($0.inSeconds)s"
+    /// For people, and as `set` takes it, without loss; nil: there is no such limit.
+    func texts(in limits: CacheLimits) -> (shown: String, exact: String)? {
+        switch place {
+        case .size(let path): limits[keyPath: path].map { (Quantity.text(bytes: $0.bytes), "\($0.bytes)") }
+        case .count(let path): limits[keyPath: path].map { (Quantity.grouped($0), "\($0)") }
+        case .span(let path): limits[keyPath: path].map { (Quantity.text($0), "\($0.inSeconds)s") }
+        case .answer(let path): limits[keyPath: path].map { ("\($0)", "\($0)") }
+        case .space(let path):
+            limits[keyPath: path].map { space in
+                guard case .bytes(let count) = space else {
+                    return (Quantity.text(space), Quantity.text(space))
+                }
+                return (Quantity.text(space), "\(count.bytes)")
+            }
         }
+    }
+}
+
+extension CacheLimits {
+    /// Whether with one of them nothing can be kept.
+    fileprivate var keepNothing: Bool {
+        if case .percent(let share) = minimumFree, share >= 100 { return true }
+        return maximumSize?.bytes == 0 || maximumEntries == 0 || maximumValueSize?.bytes == 0
+            || [maximumAge, maximumIdleTime].contains { $0.map { $0 < .milliseconds(1) } ?? false }
     }
 }

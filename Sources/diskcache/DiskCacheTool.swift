@@ -14,10 +14,13 @@ struct DiskCacheTool {
             PutCommand.self, GetCommand.self, RemoveCommand.self, ClearCommand.self, TouchCommand.self,
             ListCommand.self, InfoCommand.self, RunCommand.self, CollectCommand.self, StatsCommand.self,
             VerifyCommand.self, LogCommand.self, DoctorCommand.self, ConfigCommand.self, BenchCommand.self,
-            CompletionsCommand.self, BenchWorkerCommand.self, RefreshCommand.self, KeyCandidatesCommand.self,
+            CompletionsCommand.self, BenchWorkerCommand.self, RefreshCommand.self, CompleteCommand.self,
             ManualCommand.self,
         ]
     }
+
+    /// Those that are shown to people.
+    static var shown: [any Command.Type] { commands.filter { !$0.isHidden } }
 
     static let options = [
         Option("dir", "d", "DIR", help: "the cache directory"),
@@ -56,31 +59,20 @@ struct DiskCacheTool {
     }
 
     private static func dispatch(_ words: [[UInt8]]) throws -> ExitStatus {
-        let scanned: ScannedOptions
-        do throws(OptionError) {
-            scanned = try OptionScanner.scan(
-                words.map { String(decoding: $0, as: UTF8.self) },
-                options.map(\.specification),
-                stopsAtOperand: true
-            )
-        } catch {
-            throw Failure.usage("\(error.words(options)): see `diskcache --help`")
-        }
-        try Arguments.checkText(words.dropLast(scanned.operands.count))
-        let globals = Arguments(scanned, options: options, command: "diskcache", directory: nil)
+        let globals = try Arguments(words, options, command: "", directory: nil, stopsAtOperand: true)
         if globals.has("version") {
             try Output.print("diskcache \(version)\n")
             return .done
         }
-        if globals.has("help") || ["help"] == Set(scanned.operands) {
+        if globals.has("help") || ["help"] == Set(globals.operands) {
             try Output.print(overview)
             return .done
         }
-        var words = Array(words.suffix(scanned.operands.count))
-        var name = scanned.operands.first
+        var words = globals.commandLine
+        var name = globals.operands.first
         // "help put" is "put --help".
         if name == "help" {
-            name = scanned.operands[1]
+            name = globals.operands[1]
             words = [words[1], Array("--help".utf8)]
         }
         guard let name else {
@@ -109,7 +101,7 @@ struct DiskCacheTool {
 
     static let conventions = """
         The directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache; `put`,
-        `run` and `config set` make it where it is missing. Sizes are written like 64K or 2G (powers of 1024),
+        `run` and `config set` create it if it is missing. Sizes are written like 64K or 2G (powers of 1024),
         times like 90s, 15m, 7d.
         """
 
@@ -119,7 +111,7 @@ struct DiskCacheTool {
         """
 
     private static var overview: String {
-        let lines = commands.filter { !$0.isHidden }.map { command in
+        let lines = shown.map { command in
             "  \(command.name)" + String(repeating: " ", count: max(1, 13 - command.name.count))
                 + command.summary + "\n"
         }

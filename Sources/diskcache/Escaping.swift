@@ -6,20 +6,12 @@ extension String {
     ///
     /// One line is one key then, and no key can speak to the terminal.
     var escaped: String {
-        escaping {
-            $0 == "\\"
-        } as: {
-            $0.escape
-        }
+        escaping(backslashes: true) { $0.escape }
     }
 
     /// The text with control and format characters escaped and backslashes left: for messages.
     var singleLine: String {
-        escaping { _ in
-            false
-        } as: {
-            $0.escape
-        }
+        escaping { $0.escape }
     }
 
     /// The same of text that has several lines: newlines stay, too.
@@ -34,9 +26,7 @@ extension String {
     /// JSON whose strings have no such characters either: they are written as `\u` and four digits, RFC 8259.
     var escapedJSON: String {
         if utf8.span.isPlainASCII { return self }
-        return escaping { _ in
-            false
-        } as: { scalar in
+        return escaping { scalar in
             if scalar == "\n" { return "\n" }
             return String(scalar).utf16.map { unit in
                 let digits = String(unit, radix: 16)
@@ -45,18 +35,13 @@ extension String {
         }
     }
 
-    private func escaping(
-        _ isEscapedToo: (Unicode.Scalar) -> Bool,
-        as form: (Unicode.Scalar) -> String
-    ) -> String {
+    private func escaping(backslashes: Bool = false, as form: (Unicode.Scalar) -> String) -> String {
         let scalars = Array(unicodeScalars)
         var text = ""
         for (index, scalar) in scalars.enumerated() {
-            let isHarmless = scalar.isHarmless(
-                after: index > 0 ? scalars[index - 1] : nil,
-                before: index + 1 < scalars.count ? scalars[index + 1] : nil
-            )
-            if isEscapedToo(scalar) || !isHarmless {
+            let previous = index > 0 ? scalars[index - 1] : nil
+            let next = index + 1 < scalars.count ? scalars[index + 1] : nil
+            if backslashes && scalar == "\\" || !scalar.isHarmless(after: previous, before: next) {
                 text += form(scalar)
             } else {
                 text.unicodeScalars.append(scalar)

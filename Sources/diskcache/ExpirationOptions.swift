@@ -6,22 +6,26 @@ import FoundationEssentials
 /// The options that say until when a value is good.
 enum ExpirationOptions {
     static let all = [
-        Option("ttl", "t", "SPAN", help: "it expires after this: 90s, 15m, 7d; never: not at all"),
-        Option("expires-at", nil, "TIME", help: "it expires then: 2030-01-31T18:00:00Z, +02:00 instead of Z"),
-        Option("renew", help: "each access gives it the whole time again"),
+        Option("ttl", "t", "SPAN", help: "how long until it expires: 90s, 15m, 7d or never"),
+        Option(
+            "expires-at",
+            nil,
+            "TIME",
+            help: "when it expires: 2030-01-31T18:00:00Z, or +02:00 instead of Z"
+        ),
+        Option("renew", help: "each access starts the time over"),
     ]
+
+    static let exclusive = [["ttl", "expires-at"]]
 
     /// What the options ask for, nil where none was given.
     static func expiration(_ arguments: Arguments) throws(Failure) -> Expiration? {
         let span = try arguments.value("ttl", as: lifetime)
         let moment = try arguments.value("expires-at", as: Self.moment)
-        if span != nil, moment != nil {
-            throw .usage("\(arguments.command): --ttl and --expires-at exclude each other: give one")
-        }
         let expiration = span ?? moment.map { .at($0) }
         if arguments.has("renew"), expiration == nil || expiration == .never {
             throw .usage(
-                "\(arguments.command): --renew renews nothing: give --ttl or --expires-at with it"
+                "\(arguments.command): --renew needs a time to renew: give --ttl or --expires-at too"
             )
         }
         return expiration

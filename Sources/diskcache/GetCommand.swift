@@ -9,16 +9,15 @@ enum GetCommand: Command {
     static let operands = "KEY"
     static let summary = "write a key's value to standard output"
     static let options = [
-        Option("output", "o", "FILE", help: "to this file, which is replaced in one step"),
-        Option("stale", "s", help: "also a value that has expired, if it was stored with --stale"),
+        Option("output", "o", "FILE", help: "write to this file, replacing it in one step"),
+        Option("stale", "s", help: "also return an expired value that was stored with --stale"),
     ]
     static let details = """
-        All of the value is checked before its first byte is written. A miss writes nothing and leaves FILE
-        alone. `-o -` is standard output, too. A key that begins with - needs -- before it.
+        The whole value is checked before its first byte is written. A miss writes nothing and leaves FILE
+        alone. `-o -` is standard output. A key that begins with - needs -- before it.
 
-        Exit status: 0 found; 1 a miss: never stored, expired, removed, damaged, or no cache there at all;
-        64 usage; 73 DIR is no directory; 74 the output can't be written; 77 permission; 78 the directory is no
-        cache.
+        Exit status: 0 found; 1 a miss: never stored, expired, removed or damaged, or there is no cache;
+        64 usage; 73 not a directory; 74 the output can't be written; 77 permission; 78 not a cache.
 
         Examples:
           diskcache get page -o page.html ||
@@ -27,16 +26,17 @@ enum GetCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        try arguments.expectOperands(1...1, "KEY")
         let key = try arguments.key()
-        if arguments.value("output") == "" { throw Failure.usage("get: --output names no file: give FILE") }
+        if arguments.value("output") == "" {
+            throw Failure.usage("get: --output: the file name is empty: give FILE")
+        }
         if let path = arguments.value("output"), let number = Terminal.descriptor(named: path),
             !Terminal.isOpen(number)
         {
             // What gets this number from now on is the cache's own.
             throw Failure(
                 .inputOutput,
-                "get: write \(path): it is not open: give an open one"
+                "get: write \(path): it is not open: open it first"
             )
         }
         guard let cache = try arguments.openExistingCache() else { return .miss }

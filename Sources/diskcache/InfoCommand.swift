@@ -7,24 +7,23 @@ import FoundationEssentials
 enum InfoCommand: Command {
     static let name = "info"
     static let operands = "KEY"
-    static let summary = "say everything that is known of a key, and why it is a hit or is not"
+    static let summary = "show everything known about a key, and why it is a hit or a miss"
     static let options = [
-        Option("stale", "s", help: "a value that has expired counts, if it was stored with --stale"),
-        Option("order", "o", help: "also how many keys were used longer ago, and go before it"), .json,
+        Option("stale", "s", help: "count an expired value that was stored with --stale as a hit"),
+        Option("order", "o", help: "also show how many keys would be evicted before it"), .json,
     ]
     static let details = """
-        Doesn't count as an access, and doesn't read the value: damage that leaves its length as it was is not
-        seen. The object's file holds exactly the value's bytes: its name is their SHA-256, as `sha256sum`
-        prints it.
-        Of a key that is not there the event log, where one is kept, says who removed it last. --order looks
-        at all keys, at two system calls each: a few seconds for a million, in constant memory.
+        Doesn't count as an access, and doesn't read the value, so damage that doesn't change its length goes
+        unnoticed. The object file holds exactly the value's bytes; its name is their SHA-256, as printed by
+        `sha256sum`. For a key that is not there, the event log (if there is one) tells who removed it last.
+        --order looks at all keys, with two system calls each: a few seconds for a million, in constant memory.
 
-        \(EntryDescription.help) Also entryPath and objectPath; state (hit, absent,
+        \(CacheEntry.help) Also entryPath and objectPath; state (hit, absent,
         unfinished, damagedMetadata, stale, expired, valueGone, damagedValue); lastRemoval (as `diskcache log`
         prints it); with --order evictionRank (usedLongerAgo, entries).
 
-        Exit status: 0 a get would find it, as far as that is seen; 1 a miss, also where there is no cache; it
-        is explained all the same; 64 usage; 73 DIR is no directory; 77 permission; 78 DIR holds other files.
+        Exit status: 0 get would find it, as far as info can tell; 1 a miss, which is explained, even if there
+        is no cache; 64 usage; 73 not a directory; 77 permission; 78 not a cache.
 
         Examples:
           diskcache info page
@@ -32,40 +31,27 @@ enum InfoCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        try arguments.expectOperands(1...1, "KEY")
         let key = try arguments.key()
         guard let cache = try arguments.openExistingCache() else {
-            let path = try arguments.directory()
-            try Output.print(arguments.has("json") ? noCacheJSON(key) : noCacheText(key, path))
+            let (path, digest) = (try arguments.directory(), ContentDigest(of: Data(key.utf8)))
+            try arguments.print(
+                "key     \(key.escaped)\nstatus  a miss: there is no cache \(path.escaped)\n",
+                json: ["key": key, "keyDigest": digest.description, "state": "absent"]
+            )
             return .miss
         }
         let explanation = try cache.explanation(forKey: key)
         let rank = arguments.has("order") ? try cache.evictionRank(ofKey: key) : nil
         let paths = explanation.entry.map { cache.paths(of: $0) }
-        if arguments.has("json") {
-            let description = InfoDescription(explanation, key: key, paths: paths, rank: rank)
-            try Output.print(JSON.line(description))
-        } else {
-            try Output.print(text(explanation, key: key, paths: paths, rank: rank, now: .now))
-        }
+        try arguments.print(
+            text(explanation, key: key, paths: paths, rank: rank, now: .now),
+            json: json(explanation, key: key, paths: paths, rank: rank)
+        )
         switch explanation.state {
         case .hit: return .done
         case .stale: return arguments.has("stale") ? .done : .miss
         default: return .miss
         }
-    }
-
-    private static func noCacheText(_ key: String, _ path: String) -> String {
-        var table = Table(.left, .left)
-        table.add("key", key.escaped)
-        table.add("status", "a miss: there is no cache \(path.escaped)")
-        return table.text
-    }
-
-    private static func noCacheJSON(_ key: String) throws -> String {
-        try JSON.line([
-            "key": key, "keyDigest": ContentDigest(of: Data(key.utf8)).description, "state": "absent",
-        ])
     }
 
     static func text(
@@ -94,7 +80,7 @@ enum InfoCommand: Command {
         case .hit: return "a hit"
         case .absent:
             guard let removal = explanation.lastRemoval else {
-                return "a miss: nothing is stored under it: it never was, or was removed"
+                return "a miss: never stored, or removed"
             }
             return """
                 a miss: removed \(Quantity.ago(removal.time, now)) by process \
@@ -102,10 +88,10 @@ enum InfoCommand: Command {
                 """
         case .unfinished:
             return """
-                a miss: its put has just begun, or was killed, or its metadata was lost in copying; gc removes it then
+                a miss: a put has just begun or was killed, or its metadata was lost in copying; gc removes it
                 """
         case .damagedMetadata: return "a miss: its metadata is damaged; gc removes it"
-        case .stale: return "a miss but for get --stale: \(expired ?? "expired")"
+        case .stale: return "a miss, except for get --stale: \(expired ?? "expired")"
         case .expired: return "a miss: \(expired ?? "expired"); gc removes it"
         case .valueGone: return "a miss: its value is gone; gc removes it"
         case .damagedValue(let length):
@@ -115,7 +101,7 @@ enum InfoCommand: Command {
 
     private static func words(_ rank: EvictionRank) -> String {
         "\(Quantity.grouped(rank.usedLongerAgo)) of \(Quantity.grouped(rank.entries, "key")) "
-            + "were used longer ago, and go first"
+            + "were used less recently and would be evicted first"
     }
 
     private static func add(
@@ -128,11 +114,11 @@ enum InfoCommand: Command {
             if let value { table.add(name, value.escaped) }
         }
         add("size", size(entry.size))
-        add("created", past(entry.created, now))
-        add("last access", entry.lastAccess.map { past($0, now) })
-        add("expires", entry.expires.map { future($0, now) } ?? "never")
+        add("created", Quantity.moment(entry.created, now))
+        add("last access", entry.lastAccess.map { Quantity.moment($0, now) })
+        add("expires", entry.expires.map { Quantity.moment($0, now) } ?? "never")
         add("extends on access", entry.extendsOnAccess.map { Quantity.text($0) })
-        add("stale until", entry.staleUntil.map { future($0, now) })
+        add("stale until", entry.staleUntil.map { Quantity.moment($0, now) })
         add("cost", entry.attributes.cost.map { "\($0)" })
         add("etag", entry.attributes.entityTag)
         add("last modified", entry.attributes.lastModified)
@@ -151,57 +137,25 @@ enum InfoCommand: Command {
         bytes < 1024 ? "\(bytes) B" : "\(Quantity.text(bytes: Int64(bytes))) (\(bytes) B)"
     }
 
-    private static func past(_ moment: Date, _ now: Date) -> String {
-        "\(moment.formatted(.iso8601)) (\(Quantity.ago(moment, now)))"
-    }
+    // MARK: JSON
 
-    private static func future(_ moment: Date, _ now: Date) -> String {
-        moment < now
-            ? past(moment, now) : "\(moment.formatted(.iso8601)) (in \(Quantity.text(from: now, to: moment)))"
-    }
-}
-
-/// A key as `info` writes it in JSON: the entry, if there is one, and what a get makes of it.
-private struct InfoDescription: Encodable {
-    private let explanation: KeyExplanation
-    private let key: String
-    private let entry: EntryDescription?
-    private let rank: EvictionRank?
-
-    init(
+    /// The entry, if there is one, and what a get makes of it.
+    private static func json(
         _ explanation: KeyExplanation,
         key: String,
         paths: (entry: String, object: String)?,
         rank: EvictionRank?
-    ) {
-        self.explanation = explanation
-        self.key = key
-        self.rank = rank
-        var entry = explanation.entry.map { EntryDescription($0) }
-        entry?.entryPath = paths?.entry
-        entry?.objectPath = paths?.object
-        self.entry = entry
+    ) -> JSON.Object {
+        let entry: JSON.Object = ["key": key, "keyDigest": explanation.keyDigest.description]
+        let rest: JSON.Object = [
+            "entryPath": paths?.entry, "objectPath": paths?.object, "state": name(of: explanation.state),
+            "lastRemoval": explanation.lastRemoval?.json, "evictionRank": rank,
+        ]
+        return JSON.Object(explanation.entry?.json ?? entry, rest)
     }
 
-    private enum Key: String, CodingKey {
-        case key, keyDigest, state, lastRemoval, evictionRank
-    }
-
-    func encode(to encoder: any Encoder) throws {
-        try entry?.encode(to: encoder)
-        var container = encoder.container(keyedBy: Key.self)
-        if entry == nil {
-            try container.encode(key, forKey: .key)
-            try container.encode(explanation.keyDigest.description, forKey: .keyDigest)
-        }
-        try container.encode(state, forKey: .state)
-        let removal = explanation.lastRemoval.map { LogCommand.Description($0) }
-        try container.encodeIfPresent(removal, forKey: .lastRemoval)
-        try container.encodeIfPresent(rank, forKey: .evictionRank)
-    }
-
-    private var state: String {
-        switch explanation.state {
+    private static func name(of state: KeyExplanation.State) -> String {
+        switch state {
         case .hit: "hit"
         case .absent: "absent"
         case .unfinished: "unfinished"

@@ -10,6 +10,38 @@ enum JSON {
         String(decoding: try encoder.encode(value), as: UTF8.self).escapedJSON + "\n"
     }
 
+    /// An object: what other values have in it, and fields of its own; a field that is nil is left out.
+    struct Object: Encodable, ExpressibleByDictionaryLiteral {
+        private var parts: [any Encodable]
+        private var fields: [(name: String, value: any Encodable)] = []
+
+        init(_ parts: any Encodable...) {
+            self.parts = parts
+        }
+
+        init(dictionaryLiteral fields: (String, (any Encodable)?)...) {
+            parts = []
+            self.fields = fields.compactMap { name, value in value.map { (name, $0) } }
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            for part in parts { try part.encode(to: encoder) }
+            var container = encoder.container(keyedBy: Name.self)
+            for (name, value) in fields { try container.encode(value, forKey: Name(stringValue: name)) }
+        }
+
+        private struct Name: CodingKey {
+            let stringValue: String
+            var intValue: Int? { nil }
+
+            init(stringValue: String) {
+                self.stringValue = stringValue
+            }
+
+            init?(intValue: Int) { nil }
+        }
+    }
+
     private static var encoder: JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]

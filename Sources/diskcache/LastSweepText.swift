@@ -12,14 +12,14 @@ enum LastSweepText {
     private static func head(_ sweep: SweepSummary, _ now: Date) -> String {
         var table = Table(.left, .left)
         table.add("process", "\(sweep.process)")
-        table.add("began", moment(sweep.began, now))
+        table.add("began", Quantity.moment(sweep.began, now))
         if let ended = sweep.ended {
             table.add("took", took(sweep, ended))
         }
         table.add("end", StatsText.end(of: sweep))
         table.add("looked at", sweep.expiredOnly ? "expired values and leftovers" : "everything")
         if let lastFull = sweep.lastFull, lastFull != sweep.began {
-            table.add("last full sweep", moment(lastFull, now))
+            table.add("last full sweep", Quantity.moment(lastFull, now))
         }
         return table.text
     }
@@ -29,10 +29,6 @@ enum LastSweepText {
         // It works a trace longer than between the two notes where it takes no rest.
         if sweep.worked >= took { return StatsText.span(took) }
         return "\(StatsText.span(took)), of which it worked \(StatsText.span(sweep.worked))"
-    }
-
-    private static func moment(_ date: Date, _ now: Date) -> String {
-        "\(date.formatted(.iso8601)) (\(Quantity.ago(date, now)))"
     }
 
     private static func removed(_ sweep: SweepSummary) -> String {

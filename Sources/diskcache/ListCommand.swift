@@ -7,38 +7,37 @@ import Platform
 /// `diskcache ls`.
 enum ListCommand: Command {
     static let name = "ls"
-    static let operands = ""
-    static let summary = "list keys, one a line"
+    static let summary = "list keys, one per line"
     static let options = [
-        Option("long", "l", help: "with size, age, time since the last access and time left"),
+        Option("long", "l", help: "show size, age, time since the last access and time left"),
         Option(
             "sort",
             nil,
             "ORDER",
             choices: Order.allCases.map(\.rawValue),
-            help: "by key, size, age, access or expires"
+            help: "sort by key, size, age, access or expires"
         ),
-        Option("reverse", "r", help: "the other way round; needs --sort"),
-        Option("limit", "n", "COUNT", help: "only the first so many"),
-        Option("null", "0", help: "raw keys, each with a NUL behind it, as xargs -0 reads them"),
+        Option("reverse", "r", help: "reverse the order of --sort"),
+        Option("limit", "n", "COUNT", help: "list at most this many"),
+        Option("null", "0", help: "raw keys, each followed by a NUL, for xargs -0"),
         .json,
     ]
+    static let exclusive = [["long", "null", "json"]]
     static let details = """
-        Orders: by key as bytes; the largest, the oldest, the least recently used, the soonest to expire
-        first. Without --sort keys come in no order, as they are read, in constant memory. With it, what does
-        not fit 32 MiB is sorted by way of a file without a name in $TMPDIR, else /tmp; with --limit only where
-        the first so many do not fit.
+        key sorts by bytes; the others list the largest, the oldest, the least recently used, or the soonest to
+        expire first. Without --sort, keys come in no particular order. Sorting is done by sort(1), which needs
+        room in $TMPDIR or /tmp for what exceeds 32 MiB. Memory use is constant either way.
 
-        A key's control characters and backslashes are written as in C (\\n, \\t, \\r, \\\\, \\x1b), except with
-        --null. A key that is not kept (longer than 1 KiB, or by the user's wish) is shown as sha256: and
-        its digest. --null leaves such a key out, and one that contains a NUL, and says on standard error
-        how many there were. Expired values are left out. Where keys become arguments of
-        a command, put -- before them: a key may look like an option.
+        Control characters and backslashes in keys are written as in C (\\n, \\t, \\r, \\\\, \\x1b), except with
+        --null. A key that was not kept (because it is longer than 1 KiB, or on request) is shown as sha256:
+        and its digest. --null skips such keys and those that contain a NUL, and reports on standard error how
+        many it skipped. Expired values are not listed. When passing keys to a command, put -- before them: a
+        key may look like an option.
 
-        JSON: one object a line, as in `diskcache info`, without the paths.
+        JSON: one object per line, as in `diskcache info`, without the paths.
 
-        Exit status: 0 done, also where nothing is there; 64 usage; 73 DIR is no directory; 74 or 77 a part
-        could not be read; 78 there is no cache.
+        Exit status: 0 done, even if there are no keys; 64 usage; 73 not a directory; 74 or 77 something could
+        not be read; 78 there is no cache.
 
         Examples:
           diskcache ls --long --sort size --limit 10
@@ -46,11 +45,10 @@ enum ListCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        try arguments.expectOperands(0...0, "no KEY")
-        let style = try Style(arguments)
+        let style = Style(arguments)
         let order = try arguments.value("sort", as: self.order)
         if order == nil, arguments.has("reverse") {
-            throw Failure.usage("ls: --reverse turns an order round: give --sort with it")
+            throw Failure.usage("ls: --reverse needs an order: give --sort too")
         }
         let limit = try arguments.value("limit", as: Quantity.count) ?? .max
         let entries = Reader(try arguments.requireCache().entries(), isForNull: style == .null)
@@ -64,62 +62,57 @@ enum ListCommand: Command {
                 for entry in entries.prefix(limit) { try write(line(entry, style, now).utf8Span.span) }
                 return
             }
-            var sorter = ListSorter(
-                limit: limit,
-                isReversed: arguments.has("reverse"),
-                place: try scratchPlace()
-            )
-            for entry in entries { try sorter.add(line(entry, style, now), key: order.key(of: entry)) }
-            try sorter.forEach { try write($0) }
+            var sorter = try ListSorter(isReversed: arguments.has("reverse"))
+            for entry in entries {
+                // sort(1) ends each line with the NUL itself.
+                let line = style == .null ? entry.name : try line(entry, style, now)
+                try sorter.add(line, key: order.key(of: entry))
+            }
+            try sorter.forEach(limit: limit) { line in
+                try write(line)
+                if style == .null { try output.writeRaw([0].span) }
+            }
         }
         if let note = entries.note { try Output.complain("ls: \(note)") }
         if let failure = entries.failure { throw failure }
         return .done
     }
 
-    /// Where a list is sorted that does not fit memory.
-    private static func scratchPlace() throws(Failure) -> String {
-        let place = try Arguments.environment("TMPDIR") ?? ""
-        return place.isEmpty ? "/tmp" : place
-    }
-
     // MARK: Lines
 
     /// How an entry is written.
-    enum Style: Equatable {
+    enum Style: String, CaseIterable {
         case plain, long, null, json
 
-        init(_ arguments: Arguments) throws(Failure) {
-            let given: [(String, Style)] = [("long", .long), ("null", .null), ("json", .json)]
-            let wanted = given.filter { arguments.has($0.0) }
-            if wanted.count > 1 {
-                throw .usage("ls: --\(wanted[0].0) and --\(wanted[1].0) exclude each other: give one")
-            }
-            self = wanted.first?.1 ?? .plain
+        init(_ arguments: Arguments) {
+            self = Self.allCases.first { arguments.has($0.rawValue) } ?? .plain
         }
     }
 
     /// Widths that serve all but the oddest, as lines are written before the last is known: "1023.9 KiB",
     /// "364d 23h".
-    private static let columns: [Table.Alignment] = [.right, .right, .right, .right, .left]
-    private static let widths = [10, 8, 8, 8, 0]
+    private static let columns: [Table.Alignment] = [.right, .right, .right, .right]
+    private static let widths = [10, 8, 8, 8]
 
-    private static let header = Table.line(["SIZE", "AGE", "USED", "LEFT", "KEY"], columns, widths: widths)
+    private static let header = Table.line(
+        ["SIZE", "AGE", "USED", "LEFT"],
+        key: "KEY",
+        columns,
+        widths: widths
+    )
 
     static func line(_ entry: CacheEntry, _ style: Style, _ now: Date) throws -> String {
         switch style {
         case .plain: return entry.name.escaped + "\n"
         case .null: return entry.name + "\0"
-        case .json: return try JSON.line(EntryDescription(entry))
+        case .json: return try JSON.line(entry.json)
         case .long:
             let cells = [
                 Quantity.text(bytes: Int64(entry.size)), Quantity.text(from: entry.created, to: now),
                 entry.lastAccess.map { Quantity.text(from: $0, to: now) } ?? "",
                 entry.expires.map { Quantity.text(from: now, to: $0) } ?? "never",
             ]
-            // The key comes last and as it is: it may end in spaces.
-            let head = Table.line(cells + ["|"], columns, widths: widths).dropLast(2)
-            return head + entry.name.escaped + "\n"
+            return Table.line(cells, key: entry.name, columns, widths: widths)
         }
     }
 
@@ -129,23 +122,19 @@ enum ListCommand: Command {
     enum Order: String, CaseIterable {
         case key, size, age, access, expires
 
-        /// Bytes in whose order entries come; equal ones by key, so that the order is the same each time.
-        func key(of entry: CacheEntry) -> [UInt8] {
-            let first: UInt64? =
-                switch self {
-                case .key: nil
-                case .size: .max - UInt64(clamping: entry.size)
-                case .age: Self.place(of: entry.created)
-                case .access: Self.place(of: entry.lastAccess ?? entry.created)
-                case .expires: Self.place(of: entry.expires ?? .distantFuture)
-                }
-            var bytes: [UInt8] = []
-            if let first {
-                for shift in stride(from: 56, through: 0, by: -8) {
-                    bytes.append(UInt8(truncatingIfNeeded: first >> UInt64(shift)))
-                }
+        /// Text in whose order entries come, compared as bytes; equal ones by key, so that the order is the same each
+        /// time.
+        func key(of entry: CacheEntry) -> String {
+            let first: UInt64
+            switch self {
+            case .key: return entry.name
+            case .size: first = .max - UInt64(clamping: entry.size)
+            case .age: first = Self.place(of: entry.created)
+            case .access: first = Self.place(of: entry.lastAccess ?? entry.created)
+            case .expires: first = Self.place(of: entry.expires ?? .distantFuture)
             }
-            return bytes + entry.name.utf8
+            let digits = String(first, radix: 16)
+            return String(repeating: "0", count: 16 - digits.count) + digits + entry.name
         }
 
         /// A number that is greater for a later moment: the bits of a floating-point number, negative ones turned
@@ -209,6 +198,6 @@ private final class Reader: Sequence, IteratorProtocol {
             unkept > 0 ? "\(Quantity.count(unkept, "key")) not kept by name" : nil,
             withNull > 0 ? "\(Quantity.count(withNull, "key")) with a NUL" : nil,
         ].compactMap(\.self)
-        return parts.isEmpty ? nil : "left out by --null: " + parts.joined(separator: ", ")
+        return parts.isEmpty ? nil : "skipped by --null: " + parts.joined(separator: ", ")
     }
 }

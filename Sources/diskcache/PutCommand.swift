@@ -11,32 +11,31 @@ enum PutCommand: Command {
     static let summary = "store a file, or standard input, under a key"
     static let options =
         ExpirationOptions.all + [
-            Option("stale", "s", "SPAN", help: "for so long after that `get --stale` still gives it"),
+            Option("stale", "s", "SPAN", help: "how long after that `get --stale` still returns it"),
             Option("tag", nil, "TAG", isRepeatable: true, help: "a word to remove it by"),
-            Option("etag", nil, "TEXT", help: "the entity tag that it came with"),
-            Option("last-modified", nil, "TEXT", help: "the Last-Modified that it came with"),
+            Option("etag", nil, "TEXT", help: "its entity tag"),
+            Option("last-modified", nil, "TEXT", help: "its Last-Modified"),
             Option("content-type", nil, "TYPE", help: "its media type"),
             Option("meta", "m", "NAME=TEXT", isRepeatable: true, help: "anything else"),
-            Option("if-absent", help: "only if there is no value yet (kept in memory meanwhile)"),
+            Option("if-absent", help: "only if the key has no value yet (reads all of it into memory)"),
             .json,
         ]
+    static let exclusive = ExpirationOptions.exclusive
     static let details = """
-        FILE may be -, which is standard input too. The directory is made where it is missing. Once this has
-        returned, every process gets the new value; a value that was there before is replaced in one step,
-        and stays where storing fails. Equal values take their space once. Where config.json is damaged it is
-        stored without limits, and standard error says so. In a pipe the exit status of what
-        comes before is unknown here: where that may fail half-way, let it write a file first. A key that
-        begins with - needs -- before it.
+        Without FILE, or if FILE is -, reads standard input. Creates the directory if it is missing. Once put
+        returns, every process gets the new value. The old value is replaced in one step, and stays if put
+        fails. Equal values are stored once. If config.json is damaged, the value is stored without limits, and
+        put warns on standard error. In a pipeline put can't know whether the command before it failed: let a
+        command that may fail half-way write a file first. A key that begins with - needs -- before it.
 
         SPAN is a number and a unit: ms, s, m, h, d or w; a bare number is seconds. TIME can be a plain date,
-        which means its beginning in UTC. The latest is 2262-04-11.
+        which means midnight UTC. The latest is 2262-04-11.
 
-        \(EntryDescription.help)
+        \(CacheEntry.help)
 
-        Exit status: 0 stored; 1 with --if-absent: there was a value already, and it was left alone;
-        64 usage; 73 no space, no directory, or it can't be made or written; 74 FILE can't be read;
-        75 another process holds a lock for too long, or no room could be made below a limit; 77 permission;
-        78 the directory is no cache.
+        Exit status: 0 stored; 1 with --if-absent: the key already has a value, which was left alone;
+        64 usage; 73 no space, not a directory, or it can't be created or written; 74 FILE can't be read;
+        75 timed out waiting for a lock, or for room below a limit; 77 permission; 78 not a cache.
 
         Examples:
           curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m
@@ -45,7 +44,6 @@ enum PutCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        try arguments.expectOperands(1...2, "KEY [FILE]")
         let key = try arguments.key()
         let order = try Order(arguments)
         // Before the cache is opened: nothing is to be made for the sake of a file that is not there.
@@ -53,7 +51,7 @@ enum PutCommand: Command {
         let cache = try arguments.openCache()
         guard let stored = try store(input, key, order, in: cache) else { return .miss }
         try warnOfConfiguration(of: cache)
-        if arguments.has("json") { try Output.print(JSON.line(EntryDescription(stored))) }
+        try arguments.print("", json: stored.json)
         return .done
     }
 
@@ -78,7 +76,7 @@ enum PutCommand: Command {
             onAccess = ExpirationOptions.accessExtension(arguments)
             let stale = try arguments.value("stale", as: Quantity.duration)
             if stale != nil, expires == nil || expires == .never {
-                throw .usage("put: --stale is for values that expire: give --ttl or --expires-at with it")
+                throw .usage("put: --stale is for values that expire: give --ttl or --expires-at too")
             }
             attributes = EntryAttributes(
                 staleFor: stale,
@@ -97,11 +95,11 @@ enum PutCommand: Command {
         var metadata: [String: String] = [:]
         for word in words {
             guard let mark = word.firstIndex(of: "="), mark != word.startIndex else {
-                throw .usage("put: --meta: \(word) has no name: write it like name=text")
+                throw .usage("put: --meta: '\(word)' has no name: write it like name=text")
             }
             let name = String(word[..<mark])
             guard metadata[name] == nil else {
-                throw .usage("put: --meta: \(name) is given twice: one name has one text: give it once")
+                throw .usage("put: --meta: '\(name)' is given twice: give it once")
             }
             metadata[name] = String(word[word.index(after: mark)...])
         }
@@ -144,7 +142,7 @@ enum InputFile {
     /// Opens a file of the user's, standard input for none or "-".
     static func open(_ path: String?) throws(Failure) -> FileDescriptor {
         let isStandard = path == nil || path == "-"
-        if path == "" { throw .usage("put: FILE has an empty name: give another, or - for standard input") }
+        if path == "" { throw .usage("put: the file name is empty: give FILE, or - for standard input") }
         do throws(Errno) {
             let file =
                 isStandard

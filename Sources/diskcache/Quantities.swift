@@ -90,6 +90,11 @@ enum Quantity {
         return "in \(text(from: now, to: moment))"
     }
 
+    /// "2026-01-31T12:00:00Z (3d ago)".
+    static func moment(_ moment: Date, _ now: Date) -> String {
+        "\(moment.formatted(.iso8601)) (\(ago(moment, now)))"
+    }
+
     /// "512 B", "4.0 KiB", "1.5 GiB".
     static func text(bytes: Int64) -> String {
         guard bytes >= 1024 else { return "\(bytes) B" }
@@ -100,8 +105,13 @@ enum Quantity {
             value /= 1024
             unit = next
         }
-        let tenths = Int((value * 10).rounded())
-        return "\(tenths / 10).\(tenths % 10) \(unit)"
+        return "\(tenths(value)) \(unit)"
+    }
+
+    /// "1.5": one digit after the point.
+    static func tenths(_ value: Double) -> String {
+        let tenths = Int(saturating: value * 10)
+        return "\(tenths / 10).\(tenths % 10)"
     }
 
     /// "1 key", "12 keys".

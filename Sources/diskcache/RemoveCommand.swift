@@ -5,20 +5,20 @@ import DiskCache
 /// `diskcache rm`.
 enum RemoveCommand: Command {
     static let name = "rm"
-    static let operands = "KEY…"
+    static let operands = "[KEY]…"
     static let summary = "remove values by key or by tag"
     static let options = [
         Option("tag", nil, "TAG", isRepeatable: true, help: "all values with this tag"), .json,
     ]
     static let details = """
-        Once this has returned no process gets them any more. The space is reclaimed by the next
-        `diskcache gc`. Removing by tag looks at every entry. With --tag TAG and KEY both go: the key and all
-        that has the tag. A key that begins with - needs -- before it.
+        Once rm returns, no process gets the values any more. The next `diskcache gc` reclaims their space.
+        Removing by tag looks at every entry. With both KEY and --tag TAG, removes the key and everything with
+        the tag. A key that begins with - needs -- before it.
 
-        JSON: {"removed": how many keys}.
+        JSON: {"removed": number of keys}.
 
-        Exit status: 0 something was removed; 1 nothing was there to remove; 64 usage; 73 DIR is no directory,
-        or a read-only file system; 77 permission; 78 the directory is no cache.
+        Exit status: 0 something was removed; 1 there was nothing to remove; 64 usage; 73 not a directory, or
+        a read-only file system; 77 permission; 78 not a cache.
 
         Examples:
           diskcache rm page thumb:17
@@ -34,7 +34,7 @@ enum RemoveCommand: Command {
         // All of them first: a wrong word must not come to light when half is done.
         for key in keys { try arguments.check(key) }
         let removed = try arguments.openExistingCache().map { try remove(keys, tags, from: $0) } ?? 0
-        if arguments.has("json") { try Output.print(JSON.line(["removed": removed])) }
+        try arguments.print("", json: ["removed": removed])
         return removed > 0 ? .done : .miss
     }
 

@@ -25,6 +25,11 @@ struct Table {
         return rows.map { Self.line($0, columns, widths: widths) }.joined()
     }
 
+    /// One line that ends with a key, as it is: it may end in spaces.
+    static func line(_ cells: [String], key: String, _ columns: [Alignment], widths: [Int]) -> String {
+        line(cells + ["|"], columns + [.left], widths: widths + [0]).dropLast(2) + key.escaped + "\n"
+    }
+
     /// One line.
     ///
     /// Cells that are wider than their column push the rest to the right.

@@ -6,15 +6,16 @@ import DiskCache
 enum TouchCommand: Command {
     static let name = "touch"
     static let operands = "KEY"
-    static let summary = "count as an access of a key, or give it another expiration"
+    static let summary = "mark a key as used, or change its expiration"
     static let options = ExpirationOptions.all
+    static let exclusive = ExpirationOptions.exclusive
     static let details = """
-        Without options it is the same as an access: it postpones eviction, and the expiration of a value
-        that was stored with --renew. With --ttl or --expires-at the value gets a new expiration; it is not
-        renewed by accesses afterwards, unless --renew is given again.
+        Without options, counts as an access: it postpones eviction, and the expiration of a value that was
+        stored with --renew. With --ttl or --expires-at, sets a new expiration, which accesses don't renew
+        unless --renew is given again.
 
-        Exit status: 0 done; 1 a miss; 64 usage; 73 DIR is no directory, or a read-only file system; 77
-        permission; 78 the directory is no cache.
+        Exit status: 0 done; 1 a miss; 64 usage; 73 not a directory, or a read-only file system;
+        77 permission; 78 not a cache.
 
         Examples:
           diskcache touch page
@@ -23,7 +24,6 @@ enum TouchCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        try arguments.expectOperands(1...1, "KEY")
         let key = try arguments.key()
         let expiration = try ExpirationOptions.expiration(arguments)
         let onAccess = ExpirationOptions.accessExtension(arguments) ?? .keep

@@ -6,29 +6,33 @@ import Platform
 /// `diskcache verify`.
 enum VerifyCommand: Command {
     static let name = "verify"
-    static let operands = ""
-    static let summary = "read and hash every value, and hold all metadata against it"
+    static let summary = "read and hash every value, and check all metadata against it"
     static let options = [
-        Option("repair", help: "delete what is corrupt or names a value that is gone"),
-        Option("sample", "s", "PART", help: "only a random part of the values: 1%, or so many: 1000"), .json,
+        Option("repair", help: "delete corrupt values and entries, and entries whose value is gone"),
+        Option(
+            "sample",
+            "s",
+            "PART",
+            help: "check only a random sample of the values: 1%, or a number: 1000"
+        ), .json,
     ]
     static let details = """
-        Safe beside readers and writers. Damage is found out by every read as well, and is a miss then. What
-        is found is printed at once. Several threads read; memory is about 27 bytes a value, 270 MB for 10
-        million, and 32 more for each that a sample chooses. Of a sample, the values are hashed, one at least;
-        as large a share of the keys is looked at, whose values must be there and have their length.
+        Safe beside readers and writers. Every get detects damage too, and treats it as a miss. Findings are
+        printed as they are made. Several threads read; memory use is about 27 bytes per value (270 MB for 10
+        million), and 32 more for each value in a sample. Of a sample, the values are hashed, at least one; for
+        the same share of the keys, the value must exist and have the right length.
 
-        JSON: objects, objectBytes (length), entries (all of what was looked at), listedObjects, listedEntries
+        JSON: objects, objectBytes (length), entries (all of what was checked), listedObjects, listedEntries
         (what there is), corruptObjects, corruptEntries, danglingEntries (names of files, the first 1000 of
         each), corruptObjectCount, corruptEntryCount, danglingEntryCount, unfinishedEntries (left by killed
         puts) and orphans (values that no key names; left out with --sample), both of which the next gc
         removes, metadataIsLost (whether so many are unfinished that this is a copy without extended
-        attributes), unrecognised (files that are not ours), unreadable (what the system would not have read),
+        attributes), unrecognised (files that are not ours), unreadable (files that could not be read),
         repaired (how many were deleted), isClean.
 
-        Exit status: 0 all is sound; 65 something was corrupt, dangling, unreadable or lost, also where it was
-        repaired; 64 usage; 73 DIR is no directory, or --repair on a read-only file system; 77 permission; 78
-        there is no cache.
+        Exit status: 0 everything is sound; 65 something was corrupt, dangling, unreadable or lost, even if it
+        was repaired; 64 usage; 73 not a directory, or --repair on a read-only file system; 77 permission;
+        78 there is no cache.
 
         Examples:
           diskcache verify --repair
@@ -36,7 +40,6 @@ enum VerifyCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        try arguments.expectOperands(0...0, "no KEY")
         var options = VerifyOptions()
         options.repair = arguments.has("repair")
         options.sample = try arguments.value("sample", as: Quantity.sample)
@@ -87,7 +90,7 @@ enum VerifyCommand: Command {
             text += """
                 keys without their metadata: \(report.unfinishedEntries) of \(report.entries); it is in extended \
                 attributes (user.dc), which get lost where cp has no -a, rsync no -X, tar no --xattrs
-                nobody can read these keys any more: copy the directory again with extended attributes, or remove what is left \
+                these keys can't be read any more: copy the directory again with extended attributes, or remove what is left \
                 with `diskcache gc`
 
                 """
@@ -113,9 +116,8 @@ enum VerifyCommand: Command {
             """
         guard isSample else { return read }
         let share = Double(report.objects) / Double(max(1, report.listedObjects)) * 100
-        let tenths = Int((share * 10).rounded())
         return """
-            \(read): a sample of \(tenths / 10).\(tenths % 10) % of \
+            \(read): a sample of \(Quantity.tenths(share)) % of \
             \(Quantity.count(report.listedObjects, "value"))
             """
     }
@@ -130,7 +132,7 @@ extension Quantity {
             throw .usage("invalid share '\(text)': write it like 1% or 0.5%, more than 0 and at most 100%")
         }
         let count = try count(text)
-        guard count > 0 else { throw .usage("0 looks at nothing: write it like 1000 or 1%") }
+        guard count > 0 else { throw .usage("0 checks nothing: write it like 1000 or 1%") }
         return .count(count)
     }
 

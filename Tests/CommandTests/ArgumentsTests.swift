@@ -60,6 +60,12 @@ import Testing
         }
     }
 
+    @Test func `how many operands there can be is read off their names`() {
+        #expect(GetCommand.operandCount == 1...1 && PutCommand.operandCount == 1...2)
+        #expect(ListCommand.operandCount == 0...0 && LogCommand.operandCount == 0...1)
+        #expect(RemoveCommand.operandCount == 0...Int.max && RunCommand.operandCount == 1...Int.max)
+    }
+
     @Test func `a lone operand is the value of an option that was given without one`() throws {
         func arguments(_ value: String?, _ operands: String...) -> Arguments {
             Self.arguments(value.map { [("ttl", $0)] } ?? [], operands: operands).takingOperand(for: "ttl")
@@ -93,6 +99,10 @@ import Testing
 @Suite(.takesTurns) struct CollectCommandTests {
     /// Arguments made without getopt, whose state is global.
     static func request(_ words: String...) throws -> GarbageCollection {
+        try request(words)
+    }
+
+    static func request(_ words: [String]) throws -> GarbageCollection {
         var scanned = ScannedOptions()
         var rest = words[...]
         while let word = rest.popFirst() {
@@ -104,15 +114,23 @@ import Testing
                 ScannedOptions.Found(index: index, value: takesValue ? rest.popFirst() : nil)
             )
         }
-        return try CollectCommand.request(
-            Arguments(scanned, options: CollectCommand.options, command: "gc", directory: nil)
-        )
+        var arguments = Arguments(scanned, options: CollectCommand.options, command: "gc", directory: nil)
+        try CollectCommand.check(&arguments)
+        return try CollectCommand.request(arguments)
     }
 
     @Test(arguments: ["--max-size", "--max-entries", "--max-age", "--max-idle"])
     func `a limit beside expired-only is refused`(limit: String) {
         #expect { try Self.request("--expired-only", limit, "1") } throws: {
             ($0 as? Failure)?.status == .usage
+        }
+    }
+
+    @Test func `the last sweep is shown alone`() {
+        for words in [["--last", "--nice"], ["--last", "--watch", "1s"], ["--last", "--max-size", "1"]] {
+            #expect { try Self.request(words) } throws: {
+                ($0 as? Failure)?.message == "gc: \(words[0]) and \(words[1]) exclude each other: give one"
+            }
         }
     }
 

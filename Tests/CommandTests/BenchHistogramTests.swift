@@ -62,10 +62,4 @@ import Testing
         )
         #expect(decoded == histogram)
     }
-
-    @Test(arguments: ["[1000000000000,1]", "[-5,1]", "[7]"])
-    func `numbers that no histogram has do no harm`(json: String) throws {
-        let decoded = try JSONDecoder().decode(LatencyHistogram.self, from: Data(json.utf8))
-        #expect(decoded.count <= 1)
-    }
 }

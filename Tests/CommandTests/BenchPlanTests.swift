@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DiskCache
 import Foundation
 import Platform
 import TestSupport
@@ -7,38 +8,32 @@ import Testing
 
 @testable import diskcache
 
-/// Serialized: the scanner keeps its state in globals, as getopt does.
-@Suite(.serialized, .takesTurns)
-struct BenchPlanTests {
+@Suite(.takesTurns) struct BenchPlanTests {
+    private func plan(_ words: [String]) throws -> BenchPlan {
+        var arguments = try BenchCommand.parse(words.map { Array($0.utf8) }, directory: nil)
+        try BenchCommand.check(&arguments)
+        return try BenchPlan(arguments)
+    }
+
     private func plan(_ words: String...) throws -> BenchPlan {
-        let options = BenchCommand.options + Option.common
-        let scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: false)
-        return try BenchPlan(Arguments(scanned, options: options, command: "bench", directory: nil))
+        try plan(words)
     }
 
     private func refusal(_ words: String...) -> String? {
         do {
-            let options = BenchCommand.options + Option.common
-            let scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: false)
-            _ = try BenchPlan(Arguments(scanned, options: options, command: "bench", directory: nil))
-            return nil
-        } catch let failure as Failure {
-            return failure.status == .usage ? failure.message : nil
+            _ = try plan(words)
         } catch {
-            return nil
+            return (error as? Failure)?.message
         }
+        return nil
     }
 
     @Test
-    func `the defaults are four workers, three workloads, two sizes, fifteen seconds`() throws {
+    func `the defaults are four workers on a mixed load for five seconds`() throws {
         let plan = try plan()
-        #expect(plan.workers == 4)
-        #expect(plan.workloads == [.put, .get, .mixed])
-        #expect(plan.sizes == [4096, 65536])
-        let cells = Double(plan.workloads.count * plan.sizes.count)
-        #expect(try #require(plan.seconds) * cells == 15)
-        #expect(plan.keys == 1000 && plan.operations == nil && plan.killInterval == nil)
-        #expect(!plan.isCollecting && !plan.isKept)
+        #expect(plan.workers == 4 && plan.puts == 10 && plan.removals == 0 && plan.seconds == 5)
+        #expect(plan.size == 4096 && plan.keys == 1000 && plan.repeats == 0)
+        #expect(plan.operations == nil && plan.killSeconds == nil && !plan.isCollecting)
     }
 
     @Test
@@ -47,45 +42,40 @@ struct BenchPlanTests {
             "--workers",
             "8",
             "--operations=200",
-            "--sizes",
-            "1K,1M",
+            "--size",
+            "1K",
             "--keys",
             "50",
-            "--workload",
-            "mixed,put",
-            "--seed",
-            "7",
+            "--puts",
+            "30",
+            "--removals",
+            "70",
             "--repeat",
             "25",
             "--gc",
             "--kill",
-            "50ms",
-            "--keep"
+            "50ms"
         )
-        #expect(plan.workers == 8 && plan.operations == 200 && plan.seconds == nil)
-        #expect(plan.sizes == [1024, 1 << 20] && plan.keys == 50)
-        #expect(plan.workloads == [.mixed, .put] && plan.seed == 7 && plan.repeatPercent == 25)
-        #expect(plan.isCollecting && plan.isKept && plan.killInterval == .milliseconds(50))
+        #expect(plan.workers == 8 && plan.operations == 200)
+        #expect(plan.size == 1024 && plan.keys == 50 && plan.puts == 30 && plan.removals == 70)
+        #expect(plan.repeats == 25 && plan.isCollecting && plan.killSeconds == 0.05)
     }
 
     @Test
     func `letters stand for the common options`() throws {
-        let plan = try plan("-w2", "-s", "500ms", "-k")
-        #expect(plan.workers == 2 && plan.seconds == 0.5 && plan.isKept)
+        let plan = try plan("-w2", "-s", "500ms")
+        #expect(plan.workers == 2 && plan.seconds == 0.5)
     }
 
     @Test(arguments: [
         ["--workers", "0"], ["--workers", "257"], ["--workers", "many"], ["--keys", "0"], ["--seconds", "0"],
-        ["--operations", "0"],
-        ["--sizes", "63"], ["--sizes", "4K,"], ["--sizes", "2G"], ["--workload", "collect"],
-        ["--workload", "get,,put"], ["--repeat", "101"], ["--kill", "0"], ["--seed", "-1"],
-        ["--seconds", "1", "--operations", "1"], ["--corpus", "x", "--keys", "3"],
+        ["--operations", "0"], ["--size", "63"], ["--size", "4K,64K"], ["--size", "2G"],
+        ["--puts", "101"], ["--removals", "91"], ["--repeat", "101"], ["--kill", "0"],
+        ["--seconds", "1", "--operations", "1"],
     ])
     func `what makes no sense is refused as a matter of usage`(words: [String]) {
-        let options = BenchCommand.options + Option.common
         #expect {
-            let scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: false)
-            _ = try BenchPlan(Arguments(scanned, options: options, command: "bench", directory: nil))
+            _ = try plan(words)
         } throws: { error in
             (error as? Failure)?.status == .usage
         }
@@ -93,71 +83,69 @@ struct BenchPlanTests {
 
     @Test
     func `a refusal names the option and what would be right`() {
-        #expect(
-            refusal("--sizes", "12") == "bench: --sizes: 12: a value has at least 64 bytes and at most 1G"
-        )
+        #expect(refusal("--size", "12") == "bench: --size: 12: a value has at least 64 bytes and at most 1G")
+        #expect(refusal("--workers", "0") == "bench: --workers: 0: it must be at least 1 and at most 256")
     }
 
     @Test
     func `a worker's plan survives its way through a command line`() throws {
-        var plan = WorkerPlan(directory: "/tmp/a b", task: .mixed, stream: 7)
+        var plan = BenchPlan()
+        plan.puts = 30
         plan.operations = 12
-        plan.corpus = "/x"
-        let decoded = try JSONDecoder().decode(WorkerPlan.self, from: Data(try plan.argument.utf8))
-        #expect(decoded.directory == plan.directory && decoded.task == .mixed && decoded.stream == 7)
-        #expect(decoded.operations == 12 && decoded.seconds == nil && decoded.corpus == "/x")
-        #expect(decoded.maximumBytes == .max)
+        let words = try BenchWorkerCommand.words(plan, stream: 7)
+        #expect(words.count == 3 && words[0] == BenchWorkerCommand.name && words[2] == "7")
+        let decoded = try JSONDecoder().decode(BenchPlan.self, from: Data(words[1].utf8))
+        #expect(decoded.puts == 30 && decoded.operations == 12 && decoded.killSeconds == nil)
     }
 
     @Test
-    func `the line of a message is read back, and half a line is no message`() throws {
-        var report = WorkerReport()
-        report.hits = 5
+    func `reports of several workers add up`() throws {
+        var report = BenchReport()
+        report.counts.wrong = 5
         report.gets.record(nanoseconds: 100)
-        for message in [WorkerMessage.ready, .report(report), .wrongValue("k: x"), .finished(report)] {
-            let line = try message.line
-            #expect(line.hasSuffix("\n") && line.filter { $0 == "\n" }.count == 1)
-            #expect(WorkerMessage(line: Array(line.utf8)) == message)
-            #expect(WorkerMessage(line: Array(line.utf8.dropLast(5))) == nil)
-        }
+        report.counts.problems = ["k: x"]
+        let decoded = try JSONDecoder().decode(BenchReport.self, from: Data(JSON.line(report).utf8))
+        #expect(decoded == report)
+        report.merge(decoded)
+        #expect(report.operations == 2 && report.counts.wrong == 10 && report.counts.problems.count == 2)
     }
 }
 
 @Suite(.takesTurns) struct BenchResultTests {
-    private func row(wrong: Int = 0, failures: Int = 0) -> BenchRow {
-        var result = CrewResult()
-        result.report.wrong = wrong
-        result.report.failures = failures
-        result.elapsed = .seconds(1)
-        return BenchRow(result, workload: .mixed, valueBytes: 4096, workers: 4)
+    private func result(wrong: Int = 0, failures: Int = 0, crashes: [String] = []) throws -> BenchResult {
+        let place = try TemporaryDirectory()
+        let cache = try SharedCache(at: place.path + "/cache")
+        var report = BenchReport()
+        report.counts.wrong = wrong
+        report.counts.failures = failures
+        for _ in 0..<12345 { report.gets.record(nanoseconds: 1000) }
+        report.puts.record(nanoseconds: 1000)
+        let leftovers = try BenchLeftovers(in: cache)
+        return BenchResult(
+            plan: BenchPlan(),
+            report: report,
+            seconds: 1,
+            kills: 0,
+            crashes: crashes,
+            leftovers: leftovers
+        )
     }
 
     @Test
-    func `the exit status tells wrong values from crashes and failed calls`() {
-        var result = BenchResult(directory: "/x", rows: [row()])
-        #expect(result.status == .done)
-        result.rows = [row(), row(failures: 1)]
-        #expect(result.status == .inputOutput)
-        result.crashes = ["worker 1"]
-        #expect(result.status == .internal)
-        result.rows = [row(wrong: 1)]
-        #expect(result.status == .dataError)
+    func `the exit status tells wrong values from crashes and failed calls`() throws {
+        #expect(try result().status == .done)
+        #expect(try result(failures: 1).status == .inputOutput)
+        #expect(try result(failures: 1, crashes: ["worker 1"]).status == .internal)
+        #expect(try result(wrong: 1, crashes: ["worker 1"]).status == .dataError)
     }
 
     @Test
-    func `a wrong value that only a line told of counts`() {
-        var result = CrewResult()
-        result.wrongValues = ["a", "b"]
-        #expect(result.wrong == 2)
-    }
-
-    @Test
-    func `the table has a row for each workload, in columns`() {
-        let text = BenchTable.text(BenchResult(directory: "/x", rows: [row(), row(wrong: 12345)]))
-        let lines = text.split(separator: "\n")
-        #expect(lines.count == 3)
-        #expect(Set(lines.map(\.count)).count == 1)
-        #expect(lines[2].contains("12 345"))
+    func `the text has a row for gets and one for puts, in columns`() throws {
+        let lines = try result(wrong: 1, crashes: ["a worker"]).text.split(separator: "\n")
+        #expect(lines[0].hasPrefix("4 processes, 1 000 keys, values of 4.0 KiB: 12 346 operations/s"))
+        #expect(Set(lines[1...3].map(\.count)).count == 1)
+        #expect(lines[2].contains("12 345") && lines[4].contains("wrong 1, "))
+        #expect(lines.last == "crashed: a worker")
     }
 }
 

@@ -5,10 +5,10 @@ import Testing
 
 @testable import diskcache
 
-/// What the shells' scripts are made from, and which keys are proposed.
+/// What the shells are answered, and which keys are proposed.
 @Suite(.takesTurns) struct CompletionTests {
     static func candidates(_ prefix: String, _ keys: [String?], isLate: () -> Bool = { false }) -> [String] {
-        KeyCandidatesCommand.candidates(beginning: prefix, among: keys, isLate: isLate)
+        KeyCandidates.keys(beginning: prefix, among: keys, isLate: isLate)
     }
 
     @Test func `keys that begin like it come in order`() {
@@ -29,7 +29,7 @@ import Testing
 
     @Test func `there are no more than fit a screen`() {
         let keys = (0..<1000).map { "k\($0)" }
-        #expect(Self.candidates("k", keys).count == KeyCandidatesCommand.limit)
+        #expect(Self.candidates("k", keys).count == KeyCandidates.limit)
     }
 
     @Test func `the search ends when it is late, also where nothing was found`() {
@@ -42,13 +42,14 @@ import Testing
     }
 
     @Test func `what an operand can be is read off its name`() {
-        #expect(CompletedCommand(PutCommand.self).operands == [.keys, .files])
-        #expect(CompletedCommand(RemoveCommand.self).operands == [.keys])
-        #expect(CompletedCommand(RemoveCommand.self).repeatsLast)
-        #expect(CompletedCommand(RunCommand.self).operands == [.command])
-        #expect(CompletedCommand(RunCommand.self).stopsAtOperand)
-        #expect(CompletedCommand(CompletionsCommand.self).operands == [.words(["bash", "zsh", "fish"])])
-        #expect(CompletedCommand(ListCommand.self).operands.isEmpty)
+        #expect(PutCommand.completion(ofOperand: 0) == .keys)
+        #expect(PutCommand.completion(ofOperand: 1) == .files)
+        #expect(PutCommand.completion(ofOperand: 2) == .nothing)
+        #expect(RemoveCommand.completion(ofOperand: 9) == .keys)
+        #expect(RunCommand.completion(ofOperand: 0) == .command)
+        #expect(RunCommand.completion(ofOperand: 3) == .command)
+        #expect(CompletionsCommand.completion(ofOperand: 0) == .words(["bash", "zsh", "fish"]))
+        #expect(ListCommand.completion(ofOperand: 0) == .nothing)
     }
 
     @Test func `what a value can be is read off what stands for it, or off its choices`() {
@@ -60,15 +61,45 @@ import Testing
         #expect(Option("a", help: "").completion == .nothing)
     }
 
+    static func words(_ line: String...) -> [String] {
+        Proposals(for: line).words.map(\.text)
+    }
+
     @Test func `hidden commands are not proposed`() {
-        let names = CompletedCommand.all.map(\.name)
+        let names = Self.words("")
         #expect(names.contains("put") && names.last == "help")
         for hidden in DiskCacheTool.commands where hidden.isHidden { #expect(!names.contains(hidden.name)) }
     }
 
+    @Test func `options are proposed where they count, and values where they are wanted`() {
+        #expect(Self.words("ls", "--so") == ["--sort"])
+        #expect(Self.words("ls", "--", "--so").isEmpty)
+        #expect(Self.words("ls", "-ln", "").isEmpty, "a number")
+        #expect(Self.words("ls", "--sort", "s") == ["size"])
+        #expect(Self.words("ls", "--sort=s") == ["--sort=size"])
+        #expect(Self.words("ls", "--so", "s") == ["size"], "as getopt reads it")
+        #expect(Self.words("ls", "--nonsense", "--so").isEmpty)
+        #expect(Self.words("help", "verif") == ["verify"])
+        #expect(Self.words("help", "verify", "").isEmpty)
+    }
+
+    @Test func `an option that can't be repeated is proposed once`() {
+        #expect(Self.words("put", "--tag", "a", "--ta") == ["--tag"])
+        #expect(Self.words("put", "--stale", "1h", "--sta").isEmpty)
+    }
+
+    @Test func `the shell is told what it has to find out by itself`() {
+        func kind(_ line: String...) -> String { Proposals(for: line).kind }
+        #expect(kind("put", "k", "/t") == "files 0" && kind("put", "k", "f", "") == "words")
+        #expect(kind("get", "-o/t") == "files 2" && kind("get", "--output=/t") == "files 9")
+        #expect(kind("-d", "") == "directories 0" && kind("ls", "--dir=") == "directories 6")
+        #expect(kind("run", "--ttl", "1", "--", "l") == "command 4")
+        #expect(kind("run", "ls", "--he") == "command 1" && kind("--dir=/", "run", "ls", "") == "command 2")
+    }
+
     @Test func `no word needs quoting in any shell`() {
-        let words = CompletedCommand.all.flatMap { command in
-            [command.name] + command.operands.flatMap(\.words)
+        let words = DiskCacheTool.shown.flatMap { command in
+            [command.name] + command.operandChoices.joined()
                 + command.options.flatMap { [$0.specification.name] + $0.choices }
         }
         #expect(words.count > 100)
@@ -77,29 +108,9 @@ import Testing
         )
     }
 
-    @Test func `an option that can be repeated says so, and is proposed again`() {
-        let option = Option("tag", nil, "TAG", isRepeatable: true, help: "a word")
-        #expect(option.help == "a word; can be repeated")
-        #expect(ZshCompletion.specifications(option) == ["'*--tag=[a word; can be repeated]:TAG: '"])
-    }
-
-    @Test func `help texts are quoted for each shell`() {
-        let option = Option("x", "x", "A:B", help: #"it's [a] \ "`b`": c"#)
+    @Test func `an option that can be repeated says so`() {
         #expect(
-            ZshCompletion.specifications(option).last
-                == #"'(-x --x)--x=[it'\''s \[a\] \\ "`b`"\: c]:A\:B: '"#
+            Option("tag", nil, "TAG", isRepeatable: true, help: "a word").help == "a word; can be repeated"
         )
-        #expect(
-            FishCompletion.line(option, condition: "true").hasSuffix(
-                #"-s x -l x -x -d 'it\'s [a] \\ "`b`": c'"#
-            )
-        )
-    }
-}
-
-extension Completion {
-    fileprivate var words: [String] {
-        guard case .words(let words) = self else { return [] }
-        return words
     }
 }

@@ -11,22 +11,23 @@ import Testing
 
 /// What `stats` is asked for, and how its counts are put.
 @Suite(.takesTurns) struct StatsTests {
-    // MARK: Order
+    // MARK: Options
 
-    private func order(_ words: String...) throws -> StatsOrder {
-        let options = StatsCommand.options
-        let scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: false)
-        return try StatsOrder(Arguments(scanned, options: options, command: "stats", directory: nil))
+    private func arguments(_ words: [String]) throws -> Arguments {
+        var arguments = try StatsCommand.parse(words.map { Array($0.utf8) }, directory: nil)
+        try StatsCommand.check(&arguments)
+        return arguments
     }
 
-    @Test func `each form is an option, and the default is everything`() throws {
-        #expect(try order().subject == .everything)
-        #expect(try order("--quick").subject == .counts)
-        #expect(try order("--prometheus").subject == .exposition)
-        #expect(try order("--reset", "--json").subject == .reset)
-        #expect(try order("--watch").subject == .watch(.seconds(1)))
-        #expect(try order("--watch=2s").subject == .watch(.seconds(2)))
-        #expect(try order("-w500ms", "--json").subject == .watch(.milliseconds(500)))
+    @Test(arguments: [[], ["--quick"], ["--prometheus"], ["--reset", "--json"], ["--quick", "--json"]])
+    func `each form is an option`(words: [String]) throws {
+        _ = try arguments(words)
+    }
+
+    @Test(arguments: [("--watch", 1.0), ("--watch=2s", 2), ("--watch 2s", 2), ("-w500ms --json", 0.5)])
+    func `the span of a watch needs no sign before it`(line: String, seconds: Double) throws {
+        let words = line.split(separator: " ").map(String.init)
+        #expect(try arguments(words).value("watch", as: StatsCommand.interval)?.inSeconds == seconds)
     }
 
     @Test(arguments: [
@@ -34,12 +35,11 @@ import Testing
         ["--watch=1s", "--reset"],
         ["--prometheus", "--reset"], ["--prometheus", "--json"], ["--watch=0"], ["--watch=99ms"],
         ["--watch=soon"],
+        ["--quick", "1s"], ["--watch", "1s", "2s"],
     ])
     func `what makes no sense is refused`(words: [String]) {
         #expect {
-            let options = StatsCommand.options
-            let scanned = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: false)
-            _ = try StatsOrder(Arguments(scanned, options: options, command: "stats", directory: nil))
+            _ = try arguments(words).value("watch", as: StatsCommand.interval)
         } throws: {
             ($0 as? Failure)?.status == .usage
         }
@@ -87,8 +87,8 @@ import Testing
         func rate(_ name: String) -> String? { rows.first { $0.name == name }?.rate }
         #expect(rate("hits") == "2.5" && rate("misses") == "0.0" && rate("hit ratio") == "100.0 %")
         #expect(rate("read") == "0 B")
-        let rates = Rates(interval.activity, seconds: 2)
-        #expect(rates.hits == 2.5 && rates.misses == 0 && rates.puts == 0)
+        let rates = interval.perSecond
+        #expect(rates["hits"] == 2.5 && rates["misses"] == 0 && rates["puts"] == 0)
         withExtendedLifetime(place) {}
     }
 

@@ -34,14 +34,7 @@ package func noise(count: Int, seed: UInt64) -> Data {
     return unsafe words.withUnsafeBytes { unsafe Data($0.prefix(count)) }
 }
 
-/// `base` to the power of `exponent`, which FoundationEssentials does not have.
-///
-/// C: `pow`.
-package func power(_ base: Double, _ exponent: Double) -> Double {
-    pow(base, exponent)
-}
-
-/// The natural logarithm of `value`, which FoundationEssentials does not have either.
+/// The natural logarithm of `value`, which FoundationEssentials does not have.
 ///
 /// C: `log`.
 package func naturalLogarithm(_ value: Double) -> Double {

@@ -18,16 +18,20 @@ package struct ChildProcess: ~Copyable, Sendable {
     ///
     /// In the child no signal is blocked or ignored because this process does so.
     ///
-    /// - Parameter environment: variables to add to this process's own, or to replace there.
+    /// - Parameters:
+    ///   - environment: variables to add to this process's own, or to replace there.
+    ///   - searchesPath: whether a program without a slash is looked for in `$PATH`.
     package init(
         starting executable: String,
         _ arguments: [String],
-        environment: [String: String] = [:]
+        environment: [String: String] = [:],
+        searchesPath: Bool = false
     ) throws(Errno) {
         let toChild = try Pipe()
         let fromChild = try Pipe()
         var request = SpawnRequest([executable] + arguments)
         request.environment = environment
+        request.searchesPath = searchesPath
         request.input = .descriptor(toChild.reading.rawValue)
         request.output = .descriptor(fromChild.writing.rawValue)
         process = try SpawnedProcess(request)

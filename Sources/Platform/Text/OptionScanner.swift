@@ -55,7 +55,7 @@ package enum OptionError: Error, Sendable, Equatable {
 package enum OptionScanner {
     /// Scans `arguments` (without the program's name).
     ///
-    /// Not for use by two threads at once: getopt keeps its state in globals.
+    /// One thread at a time: getopt keeps its state in globals.
     ///
     /// - Parameter stopsAtOperand: whether the first operand ends the options, as where the rest is
     ///   another command line.
@@ -76,21 +76,25 @@ package enum OptionScanner {
             )
         }
         let letters = Self.letters(specifications, stopsAtOperand)
-        var result = ScannedOptions()
-        var found = unsafe cplatform_found()
-        while true {
-            let isFirst = unsafe found.next == 0
-            unsafe found = cplatform_getopt_long(CInt(words.count), words.base, letters, table, isFirst)
-            if unsafe found.value == -1 { break }
-            guard let index = unsafe Self.index(of: found.value, specifications) else {
-                throw unsafe Self.error(for: found, words[Int(found.next) - 1], specifications)
+        return try turn.withLock { (_) throws(OptionError) in
+            var result = ScannedOptions()
+            var found = unsafe cplatform_found()
+            while true {
+                let isFirst = unsafe found.next == 0
+                unsafe found = cplatform_getopt_long(CInt(words.count), words.base, letters, table, isFirst)
+                if unsafe found.value == -1 { break }
+                guard let index = unsafe Self.index(of: found.value, specifications) else {
+                    throw unsafe Self.error(for: found, words[Int(found.next) - 1], specifications)
+                }
+                let argument = unsafe found.argument.map { unsafe String(cString: $0) }
+                result.options.append(ScannedOptions.Found(index: index, value: argument))
             }
-            let argument = unsafe found.argument.map { unsafe String(cString: $0) }
-            result.options.append(ScannedOptions.Found(index: index, value: argument))
+            result.operands = unsafe (Int(found.next)..<words.count).map { words[$0] }
+            return result
         }
-        result.operands = unsafe (Int(found.next)..<words.count).map { words[$0] }
-        return result
     }
+
+    private static let turn = Locked(())
 
     /// Above all characters, so that long options can't be mistaken for letters.
     private static let firstValue: CInt = 1000

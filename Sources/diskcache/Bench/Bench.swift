@@ -4,144 +4,205 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// A benchmark on one directory: fills it, sets workers on it, and looks at what they have left.
+/// The user wants it to end.
+struct Interrupted: Error {
+    let signal: Signal
+}
+
+/// What worker processes are started from.
+struct WorkerProgram: Sendable {
+    var executable = CurrentProcess.executable
+    /// Variables on top of this process's own.
+    var environment: [String: String] = [:]
+}
+
+/// A benchmark on one directory: fills it, sets worker processes on it, kills some if that is wanted, and looks at
+/// what they have left.
 struct Bench {
-    /// Bytes that one workload writes at most, by all workers: a fast disk must not get full in seconds,
-    /// as what was replaced stays until the collection between two workloads.
-    static let writeLimit: Int64 = 2 << 30
+    /// Bytes that all workers write at most: what is replaced stays until a collection, and a fast disk must not
+    /// get full in seconds.
+    static let writeLimit = 2 << 30
+    /// How often the progress is shown and a signal to this process noticed.
+    private static let tick: Duration = .milliseconds(100)
+    /// No call of the cache takes longer than its 10 s of patience with a lock: a worker that has not ended after so
+    /// long hangs.
+    private static let patience: Duration = .seconds(60)
 
     private let plan: BenchPlan
     private let cache: SharedCache
     private let program: WorkerProgram
-    private let onProgress: (String) -> Void
-    private var nextStream: UInt32 = 1
-    private var result: BenchResult
+    private var workers: [Worker] = []
+    /// Of those that have ended, killed ones included.
+    private var past = BenchReport()
+    private var started: UInt32 = 0
+    private var kills = 0
+    private var crashes: [String] = []
 
-    /// - Parameters:
-    ///   - program: what workers are started from.
-    ///   - onProgress: gets a line now and then.
-    init(
-        _ plan: BenchPlan,
-        on cache: SharedCache,
-        program: WorkerProgram = WorkerProgram(),
-        onProgress: @escaping (String) -> Void = { _ in }
-    ) {
+    init(_ plan: BenchPlan, on cache: SharedCache, program: WorkerProgram = WorkerProgram()) {
         self.plan = plan
         self.cache = cache
         self.program = program
-        self.onProgress = onProgress
-        result = BenchResult(directory: cache.path)
     }
 
-    /// - Parameter interruption: asked now and then for a signal that ends it.
-    mutating func run(interruption: () -> Signal? = { nil }) throws -> BenchResult {
-        if let corpus = plan.corpus {
-            let values = try Corpus(below: corpus)
-            result.notes += values.notes
-            let size = Quantity.text(bytes: values.totalSize)
-            result.notes.append("corpus: \(Quantity.grouped(values.count, "file")), \(size)")
-            try run(values, size: nil, interruption)
-        } else {
-            for size in plan.sizes {
-                try run(SelfProvingValues(count: plan.keys, size: size), size: size, interruption)
+    /// - Parameters:
+    ///   - interruption: asked now and then for a signal that ends it.
+    ///   - onProgress: gets a line now and then.
+    mutating func run(
+        interruption: () -> Signal? = { nil },
+        onProgress: (String) -> Void = { _ in }
+    ) throws -> BenchResult {
+        try fill(interruption, onProgress)
+        for _ in 0..<plan.workers { try start() }
+        if plan.isCollecting { try start(asCollector: true) }
+        let begin = ContinuousClock.now
+        let killInterval = plan.killSeconds.map { Duration.seconds($0) }
+        var nextKill = killInterval.map { begin + $0 }
+        while !isOver(after: .now - begin) {
+            if let signal = interruption() { throw Interrupted(signal: signal) }
+            let limit = min(Self.tick, (nextKill ?? .now + Self.tick) - .now)
+            try listen(max(limit, .milliseconds(1)), replacesKilled: true)
+            if let killInterval, let due = nextKill, .now >= due {
+                killSomebody()
+                nextKill = max(due + killInterval, .now)
             }
+            onProgress(progress(after: .now - begin))
         }
+        let elapsed = ContinuousClock.now - begin
+        try stop()
+        // At a terminal it has ended the workers too, which must not look like a crash.
+        if let signal = interruption() { throw Interrupted(signal: signal) }
         onProgress("collecting and verifying")
-        result.leftovers = try leftovers()
-        return result
+        return BenchResult(
+            plan: plan,
+            report: past,
+            seconds: max(0.001, elapsed.inSeconds),
+            kills: kills,
+            crashes: crashes,
+            leftovers: try BenchLeftovers(in: cache)
+        )
     }
 
-    private mutating func run(
-        _ values: any BenchValues,
-        size: Int?,
-        _ interruption: () -> Signal?
-    ) throws {
-        for task in plan.workloads {
-            let name = task.rawValue + (size.map { " " + Quantity.text(bytes: Int64($0)) } ?? "")
-            // Not timed: bounds the space that replaced values take. What the last workload leaves is for
-            // the one collection after which nothing may be left.
-            if !result.rows.isEmpty { try cache.collectGarbage() }
-            if task != .put { try fill(values, name, interruption) }
-            try run(task, size: size, name, interruption)
-        }
-    }
-
-    /// Gives every key a value that has none, so that every later miss is one too many.
-    private func fill(
-        _ values: any BenchValues,
-        _ name: String,
-        _ interruption: () -> Signal?
-    ) throws {
-        for index in 0..<values.count {
+    /// Gives every key a value, so that every miss is one too many.
+    private func fill(_ interruption: () -> Signal?, _ onProgress: (String) -> Void) throws {
+        let values = SelfProvingValues(count: plan.keys, size: plan.size)
+        for index in 0..<plan.keys {
             if index % 64 == 0 {
-                onProgress("\(name): filling, \(index) of \(values.count)")
+                onProgress("filling, \(index) of \(plan.keys)")
                 if let signal = interruption() { throw Interrupted(signal: signal) }
             }
-            guard try !cache.contains(values.key(index)) else { continue }
             try cache.put(values.value(index, version: .initial), forKey: values.key(index))
         }
     }
 
-    private mutating func run(
-        _ task: BenchTask,
-        size: Int?,
-        _ name: String,
-        _ interruption: () -> Signal?
-    ) throws {
-        var crew = try Crew(
-            workerPlans(task, size),
-            program: program,
-            killInterval: plan.killInterval,
-            seed: plan.seed,
-            onProgress: progress(name)
-        )
-        let found = try crew.run(interruption: interruption)
-        nextStream = crew.unusedStream
-        result.rows.append(BenchRow(found, workload: task, valueBytes: size, workers: plan.workers))
-        result.wrongValues += found.wrongValues
-        result.failures += found.failures
-        result.crashes += found.crashes
+    private func isOver(after elapsed: Duration) -> Bool {
+        if !crashes.isEmpty || total(\.counts.bytesWritten) >= Self.writeLimit { return true }
+        guard let operations = plan.operations else { return elapsed.inSeconds >= plan.seconds }
+        let hasKilled = plan.killSeconds == nil || kills > 0
+        let hasCollected = !plan.isCollecting || total(\.counts.sweeps) > 0
+        return total(\.operations) >= operations && hasKilled && hasCollected
     }
 
-    private func progress(_ name: String) -> (CrewProgress) -> Void {
-        let onProgress = onProgress
-        return { progress in
-            let rate = Double(progress.operations) / max(0.001, progress.elapsed / .seconds(1))
-            let kills = progress.kills > 0 ? ", " + Quantity.grouped(progress.kills, "kill") : ""
-            onProgress(
-                "\(name): \(Quantity.text(progress.elapsed)), \(Quantity.grouped(Int(rate))) operations/s\(kills)"
-            )
+    /// What all workers have done so far.
+    private func total(_ count: KeyPath<BenchReport, Int>) -> Int {
+        workers.reduce(past[keyPath: count]) { $0 + $1.report[keyPath: count] }
+    }
+
+    private func progress(after elapsed: Duration) -> String {
+        let rate = Int(Double(total(\.operations)) / max(0.001, elapsed.inSeconds))
+        let killed = kills > 0 ? ", " + Quantity.grouped(kills, "kill") : ""
+        return "\(Quantity.text(elapsed)), \(Quantity.grouped(rate)) operations/s\(killed)"
+    }
+
+    // MARK: Workers
+
+    private mutating func start(asCollector: Bool = false) throws {
+        started += 1
+        workers.append(try Worker(plan, asCollector ? 0 : started, on: cache.path, program))
+    }
+
+    /// Waits until somebody says something, or for so long, and takes note of who has ended.
+    private mutating func listen(_ limit: Duration, replacesKilled: Bool) throws {
+        let readable = Set(try Readiness.wait(for: workers.map(\.output), limit: limit))
+        for worker in workers where readable.contains(worker.output) {
+            if try worker.receive() { continue }
+            workers.removeAll { $0 === worker }
+            past.merge(worker.report)
+            let end = try worker.end()
+            if worker.isKilled, end == .killed(.kill) {
+                if replacesKilled { try start(asCollector: worker.isCollector) }
+            } else if replacesKilled || end != .exited(0) {
+                crashes.append("a worker ended with \(end)")
+            }
         }
     }
 
-    private func workerPlans(_ task: BenchTask, _ size: Int?) -> [WorkerPlan] {
-        var plan = WorkerPlan(directory: cache.path, task: task, stream: 0)
-        plan.size = size ?? 0
-        plan.keys = self.plan.keys
-        plan.corpus = self.plan.corpus
-        plan.seed = self.plan.seed
-        plan.operations = self.plan.operations
-        plan.seconds = self.plan.seconds
-        plan.repeatPercent = self.plan.repeatPercent
-        plan.maximumBytes = Self.writeLimit / Int64(self.plan.workers)
-        // What a killed worker had not reported is done again.
-        if self.plan.killInterval != nil { plan.reportMilliseconds = 20 }
-        var plans = Array(repeating: plan, count: self.plan.workers)
-        if self.plan.isCollecting {
-            plan.task = .collect
-            plans.append(plan)
-        }
-        for index in plans.indices { plans[index].stream = nextStream + UInt32(index) }
-        return plans
+    private mutating func killSomebody() {
+        // Those that have done nothing yet are left to it: else on a busy machine, where starting or a sweep takes
+        // longer than a life, nothing would ever be done.
+        let victims = workers.filter { !$0.isKilled && $0.report.operations + $0.report.counts.sweeps > 0 }
+        guard let victim = victims.randomElement() else { return }
+        victim.kill()
+        kills += 1
     }
 
-    /// One sweep, and then nothing may be there that no entry names.
-    private func leftovers() throws -> BenchLeftovers {
-        let sweep = try cache.collectGarbage()
-        return BenchLeftovers(
-            removed: sweep.removed,
-            verification: try cache.verify(),
-            temporaries: BenchDirectory.temporaries(in: cache.path)
+    /// Lets all workers finish what they are at.
+    private mutating func stop() throws {
+        for worker in workers { worker.closeInput() }
+        let end = ContinuousClock.now + Self.patience
+        while !workers.isEmpty {
+            try listen(Self.tick, replacesKilled: false)
+            for worker in workers where .now >= end && !worker.isKilled {
+                crashes.append("a worker did not end within \(Quantity.text(Self.patience))")
+                worker.kill()
+            }
+        }
+    }
+}
+
+/// One worker process, as its starter sees it.
+private final class Worker {
+    let isCollector: Bool
+    /// The latest that it has said.
+    private(set) var report = BenchReport()
+    private(set) var isKilled = false
+    private var process: ChildProcess
+    private var unread: [UInt8] = []
+
+    init(_ plan: BenchPlan, _ stream: UInt32, on directory: String, _ program: WorkerProgram) throws {
+        isCollector = stream == 0
+        process = try ChildProcess(
+            starting: program.executable,
+            ["--dir", directory] + (try BenchWorkerCommand.words(plan, stream: stream)),
+            environment: program.environment
         )
+    }
+
+    var output: Int32 { process.output.rawValue }
+
+    /// Reads what it has said; false at the end.
+    func receive() throws -> Bool {
+        let bytes = try process.output.readAvailable()
+        unread += bytes
+        // What has no end its writer did not live to say.
+        let lines = unread.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
+        if lines.count > 1 {
+            report = try JSONDecoder().decode(BenchReport.self, from: Data(lines[lines.count - 2]))
+            unread = Array(lines[lines.count - 1])
+        }
+        return !bytes.isEmpty
+    }
+
+    func kill() {
+        isKilled = true
+        process.send(.kill)
+    }
+
+    func closeInput() {
+        process.closeInput()
+    }
+
+    /// How it ended; waits for that.
+    func end() throws(Errno) -> ChildProcess.End {
+        try process.wait()
     }
 }

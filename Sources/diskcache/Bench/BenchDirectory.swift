@@ -14,27 +14,19 @@ struct BenchDirectory {
     ///   (`~/.cache`) is made where it is missing, as any program may that uses it.
     init(near place: String, isDefault: Bool = false) throws(Failure) {
         let base = Self.base(near: place)
-        if isDefault {
-            do {
-                try FileManager.default.createDirectory(atPath: base, withIntermediateDirectories: true)
-            } catch {
-                throw .init(.cannotCreate, "bench: make \(base): \(error): choose a place with --dir")
-            }
-        }
-        var generator = SystemRandomNumberGenerator()
-        let random = String(generator.next() >> 32, radix: 36)
+        let random = String(UInt32.random(in: 0 ... .max), radix: 36)
         path = base + "/diskcache-bench-\(CurrentProcess.identifier)-\(random)"
-        do throws(Errno) {
+        do {
+            if isDefault {
+                try FileManager.default.createDirectory(atPath: base, withIntermediateDirectories: true)
+            }
             try Directory.make(path, mode: 0o700)
         } catch {
             // Not made: it would have to be removed again, and may be another's by then.
-            if error == .noEntry {
-                throw .init(
-                    .cannotCreate,
-                    "bench: there is no directory \(base): make it, or choose another with --dir"
-                )
-            }
-            throw .init(.cannotCreate, "make \(path): \(error): choose a place with --dir")
+            throw .init(
+                .cannotCreate,
+                "bench: make \(path): \(error): make \(base), or choose another with --dir"
+            )
         }
     }
 
@@ -43,11 +35,10 @@ struct BenchDirectory {
         let isThere = FileManager.default.fileExists(atPath: place, isDirectory: &isDirectory)
         let isCache = FileManager.default.fileExists(atPath: place + "/format")
         if isThere, isDirectory, !isCache { return place }
-        var parts = place.split(separator: "/", omittingEmptySubsequences: true)
+        let parts = place.split(separator: "/")
         // Not below a last part that would lead elsewhere.
-        guard let last = parts.last, last != "..", last != "." else { return place }
-        parts.removeLast()
-        let parent = (place.hasPrefix("/") ? "/" : "") + parts.joined(separator: "/")
+        if ["", ".", ".."].contains(parts.last ?? "") { return place }
+        let parent = (place.hasPrefix("/") ? "/" : "") + parts.dropLast().joined(separator: "/")
         return parent.isEmpty ? "." : parent
     }
 
@@ -56,16 +47,6 @@ struct BenchDirectory {
             try FileManager.default.removeItem(atPath: path)
         } catch {
             throw Failure(.inputOutput, "remove \(path): \(error): remove it by hand")
-        }
-    }
-
-    /// Files in the `tmp` of a cache, where nothing may be left once no process works on it.
-    static func temporaries(in cache: String) -> Int {
-        do {
-            return try FileManager.default.contentsOfDirectory(atPath: cache + "/tmp").count
-        } catch {
-            // It is made only where it is needed.
-            return 0
         }
     }
 }

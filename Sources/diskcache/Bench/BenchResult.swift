@@ -1,93 +1,113 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DiskCache
+import Platform
 
-/// One row of a benchmark: a workload with values of one size.
-///
-/// Its fields are named as `--json` prints them.
-struct BenchRow: Codable, Sendable {
-    let workload: BenchTask
-    /// Length of the values; nil for a corpus, whose values have their own.
-    let valueBytes: Int?
-    let workers: Int
+/// What a benchmark has found.
+struct BenchResult {
+    let plan: BenchPlan
+    let report: BenchReport
     let seconds: Double
-    let operations: Int
-    let operationsPerSecond: Double
-    let getP50Microseconds: Double?
-    let getP99Microseconds: Double?
-    let putP50Microseconds: Double?
-    let putP99Microseconds: Double?
-    let hits: Int
-    /// Of keys that all have a value: there should be none.
-    let misses: Int
-    let wrong: Int
-    let failures: Int
-    let bytesRead: Int64
-    let bytesWritten: Int64
     let kills: Int
-    let sweeps: Int
-    let swept: Int
-    /// Whether it ended early, because it had written as much as it may.
-    let isCut: Bool
+    /// Workers that ended otherwise than they should.
+    let crashes: [String]
+    let leftovers: BenchLeftovers
 
-    init(_ result: CrewResult, workload: BenchTask, valueBytes: Int?, workers: Int) {
-        let report = result.report
-        self.workload = workload
-        self.valueBytes = valueBytes
-        self.workers = workers
-        isCut = report.cuts > 0
-        seconds = result.elapsed / .seconds(1)
-        operations = report.operations
-        operationsPerSecond = seconds > 0 ? Double(operations) / seconds : 0
-        getP50Microseconds = report.gets.microseconds(atShare: 0.5)
-        getP99Microseconds = report.gets.microseconds(atShare: 0.99)
-        putP50Microseconds = report.puts.microseconds(atShare: 0.5)
-        putP99Microseconds = report.puts.microseconds(atShare: 0.99)
-        hits = report.hits
-        misses = report.misses
-        wrong = result.wrong
-        failures = report.failures
-        bytesRead = report.bytesRead
-        bytesWritten = report.bytesWritten
-        kills = result.kills
-        sweeps = result.collector.sweeps
-        swept = result.collector.removed
-    }
-}
-
-/// What is in the directory at the end, after one collection, with nobody working on it.
-struct BenchLeftovers: Codable, Sendable {
-    /// What that collection removed, by reason: after kills, and where values were replaced, this is
-    /// something.
-    let removed: [RemovalReason: Tally]
-    /// Keys and distinct values that are left, re-read and hashed anew.
-    let verification: VerifyReport
-    /// Files in `tmp`.
-    let temporaries: Int
-
-    /// Whether nothing is there but entries and their objects.
-    var isClean: Bool {
-        verification.isClean && verification.orphans == 0 && verification.unrecognised.isEmpty
-            && temporaries == 0
-    }
-}
-
-/// All of it, as `--json` prints it.
-struct BenchResult: Codable, Sendable {
-    var directory: String
-    var rows: [BenchRow] = []
-    var wrongValues: [String] = []
-    var failures: [String] = []
-    var crashes: [String] = []
-    var notes: [String] = []
-    var leftovers: BenchLeftovers?
-
-    var wrong: Int { rows.reduce(0) { $0 + $1.wrong } }
+    var operationsPerSecond: Double { Double(report.operations) / seconds }
 
     /// Wrong bytes before all, then what kept it from telling.
     var status: ExitStatus {
-        if wrong > 0 || !wrongValues.isEmpty || !(leftovers?.isClean ?? true) { return .dataError }
-        if !crashes.isEmpty { return .internal }
-        return failures.isEmpty && !rows.contains { $0.failures > 0 } ? .done : .inputOutput
+        if report.counts.wrong > 0 || !leftovers.isClean { return .dataError }
+        return !crashes.isEmpty ? .internal : report.counts.failures > 0 ? .inputOutput : .done
+    }
+
+    var json: JSON.Object {
+        func calls(_ histogram: LatencyHistogram) -> JSON.Object {
+            [
+                "count": histogram.count, "perSecond": Double(histogram.count) / seconds,
+                "medianMicroseconds": histogram.microseconds(atShare: 0.5),
+                "p99Microseconds": histogram.microseconds(atShare: 0.99),
+            ]
+        }
+        return [
+            "plan": plan, "seconds": seconds, "operationsPerSecond": operationsPerSecond,
+            "gets": calls(report.gets), "puts": calls(report.puts), "counts": report.counts, "kills": kills,
+            "crashes": crashes, "leftovers": leftovers,
+        ]
+    }
+
+    // MARK: Text
+
+    var text: String {
+        var table = Table(.left, .right, .right, .right, .right)
+        table.add("", "COUNT", "PER SECOND", "MEDIAN µs", "P99 µs")
+        for (name, calls) in [("gets", report.gets), ("puts", report.puts)] where calls.count > 0 {
+            table.add(
+                name,
+                Quantity.grouped(calls.count),
+                Quantity.grouped(Int(Double(calls.count) / seconds)),
+                Quantity.text(microseconds: calls.microseconds(atShare: 0.5)),
+                Quantity.text(microseconds: calls.microseconds(atShare: 0.99))
+            )
+        }
+        let rate = Quantity.grouped(Int(operationsPerSecond))
+        let isCut = report.counts.bytesWritten >= Bench.writeLimit
+        let problems = report.counts.problems + crashes.map { "crashed: \($0)" }
+        return """
+            \(Quantity.grouped(plan.workers, "process", "processes")), \(Quantity.grouped(plan.keys, "key")), values of \(Quantity.text(bytes: Int64(plan.size))): \
+            \(rate) operations/s in \(Quantity.tenths(seconds)) s
+            \(isCut ? "ended early, having written as much as it may\n" : "")\(table.text)\(countsText)
+            \(CollectCommand.text(leftovers.sweep))\(VerifyCommand.text(leftovers.verify, VerifyOptions()))\
+            \(leftovers.temporaries > 0 ? "left in tmp: \(leftovers.temporaries)\n" : "")\
+            \(problems.prefix(10).map { $0 + "\n" }.joined())
+            """
+    }
+
+    private var countsText: String {
+        let counts = report.counts
+        var parts = [
+            ("hits", report.gets.count - counts.misses), ("misses", counts.misses), ("wrong", counts.wrong),
+            ("failed", counts.failures),
+        ]
+        let others = [("removals", counts.removals), ("kills", kills), ("sweeps", counts.sweeps)]
+        parts += others.filter { $0.1 > 0 }
+        return parts.map { "\($0.0) \(Quantity.grouped($0.1))" }.joined(separator: ", ")
+            + "; read \(Quantity.text(bytes: Int64(counts.bytesRead)))"
+            + ", written \(Quantity.text(bytes: Int64(counts.bytesWritten)))"
+    }
+}
+
+/// What is in the directory after one collection, with nobody working on it.
+struct BenchLeftovers: Encodable {
+    /// The collection: after kills, and where values were replaced, it removes something.
+    let sweep: GCReport
+    /// Keys and distinct values that are left, re-read and hashed anew.
+    let verify: VerifyReport
+    /// Files in `tmp`.
+    let temporaries: Int
+
+    init(in cache: SharedCache) throws {
+        sweep = try cache.collectGarbage()
+        verify = try cache.verify()
+        do throws(Errno) {
+            temporaries = try Directory(opening: cache.path + "/tmp").names().count
+        } catch {
+            // It is made only where it is needed.
+            temporaries = 0
+        }
+    }
+
+    /// Whether nothing is there but entries and their objects.
+    var isClean: Bool {
+        verify.isClean && verify.orphans == 0 && verify.unrecognised.isEmpty && temporaries == 0
+    }
+}
+
+extension Quantity {
+    /// "0.5", "12.3", "1 234"; "-" where there is none.
+    static func text(microseconds: Double?) -> String {
+        guard let microseconds else { return "-" }
+        if microseconds >= 100 { return grouped(Int(microseconds.rounded())) }
+        return tenths(microseconds)
     }
 }

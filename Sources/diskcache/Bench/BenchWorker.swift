@@ -4,177 +4,163 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// One worker process: does its share of operations on the cache and checks every value that it gets.
-struct BenchWorker {
-    private let plan: WorkerPlan
-    private let cache: SharedCache
-    private let values: any BenchValues
-    private let keys: ZipfSampler
-    private let send: (WorkerMessage) throws -> Void
-    private var generator: SplitMix64
-    private var report = WorkerReport()
-    private var order = WriteOrder()
-    private var number: UInt32 = 0
+/// What workers have counted.
+struct BenchCounts: Codable, Sendable, Equatable {
+    var misses = 0
+    /// Values that were not right.
+    var wrong = 0
+    /// Calls that threw.
+    var failures = 0
+    var removals = 0
+    var bytesRead = 0
+    var bytesWritten = 0
+    /// Collections, and the files that they have removed.
+    var sweeps = 0
+    var swept = 0
+    /// What was wrong, or why calls threw: the first of each worker.
+    var problems: [String] = []
+}
 
-    /// Values that all writers repeat, for each key: few, so that they come again soon.
-    static let recurringValues: UInt32 = 4
-    /// Wrong values and failures of which a line is written: more would tell no more.
-    private static let detailLimit = 20
+/// What a worker has done so far: a line of JSON on its standard output, several times a second.
+struct BenchReport: Codable, Equatable {
+    var gets = LatencyHistogram()
+    var puts = LatencyHistogram()
+    var counts = BenchCounts()
 
-    /// - Parameter send: takes the messages to whoever started this.
-    init(
-        _ plan: WorkerPlan,
-        on cache: SharedCache,
-        values: any BenchValues,
-        send: @escaping (WorkerMessage) throws -> Void
-    ) {
-        self.plan = plan
-        self.cache = cache
-        self.values = values
-        self.send = send
-        keys = ZipfSampler(count: values.count, seed: plan.seed)
-        generator = SplitMix64(seed: plan.seed &+ SplitMix64.mix(UInt64(plan.stream)))
-    }
+    /// Calls that came to an end, however they ended; collections are not among them.
+    var operations: Int { gets.count + puts.count + counts.removals + counts.failures }
 
-    /// Works until its plan is fulfilled.
-    mutating func run() throws {
-        let start = ContinuousClock.now
-        let end = plan.seconds.map { start + .seconds($0) }
-        let interval = Duration.milliseconds(plan.reportMilliseconds)
-        var nextReport = start + interval
-        while report.operations < plan.operations ?? .max, report.bytesWritten < plan.maximumBytes {
-            let finished = try operate()
-            if let end, finished >= end { break }
-            guard finished >= nextReport else { continue }
-            try send(.report(report))
-            nextReport = finished + interval
+    mutating func merge(_ other: BenchReport) {
+        gets.merge(other.gets)
+        puts.merge(other.puts)
+        for count in [
+            \BenchCounts.misses, \.wrong, \.failures, \.removals, \.bytesRead, \.bytesWritten, \.sweeps,
+            \.swept,
+        ] {
+            counts[keyPath: count] += other.counts[keyPath: count]
         }
-        if report.bytesWritten >= plan.maximumBytes { report.cuts = 1 }
-        try send(.finished(report))
-    }
-
-    private enum Call {
-        case get, put, remove
-    }
-
-    /// One operation; the moment when it was done.
-    private mutating func operate() throws -> ContinuousClock.Instant {
-        let index = keys.next(using: &generator)
-        do throws(CacheError) {
-            switch nextCall() {
-            case .get: return try get(index)
-            case .put: return try put(index)
-            case .remove: return try remove(index)
-            }
-        } catch {
-            report.failures += 1
-            if report.failures <= Self.detailLimit { try send(.failure(error.message)) }
-            return .now
-        }
-    }
-
-    private mutating func nextCall() -> Call {
-        let dice = Int.random(in: 0..<10, using: &generator)
-        return switch plan.task {
-        case .put: .put
-        case .mixed: dice == 0 ? .put : .get
-        case .churn: dice == 0 ? .remove : dice < 4 ? .put : .get
-        default: .get
-        }
-    }
-
-    private mutating func remove(_ index: Int) throws(CacheError) -> ContinuousClock.Instant {
-        try cache.remove(values.key(index))
-        report.removals += 1
-        // None of this process's values so far may be seen again under that key.
-        order.note(Version(stream: plan.stream, number: number + 1), ofKey: index)
-        return .now
-    }
-
-    private mutating func put(_ index: Int) throws(CacheError) -> ContinuousClock.Instant {
-        let version = nextVersion()
-        let data = values.value(index, version: version)
-        let key = values.key(index)
-        let start = ContinuousClock.now
-        try cache.put(data, forKey: key)
-        let end = ContinuousClock.now
-        report.puts.record(nanoseconds: (end - start).saturatingNanoseconds)
-        report.bytesWritten += Int64(data.count)
-        order.note(version, ofKey: index)
-        return end
-    }
-
-    private mutating func get(_ index: Int) throws(CacheError) -> ContinuousClock.Instant {
-        let key = values.key(index)
-        let start = ContinuousClock.now
-        let hit = try cache.get(key)
-        let end = ContinuousClock.now
-        report.gets.record(nanoseconds: (end - start).saturatingNanoseconds)
-        guard let hit else {
-            report.misses += 1
-            return end
-        }
-        report.hits += 1
-        report.bytesRead += Int64(hit.data.count)
-        if let wrong = judge(hit.data, index) { tell(wrong, key) }
-        return end
-    }
-
-    private mutating func judge(_ data: Data, _ index: Int) -> WrongValue? {
-        switch values.check(data, index) {
-        case .wrong(let wrong): return wrong
-        case .right(nil): return nil
-        case .right(let version?): return order.check(version, ofKey: index)
-        }
-    }
-
-    /// At once: the next moment this process may be killed.
-    private mutating func tell(_ wrong: WrongValue, _ key: String) {
-        report.wrong += 1
-        guard report.wrong <= Self.detailLimit else { return }
-        do {
-            try send(.wrongValue("\(key): \(wrong)"))
-        } catch {
-            // Nobody listens any more; what follows will fail and end this process.
-            return
-        }
-    }
-
-    private mutating func nextVersion() -> Version {
-        if plan.repeatPercent > 0, Int.random(in: 0..<100, using: &generator) < plan.repeatPercent {
-            return .recurring(UInt32.random(in: 0..<Self.recurringValues, using: &generator))
-        }
-        number += 1
-        return Version(stream: plan.stream, number: number)
+        counts.problems += other.counts.problems
     }
 }
 
-/// What one process has seen of the order of writes: a value of a writer never comes back after a later one
-/// of the same writer, and the initial one after none.
-struct WriteOrder {
-    private struct Writer: Hashable {
-        let key: Int
-        let stream: UInt32
+/// One worker process: operates on the cache and checks every value that it gets, until its standard input ends.
+struct BenchWorker {
+    /// Values that all workers repeat, for each key: few, so that they come again soon.
+    private static let recurringValues: UInt32 = 4
+    /// More problems would tell no more.
+    private static let problemLimit = 10
+
+    private let plan: BenchPlan
+    /// Which worker this is, no two of a run having the same; 0: it collects garbage.
+    private let stream: UInt32
+    private let cache: SharedCache
+    private let values: SelfProvingValues
+    private var generator = SplitMix64(seed: .random(in: 0 ... .max))
+    private var report = BenchReport()
+    private var written: UInt32 = 0
+
+    init(_ plan: BenchPlan, stream: UInt32, on cache: SharedCache) {
+        self.plan = plan
+        self.stream = stream
+        self.cache = cache
+        values = SelfProvingValues(count: plan.keys, size: plan.size)
     }
 
-    private var latest: [Writer: UInt32] = [:]
-    private var overwritten: Set<Int> = []
-
-    /// Remembers a value that was written or seen.
-    mutating func note(_ version: Version, ofKey key: Int) {
-        if version == .initial { return }
-        overwritten.insert(key)
-        if version.isRecurring { return }
-        let writer = Writer(key: key, stream: version.stream)
-        latest[writer] = max(version.number, latest[writer] ?? 0)
+    mutating func run() throws {
+        var next = ContinuousClock.now
+        while true {
+            do {
+                try stream == 0 ? collect() : operate()
+            } catch let error as CacheError {
+                report.counts.failures += 1
+                try tell(error.message)
+            }
+            let now = ContinuousClock.now
+            if stream != 0, now < next { continue }
+            // What a killed worker has not reported is lost.
+            next = now + .milliseconds(plan.killSeconds == nil ? 100 : 20)
+            try send()
+            // Also where whoever has started this is gone.
+            if try !Readiness.wait(for: [Terminal.standardInput], limit: .zero).isEmpty { return try send() }
+        }
     }
 
-    /// Remembers a value that was read and says whether it should have been gone.
-    mutating func check(_ version: Version, ofKey key: Int) -> WrongValue? {
-        if version == .initial { return overwritten.contains(key) ? .outdated(version, after: 1) : nil }
-        let seen = version.isRecurring ? nil : latest[Writer(key: key, stream: version.stream)]
-        note(version, ofKey: key)
-        guard let seen, seen > version.number else { return nil }
-        return .outdated(version, after: seen)
+    private func send() throws {
+        try Output.print(JSON.line(report))
+    }
+
+    /// At once: the next moment this process may be killed.
+    private mutating func tell(_ problem: String) throws {
+        guard report.counts.problems.count < Self.problemLimit else { return }
+        report.counts.problems.append(problem)
+        try send()
+    }
+
+    private mutating func collect() throws {
+        let removed = try cache.collectGarbage().removed
+        report.counts.sweeps += 1
+        report.counts.swept += removed.values.reduce(0) { $0 + $1.count }
+    }
+
+    private mutating func operate() throws {
+        // Every other operation is about a tenth of the keys.
+        let isHot = Bool.random(using: &generator)
+        let index = Int.random(in: 0..<(isHot ? (plan.keys + 9) / 10 : plan.keys), using: &generator)
+        switch Int.random(in: 0..<100, using: &generator) {
+        case 0..<plan.puts: try put(index)
+        case plan.puts..<plan.puts + plan.removals:
+            try cache.remove(values.key(index))
+            report.counts.removals += 1
+        default: try get(index)
+        }
+    }
+
+    private mutating func put(_ index: Int) throws {
+        let (key, value) = (values.key(index), values.value(index, version: nextVersion()))
+        let start = ContinuousClock.now
+        try cache.put(value, forKey: key)
+        report.puts.record(nanoseconds: (.now - start).saturatingNanoseconds)
+        report.counts.bytesWritten += value.count
+    }
+
+    private mutating func nextVersion() -> Version {
+        if Int.random(in: 0..<100, using: &generator) < plan.repeats {
+            return .recurring(UInt32.random(in: 0..<Self.recurringValues, using: &generator))
+        }
+        written += 1
+        return Version(stream: stream, number: written)
+    }
+
+    private mutating func get(_ index: Int) throws {
+        let key = values.key(index)
+        let start = ContinuousClock.now
+        let hit = try cache.get(key)
+        report.gets.record(nanoseconds: (.now - start).saturatingNanoseconds)
+        guard let hit else { return report.counts.misses += 1 }
+        report.counts.bytesRead += hit.data.count
+        guard let problem = values.problem(in: hit.data, of: index) else { return }
+        report.counts.wrong += 1
+        try tell("\(key): \(problem)")
+    }
+}
+
+/// `diskcache bench-worker PLAN STREAM`.
+enum BenchWorkerCommand: Command {
+    static let name = "bench-worker"
+    static let operands = "PLAN STREAM"
+    static let summary = "do one process's share of a benchmark"
+    static let isHidden = true
+
+    /// The command line of a worker.
+    static func words(_ plan: BenchPlan, stream: UInt32) throws -> [String] {
+        [name, String(decoding: try JSONEncoder().encode(plan), as: UTF8.self), "\(stream)"]
+    }
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        let plan = try JSONDecoder().decode(BenchPlan.self, from: Data(arguments.operands[0].utf8))
+        let stream = UInt32(try Quantity.count(arguments.operands[1]))
+        var worker = BenchWorker(plan, stream: stream, on: try arguments.openCache())
+        try worker.run()
+        return .done
     }
 }

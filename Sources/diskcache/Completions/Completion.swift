@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DiskCache
 import Platform
 
-/// What a shell proposes in the place of a value or an operand.
+/// What can stand in the place of an operand or of an option's value.
 enum Completion: Equatable {
     /// A number, a span, a text: whatever the user has in mind.
     case nothing
     case files
     case directories
-    /// Keys of the cache, as ``KeyCandidatesCommand`` lists them.
+    /// Keys of the cache.
     case keys
     /// A command line of another program.
     case command
@@ -41,47 +42,175 @@ extension Option {
     }
 }
 
-/// What a completion has to know of a command, all of it from the command's own tables.
-struct CompletedCommand {
-    let name: String
-    let summary: String
-    let options: [Option]
-    /// By place.
-    let operands: [Completion]
-    /// Whether as many of the last operand may follow as there are.
-    let repeatsLast: Bool
-    /// Whether the first operand ends the options.
-    let stopsAtOperand: Bool
+extension Command {
+    /// What the operand at a place can be, counted from 0.
+    ///
+    /// What follows a program's name, as in "[--] CMD [ARG]…", is that program's affair.
+    static func completion(ofOperand place: Int) -> Completion {
+        var kinds = operandChoices.map { Completion.words($0) }
+        if kinds.isEmpty {
+            let words = operands.split(separator: " ").map { $0.filter { !"[]…".contains($0) } }
+            kinds = words.filter { $0 != "--" && $0 != "ARG" }.map { Completion(placeholder: $0) }
+        }
+        if place < kinds.count { return kinds[place] }
+        return operands.hasSuffix("…") ? kinds.last ?? .nothing : .nothing
+    }
+}
 
-    init(_ command: any Command.Type) {
-        name = command.name
-        summary = command.summary
-        options = command.options + Option.common
-        stopsAtOperand = command.stopsAtOperand
-        operands =
-            command.operandChoices.isEmpty
-            ? Self.kinds(command.operands) : command.operandChoices.map { .words($0) }
-        repeatsLast = command.operands.hasSuffix("…")
+/// The answer to a shell that asks how the last word of a command line could go on.
+struct Proposals {
+    /// A word as a whole, and what it means.
+    struct Word: Equatable {
+        let text: String
+        var help = ""
     }
 
-    /// "KEY [FILE]", "[--] CMD [ARG]…": what follows a program's name is that program's.
-    private static func kinds(_ operands: String) -> [Completion] {
-        let words = operands.split(separator: " ").map { $0.filter { !"[]…".contains($0) } }
-        return words.filter { $0 != "--" && $0 != "ARG" }.map { Completion(placeholder: $0) }
+    /// What the shell finds out by itself, besides ``words``: `files`, `directories`, each with how many characters
+    /// stand before the name in the last word; `command`, with the place of its name among the words; or `words`.
+    private(set) var kind = "words"
+    private(set) var words: [Word] = []
+
+    /// What is typed in the place of an option: any command understands it.
+    private static let probe = "--help"
+
+    /// - Parameter line: the words after the program's name; the last is under way, and may be empty.
+    init(for line: [String]) {
+        let (before, last) = (line.dropLast(), line.last ?? "")
+        // Scanned as the command itself would, with an option in the place of the last word: what becomes of it
+        // says what can stand there.
+        guard let scanned = Self.scan(before + [Self.probe], DiskCacheTool.options, stopsAtOperand: true)
+        else {
+            return
+        }
+        let globals = Arguments(scanned, options: DiskCacheTool.options, command: "", directory: nil)
+        guard let name = scanned.operands.first, scanned.operands.count > 1 else {
+            let names = DiskCacheTool.shown.map { Word(text: $0.name, help: $0.summary) }
+            let help = Word(text: "help", help: "show what a command does")
+            complete(last, scanned, DiskCacheTool.options, globals) { $0.add(names + [help], last) }
+            return
+        }
+        if name == "help" {
+            if scanned.operands.count == 2 { add(DiskCacheTool.shown.map { Word(text: $0.name) }, last) }
+            return
+        }
+        guard let command = DiskCacheTool.shown.first(where: { $0.name == name }) else { return }
+        let options = command.options + Option.common
+        guard
+            let found = Self.scan(
+                Array(scanned.operands.dropFirst()),
+                options,
+                stopsAtOperand: command.stopsAtOperand
+            )
+        else {
+            return
+        }
+        let arguments = Arguments(found, options: options, command: name, directory: globals.value("dir"))
+        complete(last, found, options, arguments) { proposals in
+            let isEnded = found.operands.last == Self.probe
+            let place = found.operands.count - (isEnded ? 1 : 0)
+            let kind = command.completion(ofOperand: place)
+            if kind == .command { return proposals.kind = "command \(line.count - 1 - place)" }
+            proposals.add(kind, to: "", last, arguments, afterEnd: isEnded)
+        }
     }
 
-    /// `diskcache help`, which is no command of its own.
-    private init(helpOn names: [String]) {
-        name = "help"
-        summary = "say what a command does"
-        options = []
-        operands = [.words(names)]
-        (repeatsLast, stopsAtOperand) = (false, false)
+    private static func scan(_ words: [String], _ options: [Option], stopsAtOperand: Bool) -> ScannedOptions?
+    {
+        do throws(OptionError) {
+            return try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: stopsAtOperand)
+        } catch {
+            // What is wrong already can't go on.
+            return nil
+        }
     }
 
-    /// All that are shown to people, in the order of the overview.
-    static var all: [CompletedCommand] {
-        let shown = DiskCacheTool.commands.filter { !$0.isHidden }.map { CompletedCommand($0) }
-        return shown + [CompletedCommand(helpOn: shown.map(\.name))]
+    /// Completes an option, its value, or what else there may be.
+    private mutating func complete(
+        _ last: String,
+        _ scanned: ScannedOptions,
+        _ options: [Option],
+        _ arguments: Arguments,
+        orOperand operand: (inout Proposals) -> Void
+    ) {
+        if scanned.operands.last == Self.probe { return operand(&self) }
+        if let wanted = scanned.options.last, wanted.value == Self.probe {
+            return add(options[wanted.index].completion, to: "", last, arguments, afterEnd: true)
+        }
+        guard last.hasPrefix("-") else { return operand(&self) }
+        for option in options {
+            for spelling in option.spellings {
+                let lead = spelling.hasPrefix("--") ? spelling + "=" : spelling
+                guard option.placeholder != nil, last.hasPrefix(lead), last != spelling else { continue }
+                return add(option.completion, to: lead, last, arguments, afterEnd: true)
+            }
+        }
+        let given = Set(scanned.options.dropLast().map(\.index))
+        for (index, option) in options.enumerated() where option.isRepeatable || !given.contains(index) {
+            add(option.spellings.map { Word(text: $0, help: option.help) }, last)
+        }
+    }
+
+    private mutating func add(_ words: [Word], _ last: String) {
+        self.words += words.filter { $0.text.utf8.starts(with: last.utf8) }
+    }
+
+    /// - Parameters:
+    ///   - lead: what stands before the value in the last word: "--key=".
+    ///   - afterEnd: whether what begins with a dash is no option.
+    private mutating func add(
+        _ completion: Completion,
+        to lead: String,
+        _ last: String,
+        _ arguments: Arguments,
+        afterEnd: Bool
+    ) {
+        switch completion {
+        case .nothing, .command: return
+        case .files: kind = "files \(lead.count)"
+        case .directories: kind = "directories \(lead.count)"
+        case .words(let words): add(words.map { Word(text: lead + $0) }, last)
+        case .keys:
+            let keys = KeyCandidates.keys(beginning: String(last.dropFirst(lead.count)), arguments)
+            add(keys.filter { afterEnd || !$0.hasPrefix("-") }.map { Word(text: lead + $0) }, last)
+        }
+    }
+}
+
+/// Keys that are proposed: few enough for a screen, soon enough for a keystroke, and none that could speak to the
+/// terminal or be taken for two.
+enum KeyCandidates {
+    /// More than a shell shows without asking (bash asks from 100 on).
+    static let limit = 200
+
+    /// After that a keystroke seems to hang; a cache of a million keys takes seconds to list.
+    static let patience: Duration = .milliseconds(250)
+
+    /// Those of the cache on the command line; none where it can't be read, which is no place to complain.
+    static func keys(beginning prefix: String, _ arguments: Arguments) -> [String] {
+        let end = ContinuousClock.now + patience
+        do {
+            let entries = try arguments.openExistingCache()?.entries()
+            let keys = entries?.lazy.map { entry -> String? in
+                guard case .success(let entry) = entry else { return nil }
+                return entry.key
+            }
+            return keys.map { self.keys(beginning: prefix, among: $0) { .now >= end } } ?? []
+        } catch {
+            return []
+        }
+    }
+
+    /// Those of `keys` that begin with `prefix` and can stand on a line as they are, in order.
+    static func keys(
+        beginning prefix: String,
+        among keys: some Sequence<String?>,
+        isLate: () -> Bool
+    ) -> [String] {
+        var found: [String] = []
+        for key in keys {
+            if let key, key.utf8.starts(with: prefix.utf8), key == key.singleLine { found.append(key) }
+            if found.count == limit || isLate() { break }
+        }
+        return found.sorted()
     }
 }

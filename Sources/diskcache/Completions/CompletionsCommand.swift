@@ -5,14 +5,12 @@ enum CompletionsCommand: Command {
     static let name = "completions"
     static let operands = "SHELL"
     static let operandChoices = [Shell.allCases.map(\.rawValue)]
-    static let summary = "print what bash, zsh or fish need to complete this command's words"
-    static let options: [Option] = []
+    static let summary = "print a completion script for bash, zsh or fish"
     static let details = """
-        Completes commands, options and their values, files, directories and keys. Of keys those are proposed
-        that begin like what is there, 200 at most, found within a quarter of a second; none with a control
-        character in it.
+        Completes commands, options and their values, files, directories and keys: at most 200 keys, found
+        within a quarter of a second, and none that contains a control character.
 
-        `make install` puts all three where the shells look for them.
+        `make install` installs all three scripts where the shells look for them.
 
         Exit status: 0 done; 64 usage.
 
@@ -22,28 +20,32 @@ enum CompletionsCommand: Command {
           diskcache completions fish > ~/.config/fish/completions/diskcache.fish
         """
 
-    /// The shells there are scripts for.
-    enum Shell: String, CaseIterable {
-        case bash, zsh, fish
-
-        var script: String {
-            let commands = CompletedCommand.all
-            return switch self {
-            case .bash: BashCompletion.script(commands, DiskCacheTool.options)
-            case .zsh: ZshCompletion.script(commands, DiskCacheTool.options)
-            case .fish: FishCompletion.script(commands, DiskCacheTool.options)
-            }
-        }
-    }
-
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        try arguments.expectOperands(1...1, "bash, zsh or fish")
         guard let shell = Shell(rawValue: arguments.operands[0]) else {
             throw Failure.usage(
-                "completions: \(arguments.operands[0]) is no shell known here: give bash, zsh or fish"
+                "completions: unknown shell '\(arguments.operands[0])': give bash, zsh or fish"
             )
         }
         try Output.print(shell.script)
+        return .done
+    }
+}
+
+/// `diskcache complete -- WORD…`, which the shells' scripts call: a line with ``Proposals/kind``, then a line a word,
+/// with a tab before what it means.
+enum CompleteCommand: Command {
+    static let name = "complete"
+    static let operands = "[--] [WORD]…"
+    static let summary = "list the words that could stand at the end of a command line"
+    static let isHidden = true
+    static let stopsAtOperand = true
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        let proposals = Proposals(for: arguments.operands)
+        let words = proposals.words.map { $0.text + ($0.help.isEmpty ? "" : "\t" + $0.help) }
+        try Output.toStandardOutput { output in
+            for line in [proposals.kind] + words { try output.writeRaw((line + "\n").utf8Span.span) }
+        }
         return .done
     }
 }

@@ -24,12 +24,12 @@ enum Manual {
                 [".PP", Roff.prose("Before the command; `--dir` and `--help` also behind it:")]
                     + DiskCacheTool.options.flatMap(item)
             ),
-            section("COMMANDS", DiskCacheTool.commands.filter { !$0.isHidden }.flatMap { command($0) }),
-            section("ENVIRONMENT", environment.flatMap { Roff.item(Roff.bold($0.name), $0.meaning) }),
-            section("FILES", files.flatMap { Roff.item(Roff.italic($0.name), $0.meaning) }),
-            section("EXIT STATUS", statuses.flatMap { Roff.item(Roff.bold($0.name), $0.meaning) }),
+            section("COMMANDS", DiskCacheTool.shown.flatMap { command($0) }),
+            section("ENVIRONMENT", items(environment, Roff.bold)),
+            section("FILES", items(files, Roff.italic)),
+            section("EXIT STATUS", items(statuses, Roff.bold)),
             section("EXAMPLES", Roff.paragraphs(examples)),
-            section("SEE ALSO", seeAlso),
+            section("SEE ALSO", [seeAlso]),
         ]
         return (lines + sections.flatMap(\.self)).joined(separator: "\n") + "\n"
     }
@@ -63,39 +63,38 @@ enum Manual {
 
     // MARK: What no command's help has
 
-    private static let environment: [(name: String, meaning: String)] = [
-        ("DISKCACHE_DIR", "The cache directory where `--dir` is not given."),
-        (
-            "DISKCACHE_METADATA",
-            "`automatic`, as by default, or `sidecar`: metadata in files where there could be extended attributes."
-        ),
-        ("XDG_CACHE_HOME", "Where the default directory is, if it is an absolute path; else ~/.cache."),
-        ("HOME", "Where ~/.cache is."),
-    ]
+    private static let environment = """
+        DISKCACHE_DIR The cache directory where `--dir` is not given.
+        DISKCACHE_METADATA `automatic`, as by default, or `sidecar`: metadata in files even where extended attributes work.
+        XDG_CACHE_HOME Where the default directory is, if it is an absolute path; else ~/.cache.
+        HOME Where ~/.cache is.
+        """
 
-    private static let files: [(name: String, meaning: String)] = [
-        (
-            "entries/",
-            "One file a key, named by the SHA-256 of the key; its metadata is the attribute user.dc."
-        ),
-        ("objects/", "One file a value, named by the SHA-256 of its bytes; equal values once."),
-        ("control", "What all processes map: who is writing what, which keys there are, counts."),
-        ("locks/", "Files for flock(2). Never delete one."),
-        ("tmp/", "New files, where the file system has none without a name."),
-        ("config.json", "The limits of the directory."),
-        ("candidates", "Who is to be evicted next, where something limits the size."),
-        ("events", "The log of removals, if there is to be one; the older half is in events.1."),
-        ("format", "\"diskcache 1\": a newer number is refused."),
-        ("README", "Says what the directory is."),
-        ("CACHEDIR.TAG", "Lets backup tools skip the directory."),
-    ]
+    private static let files = """
+        entries/ One file a key, named by the SHA-256 of the key; its metadata is the attribute user.dc.
+        objects/ One file a value, named by the SHA-256 of its bytes; equal values once.
+        control What all processes map: who is writing what, which keys there are, counts.
+        locks/ Files for flock(2). Never delete one.
+        tmp/ New files, where the file system has none without a name.
+        config.json The limits of the directory.
+        candidates Which keys are evicted next, where something limits the size.
+        events The log of removals, if there is to be one; the older half is in events.1.
+        format "diskcache 1": a newer number is refused.
+        README Says what the directory is.
+        CACHEDIR.TAG Lets backup tools skip the directory.
+        """
 
     /// One source with the overview: "0 done; 1 a miss".
-    private static var statuses: [(name: String, meaning: String)] {
-        DiskCacheTool.statuses.split(separator: "\n").joined(separator: " ").split(separator: ";").map {
-            part in
-            let words = part.split(separator: " ")
-            return (String(words[0]), words.dropFirst().joined(separator: " ") + ".")
+    private static var statuses: String {
+        let text = DiskCacheTool.statuses.split(separator: "\n").joined(separator: " ")
+        return text.split(separator: "; ").map { "\($0)." }.joined(separator: "\n")
+    }
+
+    /// A name and what it means from each line.
+    private static func items(_ lines: String, _ style: (String) -> String) -> [String] {
+        lines.split(separator: "\n").flatMap { line in
+            let words = line.split(separator: " ", maxSplits: 1).map(String.init)
+            return Roff.item(style(words[0]), words[1])
         }
     }
 
@@ -128,22 +127,18 @@ enum Manual {
         """
 
     private static let seeAlso = [
-        ["cron", "8"], ["flock", "2"], ["sha256sum", "1"], ["systemd.timer", "5"], ["tar", "1"],
-        ["xattr", "7"],
-    ].map { "\(Roff.bold($0[0]))(\($0[1]))" }.joined(separator: ",\n").split(separator: "\n").map(String.init)
+        "cron(8)", "flock(2)", "sha256sum(1)", "systemd.timer(5)", "tar(1)", "xattr(7)",
+    ]
+    .map { "\(Roff.bold(String($0.dropLast(3))))\($0.suffix(3))" }.joined(separator: ",\n")
 }
 
 /// `diskcache man-page`, for `make install`.
 enum ManualCommand: Command {
     static let name = "man-page"
-    static let operands = ""
     static let summary = "print the page of the manual, as man(1) reads it"
     static let isHidden = true
-    static let options: [Option] = []
-    static let details = ""
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        try arguments.expectOperands(0...0, "no operand")
         try Output.print(Manual.page)
         return .done
     }

@@ -44,11 +44,6 @@ enum Roff {
 
     static func italic(_ text: String) -> String { "\\fI\(escaped(text))\\fR" }
 
-    /// A macro, its arguments as they are.
-    static func macro(_ name: String, _ arguments: String...) -> String {
-        "." + ([name] + arguments.map { "\"\(escaped($0))\"" }).joined(separator: " ")
-    }
-
     /// A paragraph that hangs from a tag, which is roff already.
     static func item(_ tag: String, _ text: String) -> [String] {
         [".TP", guarded(tag), prose(text)]

@@ -16,22 +16,58 @@ struct Exposition {
     /// - Parameter directory: the value of the label that every sample has.
     init(_ totals: CacheTotals, _ last: SweepSummary?, directory: String) {
         self.directory = directory
-        if totals.usage.isCounted {
-            gauge("entries", "Keys, as the processes have added them up.", totals.usage.entries)
-            gauge("usage_bytes", "Bytes on disk, as the processes have added them up.", totals.usage.bytes)
-        }
-        addLimits(totals)
-        if let since = totals.since {
-            let help = "When the counts of all processes were 0."
-            gauge("counting_start_timestamp_seconds", help, seconds(since))
-        }
-        addUse(totals.activity)
-        addComputing(totals.activity)
-        addFaults(totals.activity)
-        addSweeping(totals.activity)
-        addRoom(totals.activity)
-        if let last { add(last) }
+        let usage: CacheUsage? = totals.usage.isCounted ? totals.usage : nil
+        gauge("entries", usage?.entries)
+        gauge("usage_bytes", usage?.bytes)
+        gauge("overhead_bytes", totals.usage.overheadBytes)
+        gauge("limit_bytes", totals.limits.maximumSize?.bytes)
+        gauge("limit_entries", totals.limits.maximumEntries)
+        gauge("eviction_age_seconds", totals.evictionAge?.inSeconds)
+        gauge("counting_start_timestamp_seconds", totals.since.map(seconds))
+        addCounters(totals.activity)
+        gauge("last_sweep_start_timestamp_seconds", last.map { seconds($0.began) })
+        guard let last, let ended = last.ended else { return }
+        gauge("last_sweep_end_timestamp_seconds", seconds(ended))
+        gauge("last_sweep_worked_seconds", last.worked.inSeconds)
+        gauge("last_sweep_complete", last.isComplete ? 1 : 0)
+        gauge("last_sweep_removed_bytes", last.removedBytes)
     }
+
+    /// What each metric is, after its name.
+    private static let help = """
+        entries Keys, as the processes have added them up.
+        usage_bytes Bytes on disk, as the processes have added them up.
+        overhead_bytes Bytes on disk of directories and the cache's own files.
+        limit_bytes Bytes on disk that usage and overhead may take.
+        limit_entries Keys that there may be.
+        eviction_age_seconds How long what was evicted last for want of room had not been used.
+        counting_start_timestamp_seconds When the counts of all processes were 0.
+        hits_total Gets that found a value that had not expired.
+        stale_hits_total Gets that found an expired value and had asked for it.
+        misses_total Gets that found nothing.
+        puts_total Values stored.
+        removals_total Values removed by request.
+        read_bytes_total Bytes of values read from disk.
+        written_bytes_total Bytes of values written to disk.
+        room_waits_total Puts that had to wait for room.
+        room_failures_total Puts that failed for want of room.
+        computations_total Computations begun, in the background or not.
+        refreshes_total Of the computations, those in the background.
+        computation_failures_total Computations that failed.
+        uncached_computations_total Values computed without the cache, as it could not be read, locked or written.
+        waits_total Waits for a computation of somebody else.
+        memory_removals_total Values that left the memory of a process.
+        sweeps_total Sweeps that ran to their end.
+        swept_total What sweeps removed.
+        young_evictions_total Evictions for want of room of values used within ten minutes before.
+        ghost_misses_total Misses of keys evicted shortly before, estimated from a sample.
+        faults_total What went wrong without failing a call.
+        last_sweep_start_timestamp_seconds When the last sweep began.
+        last_sweep_end_timestamp_seconds When the last sweep ended.
+        last_sweep_worked_seconds How long the last sweep worked, its rests left out.
+        last_sweep_complete 1: the last sweep ran to its end.
+        last_sweep_removed_bytes Bytes on disk that the last sweep set free.
+        """
 
     /// An absolute path: the label tells caches apart, wherever the command is run.
     static func label(forPath path: String) throws -> String {
@@ -39,101 +75,14 @@ struct Exposition {
         return String(decoding: try CurrentProcess.workingDirectory(), as: UTF8.self) + "/" + path
     }
 
-    // MARK: Metrics
-
-    private mutating func addUse(_ activity: CacheActivity) {
-        counter("hits_total", "Gets that found a value that had not expired.", "tier") {
-            [("memory", activity.memoryHits), ("disk", activity.diskHits)]
+    private mutating func addCounters(_ activity: CacheActivity) {
+        var last: String?
+        for counter in StatsCounter.all {
+            guard let metric = counter.metric else { continue }
+            if metric != last { head(metric + "_total", "counter") }
+            sample(metric + "_total", counter.label, "\(counter.count(activity))")
+            last = metric
         }
-        counter(
-            "stale_hits_total",
-            "Gets that found an expired value and had asked for it.",
-            activity.staleHits
-        )
-        counter("misses_total", "Gets that found nothing.", activity.misses)
-        counter("puts_total", "Values stored.", activity.puts)
-        counter("removals_total", "Values removed by request.", activity.removals)
-        counter("read_bytes_total", "Bytes of values read from disk.", activity.bytesRead)
-        counter("written_bytes_total", "Bytes of values written to disk.", activity.bytesWritten)
-        counter("memory_removals_total", "Values that left the memory of a process.", "cause") {
-            RemovalCause.allCases.map { ($0.rawValue, activity.leftMemory[$0, default: 0]) }
-        }
-    }
-
-    private mutating func addLimits(_ totals: CacheTotals) {
-        let limits = totals.limits
-        gauge(
-            "overhead_bytes",
-            "Bytes on disk of directories and the cache's own files.",
-            totals.usage.overheadBytes
-        )
-        if let size = limits.maximumSize {
-            gauge("limit_bytes", "Bytes on disk that usage and overhead may take.", size.bytes)
-        }
-        if let most = limits.maximumEntries { gauge("limit_entries", "Keys that there may be.", most) }
-        if let age = totals.evictionAge {
-            let help = "How long what was evicted last for want of room had not been used."
-            gauge("eviction_age_seconds", help, age.inSeconds)
-        }
-    }
-
-    private mutating func addRoom(_ activity: CacheActivity) {
-        counter("room_waits_total", "Puts that had to wait for room.", activity.roomWaits)
-        counter("room_failures_total", "Puts that failed for want of room.", activity.roomFailures)
-        counter(
-            "young_evictions_total",
-            "Evictions for want of room of values used within ten minutes before.",
-            activity.youngEvictions
-        )
-        counter(
-            "ghost_misses_total",
-            "Misses of keys evicted shortly before, estimated from a sample.",
-            activity.ghostMisses
-        )
-    }
-
-    private mutating func addComputing(_ activity: CacheActivity) {
-        counter("computations_total", "Computations begun, in the background or not.", activity.computations)
-        counter("refreshes_total", "Of the computations, those in the background.", activity.refreshes)
-        counter("computation_failures_total", "Computations that failed.", activity.computeFailures)
-        counter(
-            "uncached_computations_total",
-            "Values computed without the cache, as it could not be read, locked or written.",
-            activity.cacheFailures
-        )
-        counter("waits_total", "Waits for a computation of somebody else.", activity.waits)
-    }
-
-    private mutating func addFaults(_ activity: CacheActivity) {
-        counter("faults_total", "What went wrong without failing a call.", "kind") {
-            [
-                ("corruption", activity.corruptions), ("dangling_entry", activity.danglingEntries),
-                ("unrepaired_damage", activity.unrepairedDamage),
-                ("unnoted_access", activity.unnotedAccesses),
-                ("publish_failure", activity.publishFailures),
-                ("control_failure", activity.controlFailures),
-            ]
-        }
-    }
-
-    private mutating func addSweeping(_ activity: CacheActivity) {
-        counter("sweeps_total", "Sweeps that ran to their end.", activity.sweeps)
-        counter("swept_total", "What sweeps removed.", "reason") {
-            RemovalReason.allCases.map { ($0.rawValue, activity.swept[$0, default: 0]) }
-        }
-    }
-
-    private mutating func add(_ last: SweepSummary) {
-        gauge("last_sweep_start_timestamp_seconds", "When the last sweep began.", seconds(last.began))
-        guard let ended = last.ended else { return }
-        gauge("last_sweep_end_timestamp_seconds", "When the last sweep ended.", seconds(ended))
-        gauge(
-            "last_sweep_worked_seconds",
-            "How long the last sweep worked, its rests left out.",
-            last.worked.inSeconds
-        )
-        gauge("last_sweep_complete", "1: the last sweep ran to its end.", last.isComplete ? 1 : 0)
-        gauge("last_sweep_removed_bytes", "Bytes on disk that the last sweep set free.", last.removedBytes)
     }
 
     /// To the millisecond, which a Double of this size still has.
@@ -143,28 +92,15 @@ struct Exposition {
 
     // MARK: Lines
 
-    private mutating func gauge(_ name: String, _ help: String, _ value: some LosslessStringConvertible) {
-        head(name, "gauge", help)
+    private mutating func gauge(_ name: String, _ value: (some LosslessStringConvertible)?) {
+        guard let value else { return }
+        head(name, "gauge")
         sample(name, nil, "\(value)")
     }
 
-    private mutating func counter(_ name: String, _ help: String, _ value: Int) {
-        head(name, "counter", help)
-        sample(name, nil, "\(value)")
-    }
-
-    private mutating func counter(
-        _ name: String,
-        _ help: String,
-        _ label: String,
-        _ values: () -> [(String, Int)]
-    ) {
-        head(name, "counter", help)
-        for (value, count) in values() { sample(name, (label, value), "\(count)") }
-    }
-
-    private mutating func head(_ name: String, _ type: String, _ help: String) {
-        text += "# HELP diskcache_\(name) \(help)\n# TYPE diskcache_\(name) \(type)\n"
+    private mutating func head(_ name: String, _ type: String) {
+        let line = Self.help.split(separator: "\n").first { $0.hasPrefix(name + " ") } ?? ""
+        text += "# HELP diskcache_\(line)\n# TYPE diskcache_\(name) \(type)\n"
     }
 
     private mutating func sample(_ name: String, _ label: (name: String, value: String)?, _ value: String) {
@@ -178,15 +114,10 @@ struct Exposition {
     /// What a terminal acts upon is written as C does it, and the backslash of that escaped.
     static func escaped(_ value: String) -> String {
         value.unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false).map { line in
-            var text = ""
-            for scalar in String(line).singleLine.unicodeScalars {
-                switch scalar {
-                case "\\": text += "\\\\"
-                case "\"": text += "\\\""
-                default: text.unicodeScalars.append(scalar)
-                }
+            String(line).singleLine.unicodeScalars.reduce(into: "") { text, scalar in
+                if scalar == "\\" || scalar == "\"" { text += "\\" }
+                text.unicodeScalars.append(scalar)
             }
-            return text
         }.joined(separator: "\\n")
     }
 }

@@ -6,51 +6,57 @@ import FoundationEssentials
 /// `diskcache stats`.
 enum StatsCommand: Command {
     static let name = "stats"
-    static let operands = ""
-    static let summary = "count what the cache holds, and what all processes did with it"
+    static let summary = "show what the cache holds, and what all processes have done with it"
     static let options = [
-        Option("quick", "q", help: "only what the processes have counted: no walk through the directory"),
+        Option(
+            "quick",
+            "q",
+            help: "show only what the processes have counted, without scanning the directory"
+        ),
         Option(
             "watch",
             "w",
             "SPAN",
             isValueOptional: true,
-            help: "the same again and again, with rates, every second or SPAN"
+            help: "the same with rates, every second or SPAN, until a signal ends it"
         ),
-        Option("prometheus", help: "print it as Prometheus reads it, for node_exporter's textfile collector"),
-        Option("reset", help: "set what the processes have counted to 0"),
+        Option("prometheus", help: "print metrics for Prometheus, as for node_exporter's textfile collector"),
+        Option("reset", help: "reset what the processes have counted to 0"),
         .json,
     ]
+    // What Prometheus reads is a format of its own.
+    static let exclusive = [["quick", "watch", "prometheus", "reset"], ["prometheus", "json"]]
     static let details = """
-        What the cache holds is counted by a walk through the directory. Sizes are those on disk; the length of
-        all values counts one that several keys share each time. What was done with it all processes add up as
-        they go, dead ones included, in the directory's control file; --quick, --watch and --prometheus read
-        nothing else. Without a walk, keys and bytes are as the processes have added them up: an estimate that
+        What the cache holds is counted by scanning the directory. Sizes are those on disk; the length of all
+        values counts a value shared by several keys each time. All processes add up what they do, including
+        processes that have ended, in the directory's control file; --quick, --watch and --prometheus read
+        nothing else. Without a scan, keys and bytes are as the processes have added them up: an estimate that
         each gc corrects.
 
-        The hit ratio is the share of gets that found something. Computing looks twice before it begins.
+        The hit ratio is the share of gets that found something. A call that computes what it doesn't find looks
+        twice before it does.
 
-        --watch redraws the screen of a terminal. Else it prints a line after each interval: rates per second,
-        bytes not scaled, "-" where there was no get; with --json an object. It ends by SIGINT or SIGTERM.
+        --watch redraws the screen of a terminal. Otherwise it prints a line after each interval: rates per
+        second, bytes unscaled, "-" if there was no get; with --json an object. SIGINT or SIGTERM ends it.
 
-        JSON: path; entries, entryBytes, expiredEntries, unreadableEntries (whose metadata is missing or
+        JSON: path; entries, entryBytes, expiredEntries, unreadableEntries (metadata missing or
         damaged: see verify), objects, objectBytes, bytes (of both), overheadBytes (of directories and the
-        cache's own files; with bytes what du shows), logicalBytes, oldestAccess (of the next value to go
-        when space runs short; left out where there is none), these not with --quick and --watch; totals (of
+        cache's own files; added to bytes, what du shows), logicalBytes, oldestAccess (of the next value to be
+        evicted, if any), none of these with --quick or --watch; totals (of
         all processes: since; memoryHits, diskHits, staleHits, misses, hitRatio, puts, removals, bytesRead,
         bytesWritten; roomWaits, roomFailures, youngEvictions (used within 10 minutes before), ghostMisses
         (of keys evicted shortly before, as estimated from a sample); computations, waits, refreshes,
         computeFailures, cacheFailures; corruptions, danglingEntries, unnotedAccesses, unrepairedDamage,
         publishFailures, controlFailures; sweeps, swept by reason, leftMemory by cause); usage (as added up:
         entries, bytes, overheadBytes: of directories and the cache's own files, isCounted); limits (as
-        `config`); evictionAgeSeconds (for how long what was evicted last for want of room had not been
+        `config`); evictionAgeSeconds (how long the value last evicted for want of room had not been
         used), isBelowWorkingSet (whether larger limits would save many misses); lastSweep (as `gc --last`).
         With --watch also time, seconds (of the interval), hitRatio (in it), and perSecond: hits, misses,
         puts, removals, bytesRead, bytesWritten, computations, waits, swept. With --reset: path, reset,
         totals (until then).
 
-        Exit status: 0 done; 64 usage; 73 DIR is no directory; 77 permission; 78 there is no cache, or no
-        control file.
+        Exit status: 0 done; 64 usage; 73 not a directory; 77 permission; 78 there is no cache, or no control
+        file.
 
         Examples:
           diskcache stats --json
@@ -59,21 +65,27 @@ enum StatsCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        let arguments = arguments.takingOperand(for: "watch")
-        try arguments.expectOperands(0...0, "no KEY")
-        let order = try StatsOrder(arguments)
-        if case .watch(let interval) = order.subject {
-            try StatsWatch(arguments, interval: interval, isJSON: order.isJSON).run()
+        if let interval = try arguments.value("watch", as: interval) {
+            try StatsWatch(arguments, interval: interval).run()
         }
         let cache = try arguments.requireCache()
-        switch order.subject {
-        case .everything: try Output.print(everything(of: cache, order))
-        case .counts, .watch: try Output.print(counts(of: cache, order))
-        case .exposition:
+        if arguments.has("prometheus") {
             let path = try Exposition.label(forPath: cache.path)
-            let exposition = Exposition(try totals(of: cache), try cache.lastSweep(), directory: path)
-            try Output.print(exposition.text)
-        case .reset: try Output.print(reset(cache, order))
+            try Output.print(Exposition(totals(of: cache), cache.lastSweep(), directory: path).text)
+        } else if arguments.has("reset") {
+            try reset(cache, arguments)
+        } else if arguments.has("quick") {
+            let (totals, last) = (try totals(of: cache), try cache.lastSweep())
+            try arguments.print(
+                StatsText.counts(cache.path, totals, last, now: .now),
+                json: json(cache.path, nil, totals, last)
+            )
+        } else {
+            let statistics = try cache.statistics()
+            try arguments.print(
+                StatsText.everything(cache.path, statistics, now: .now),
+                json: json(cache.path, statistics.json, statistics.totals, statistics.lastSweep)
+            )
         }
         return .done
     }
@@ -87,28 +99,18 @@ enum StatsCommand: Command {
         )
     }
 
-    private static func everything(of cache: SharedCache, _ order: StatsOrder) throws -> String {
-        let statistics = try cache.statistics()
-        if order.isJSON { return try JSON.line(StatsDescription(path: cache.path, statistics)) }
-        var text = "\(cache.path.escaped)\n" + StatsText.contents(statistics, now: .now)
-        if let totals = statistics.totals {
-            text += StatsText.limits(totals) + "\n" + StatsText.totals(totals, now: .now)
-            text += StatsText.advice(totals.activity)
-        } else {
-            text += "\nno control file: what processes do is not added up; see `diskcache doctor`\n"
-        }
-        return text + "\n" + StatsText.lastSweep(statistics.lastSweep, now: .now)
+    /// - Parameter part: what the form of the command has on top of what is common to all.
+    static func json(
+        _ path: String,
+        _ part: JSON.Object?,
+        _ totals: CacheTotals?,
+        _ last: SweepSummary?
+    ) -> JSON.Object {
+        let common: JSON.Object = ["path": path, "lastSweep": last?.json]
+        return JSON.Object(common, part ?? [:], totals?.json ?? [:])
     }
 
-    private static func counts(of cache: SharedCache, _ order: StatsOrder) throws -> String {
-        let (totals, last) = (try totals(of: cache), try cache.lastSweep())
-        if order.isJSON { return try JSON.line(StatsDescription(path: cache.path, totals, last)) }
-        return "\(cache.path.escaped)\n" + StatsText.usage(totals.usage)
-            + StatsText.limits(totals) + "\n" + StatsText.totals(totals, now: .now)
-            + StatsText.advice(totals.activity) + "\n" + StatsText.lastSweep(last, now: .now)
-    }
-
-    private static func reset(_ cache: SharedCache, _ order: StatsOrder) throws -> String {
+    private static func reset(_ cache: SharedCache, _ arguments: Arguments) throws {
         let before = try totals(of: cache)
         guard try cache.resetTotals() else {
             throw Failure(
@@ -116,11 +118,17 @@ enum StatsCommand: Command {
                 "reset the counts of \(cache.path): this process can't write them: see `diskcache doctor`"
             )
         }
-        if order.isJSON {
-            var description = StatsDescription(path: cache.path)
-            (description.reset, description.totals) = (true, .init(before))
-            return try JSON.line(description)
-        }
-        return "all counts are 0 from now on; they had counted \(StatsText.span(before.since, now: .now))\n"
+        let span = StatsText.span(before.since, now: .now)
+        let description: JSON.Object = ["path": cache.path, "reset": true, "totals": before.counts]
+        try arguments.print("all counts are 0 from now on; they had counted \(span)\n", json: description)
+    }
+
+    /// Nothing: a second, as watch(1) and vmstat(8) have it.
+    static func interval(_ text: String) throws(Failure) -> Duration {
+        if text.isEmpty { return .seconds(1) }
+        let span = try Quantity.duration(text)
+        // Faster than anybody reads, and a load of its own.
+        if span < .milliseconds(100) { throw .usage("\(text) is too often: the least is 100ms") }
+        return span
     }
 }

@@ -10,63 +10,80 @@ enum StatsText {
     private static let columns: [Table.Alignment] = [.left, .right, .right]
     private static let widths = [24, 12, 14]
 
-    static func row(_ cells: String...) -> String {
-        Table.line(cells, columns, widths: widths)
+    private static func rows(_ rows: [[String]?]) -> String {
+        rows.compactMap(\.self).map { Table.line($0, columns, widths: widths) }.joined()
+    }
+
+    /// What a scan and all processes have counted.
+    static func everything(_ path: String, _ statistics: CacheStatistics, now: Date) -> String {
+        var text = "\(path.escaped)\n" + contents(statistics, now: now)
+        if let totals = statistics.totals {
+            text += limits(totals) + "\n" + self.totals(totals, now: now) + advice(totals.activity)
+        } else {
+            text += "\nno control file: what processes do is not counted; see `diskcache doctor`\n"
+        }
+        return text + "\n" + lastSweep(statistics.lastSweep, now: now)
+    }
+
+    /// What all processes have counted, and what of it in an interval.
+    static func counts(
+        _ path: String,
+        _ totals: CacheTotals,
+        _ last: SweepSummary?,
+        now: Date,
+        _ interval: StatsInterval? = nil
+    ) -> String {
+        "\(path.escaped)\n" + usage(totals.usage) + limits(totals) + "\n"
+            + self.totals(totals, now: now, interval) + advice(totals.activity) + "\n"
+            + lastSweep(last, now: now)
     }
 
     // MARK: What there is
 
-    /// What a walk has counted.
+    /// What a scan has counted.
     static func contents(_ statistics: CacheStatistics, now: Date) -> String {
         let bytes = statistics.entryBytes + statistics.objectBytes
-        var text = row("keys", Quantity.grouped(statistics.entries))
-        text += row("  of them expired", Quantity.grouped(statistics.expiredEntries))
-        if statistics.unreadableEntries > 0 {
-            text += row("keys without metadata", Quantity.grouped(statistics.unreadableEntries))
-        }
-        text += row("values", Quantity.grouped(statistics.objects))
-        text += row("on disk", Quantity.text(bytes: bytes))
-        text += row("  of it metadata", Quantity.text(bytes: statistics.entryBytes))
-        text += row("directories, own files", Quantity.text(bytes: statistics.overheadBytes))
-        text += row("in all", Quantity.text(bytes: bytes + statistics.overheadBytes))
-        text += row("length of all values", Quantity.text(bytes: statistics.logicalBytes))
-        if let oldest = statistics.oldestAccess {
-            text += row("oldest access", Quantity.ago(oldest, now))
-        }
-        return text
+        let unreadable = statistics.unreadableEntries
+        return rows([
+            ["keys", Quantity.grouped(statistics.entries)],
+            ["  of them expired", Quantity.grouped(statistics.expiredEntries)],
+            unreadable > 0 ? ["keys without metadata", Quantity.grouped(unreadable)] : nil,
+            ["values", Quantity.grouped(statistics.objects)],
+            ["on disk", Quantity.text(bytes: bytes)],
+            ["  of it metadata", Quantity.text(bytes: statistics.entryBytes)],
+            ["directories, own files", Quantity.text(bytes: statistics.overheadBytes)],
+            ["in all", Quantity.text(bytes: bytes + statistics.overheadBytes)],
+            ["length of all values", Quantity.text(bytes: statistics.logicalBytes)],
+            statistics.oldestAccess.map { ["oldest access", Quantity.ago($0, now)] },
+        ])
     }
 
     /// The same as the processes have added it up.
     static func usage(_ usage: CacheUsage) -> String {
-        guard usage.isCounted else { return row("keys", "?") + row("on disk", "?", "until a gc counts") }
-        return row("keys", Quantity.grouped(usage.entries))
-            + row("on disk", Quantity.text(bytes: usage.bytes))
+        guard usage.isCounted else { return rows([["keys", "?"], ["on disk", "?", "until a gc counts"]]) }
+        return rows([
+            ["keys", Quantity.grouped(usage.entries)], ["on disk", Quantity.text(bytes: usage.bytes)],
+        ])
     }
 
     /// What the directory may take, and how much of that it does; nothing where it has no limits.
     static func limits(_ totals: CacheTotals) -> String {
         let (limits, usage) = (totals.limits, totals.usage)
-        var text = ""
-        if let size = limits.maximumSize {
-            let share = share(usage.bytes + usage.overheadBytes, of: size.bytes, usage)
-            text += row("limit of size", Quantity.text(bytes: size.bytes), share)
-        }
-        if let most = limits.maximumEntries {
-            text += row(
-                "limit of keys",
-                Quantity.grouped(most),
-                share(Int64(usage.entries), of: Int64(most), usage)
-            )
-        }
-        if let free = limits.minimumFree { text += row("to stay free", Quantity.text(free)) }
-        if let age = limits.maximumAge { text += row("longest age", Quantity.text(age)) }
-        if let idle = limits.maximumIdleTime { text += row("longest unused", Quantity.text(idle)) }
-        if let age = totals.evictionAge { text += row("evicted when unused for", span(age)) }
-        return text
+        let sizeShare = share(usage.bytes + usage.overheadBytes, of: limits.maximumSize?.bytes, usage)
+        let keyShare = share(Int64(usage.entries), of: limits.maximumEntries.map { Int64($0) }, usage)
+        return rows([
+            limits.maximumSize.map { ["limit of size", Quantity.text(bytes: $0.bytes), sizeShare] },
+            limits.maximumEntries.map { ["limit of keys", Quantity.grouped($0), keyShare] },
+            limits.minimumFree.map { ["to stay free", Quantity.text($0)] },
+            limits.maximumAge.map { ["longest age", Quantity.text($0)] },
+            limits.maximumIdleTime.map { ["longest unused", Quantity.text($0)] },
+            totals.evictionAge.map { ["evicted when unused for", span($0)] },
+        ])
     }
 
-    private static func share(_ part: Int64, of whole: Int64, _ usage: CacheUsage) -> String {
-        usage.isCounted && whole > 0 ? StatsRow.percent(Double(part) / Double(whole)) + " used" : ""
+    private static func share(_ part: Int64, of whole: Int64?, _ usage: CacheUsage) -> String {
+        guard usage.isCounted, let whole, whole > 0 else { return "" }
+        return StatsRow.percent(Double(part) / Double(whole)) + " used"
     }
 
     /// What to do about limits that are below what is in use; nothing where they are not.
@@ -75,7 +92,7 @@ enum StatsText {
         guard pressure.isHigh else { return "" }
         let ratio = Double(pressure.ghostMisses) / Double(max(1, pressure.misses))
         return """
-            the limits are below what is in use: \(StatsRow.percent(min(1, ratio))) of the misses were of keys evicted \
+            the limits are smaller than what is in use: \(StatsRow.percent(min(1, ratio))) of the misses were of keys evicted \
             shortly before: raise them with `diskcache config set`
 
             """
@@ -89,9 +106,12 @@ enum StatsText {
 
     /// What all processes did, and what of it in an interval.
     static func totals(_ totals: CacheTotals, now: Date, _ interval: StatsInterval? = nil) -> String {
-        let heading = "all processes, \(span(totals.since, now: now))"
-        return row(heading, "", interval == nil ? "" : "A SECOND")
-            + StatsRow.all(totals.activity, interval).map { row("  " + $0.name, $0.total, $0.rate) }.joined()
+        let heading = [
+            "all processes, \(span(totals.since, now: now))", "", interval == nil ? "" : "A SECOND",
+        ]
+        return rows(
+            [heading] + StatsRow.all(totals.activity, interval).map { ["  " + $0.name, $0.total, $0.rate] }
+        )
     }
 
     // MARK: The last sweep
@@ -101,8 +121,8 @@ enum StatsText {
         guard let sweep else { return "last sweep: none yet\n" }
         var text = "last sweep: "
         if let ended = sweep.ended {
-            text += "\(Quantity.ago(ended, now)) by process \(sweep.process), "
-            text += "took \(span(from: sweep.began, to: ended)), "
+            let span = span(.seconds(ended.timeIntervalSince(sweep.began)))
+            text += "\(Quantity.ago(ended, now)) by process \(sweep.process), took \(span), "
         } else {
             text += "begun \(Quantity.ago(sweep.began, now)) by process \(sweep.process), "
         }
@@ -121,10 +141,6 @@ enum StatsText {
     }
 
     /// To the millisecond where it is short, as most sweeps are.
-    static func span(from start: Date, to end: Date) -> String {
-        span(.seconds(end.timeIntervalSince(start)))
-    }
-
     static func span(_ duration: Duration) -> String {
         if duration >= .seconds(10) { return Quantity.text(duration) }
         return "\(Int((duration.inSeconds * 1000).rounded())) ms"

@@ -22,10 +22,11 @@ struct StatsWatch {
         let lastSweep: SweepSummary?
     }
 
-    init(_ arguments: Arguments, interval: Duration, isJSON: Bool) {
+    init(_ arguments: Arguments, interval: Duration) {
         self.arguments = arguments
         self.interval = interval
-        form = isJSON ? .json : Terminal.isInteractive(Terminal.standardOutput) ? .screen : .lines
+        form =
+            arguments.has("json") ? .json : Terminal.isInteractive(Terminal.standardOutput) ? .screen : .lines
     }
 
     /// Ends by the signal that asks for it, as if nobody had been watching for it.
@@ -90,23 +91,20 @@ struct StatsWatch {
         case .screen: try draw(reading, interval)
         case .lines: try Output.print(StatsLine.text(reading.totals, interval, now: .now))
         case .json:
-            var description = StatsDescription(path: reading.path, reading.totals, reading.lastSweep)
-            description.time = .now
-            description.seconds = (interval.seconds * 1000).rounded() / 1000
-            description.hitRatio = interval.activity.hitRatio
-            description.perSecond = Rates(interval.activity, seconds: interval.seconds)
-            try Output.print(JSON.line(description))
+            let part: JSON.Object = [
+                "time": Date.now, "seconds": (interval.seconds * 1000).rounded() / 1000,
+                "hitRatio": interval.activity.hitRatio, "perSecond": interval.perSecond,
+            ]
+            try Output.print(
+                JSON.line(StatsCommand.json(reading.path, part, reading.totals, reading.lastSweep))
+            )
         }
     }
 
     /// Written over what was there, so that nothing flickers: to the first column of the first line (CUP), what
     /// is left of each line erased (EL), and what is left below (ED).
     private func draw(_ reading: Reading, _ interval: StatsInterval?, before start: String = "") throws {
-        let text =
-            "\(reading.path.escaped)\n" + StatsText.usage(reading.totals.usage)
-            + StatsText.limits(reading.totals) + "\n"
-            + StatsText.totals(reading.totals, now: .now, interval) + "\n"
-            + StatsText.lastSweep(reading.lastSweep, now: .now)
+        let text = StatsText.counts(reading.path, reading.totals, reading.lastSweep, now: .now, interval)
         let screen = Self.screen(text, Terminal.size(Terminal.standardOutput))
         try Output.draw(start + screen, to: Terminal.standardOutput)
     }
@@ -134,22 +132,21 @@ enum StatsLine {
     static var heading: String { Table.line(names, columns, widths: widths) }
 
     static func text(_ totals: CacheTotals, _ interval: StatsInterval, now: Date) -> String {
-        let rates = Rates(interval.activity, seconds: interval.seconds)
         let usage = totals.usage
-        let cells = [
-            now.formatted(.iso8601), number(rates.hits), number(rates.misses),
-            interval.activity.hitRatio.map { number(($0 * 1000).rounded(.down) / 10) } ?? "-",
-            number(rates.puts), number(rates.removals), number(rates.bytesRead.rounded()),
-            number(rates.bytesWritten.rounded()), number(rates.computations), number(rates.waits),
-            number(rates.swept), usage.isCounted ? "\(usage.entries)" : "-",
-            usage.isCounted ? "\(usage.bytes)" : "-",
-        ]
+        let rates = interval.perSecond
+        func rate(_ name: String) -> String { number(rates[name, default: 0]) }
+        let ratio = interval.activity.hitRatio.map { number(($0 * 1000).rounded(.down) / 10) } ?? "-"
+        let cells =
+            [now.formatted(.iso8601), rate("hits"), rate("misses"), ratio, rate("puts"), rate("removals")]
+            + ["bytesRead", "bytesWritten"].map { number(rates[$0, default: 0].rounded()) }
+            + [rate("computations"), rate("waits"), rate("swept")]
+            + (usage.isCounted ? ["\(usage.entries)", "\(usage.bytes)"] : ["-", "-"])
         return Table.line(cells, columns, widths: widths)
     }
 
     /// With one digit after the point where it is no whole number.
     private static func number(_ value: Double) -> String {
-        let tenths = Int(saturating: value * 10)
-        return tenths % 10 == 0 ? "\(tenths / 10)" : "\(tenths / 10).\(tenths % 10)"
+        let text = Quantity.tenths(value)
+        return text.hasSuffix(".0") ? String(text.dropLast(2)) : text
     }
 }

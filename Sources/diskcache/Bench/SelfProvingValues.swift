@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FoundationEssentials
+import Platform
+
+/// Which of a key's values: every put has one of its own.
+struct Version: Hashable, Sendable {
+    /// One for each process, whose versions count upwards.
+    let stream: UInt32
+    let number: UInt32
+
+    /// What a key holds before any process is started.
+    static let initial = Version(stream: 0, number: 0)
+
+    /// One of a few values that all processes write again and again, so that bytes that were just given up are
+    /// wanted once more while a collection runs.
+    static func recurring(_ number: UInt32) -> Version {
+        Version(stream: .max, number: number)
+    }
+}
+
+/// Values that prove themselves: any process can make each of them, and can tell whether bytes that the cache gave
+/// out are one.
+///
+/// ```
+/// key  version  body: a window of a fixed buffer of noise
+///  8      8     length - 16 bytes
+/// ```
+///
+/// Where the window lies follows from key and version, so checking a body is one memcmp with all its bytes.
+struct SelfProvingValues: Sendable {
+    static let headerSize = 16
+    /// Shorter ones would have hardly any body.
+    static let smallest = 64
+    /// Windows begin in so many places; a megabyte keeps the buffer in the processor's cache.
+    private static let places = 1 << 20
+
+    /// How many keys there are; they go by their index.
+    let count: Int
+    private let size: Int
+    private let noise: Data
+
+    init(count: Int, size: Int) {
+        self.count = count
+        self.size = size
+        noise = Platform.noise(count: Self.places + size, seed: 0x6469_736b)
+    }
+
+    func key(_ index: Int) -> String { "bench/\(size)/\(index)" }
+
+    func value(_ index: Int, version: Version) -> Data {
+        let header = [UInt64(index), UInt64(version.stream) << 32 | UInt64(version.number)]
+        var data = Data(capacity: size)
+        for word in header {
+            for shift in stride(from: UInt64(0), to: 64, by: 8) {
+                data.append(UInt8(truncatingIfNeeded: word >> shift))
+            }
+        }
+        return data + body(header)
+    }
+
+    /// What is wrong with bytes that were given out as a value of a key; nil: nothing.
+    func problem(in data: Data, of index: Int) -> String? {
+        guard data.count == size else { return "\(data.count) bytes instead of \(size)" }
+        let header = [0, 8].map { place in
+            (0..<8).reduce(UInt64(0)) { $0 | UInt64(data[data.startIndex + place + $1]) << UInt64(8 * $1) }
+        }
+        guard header[0] == UInt64(index) else { return "a header of key \(header[0])" }
+        let (found, expected) = (data.dropFirst(Self.headerSize), body(header))
+        if found == expected { return nil }
+        let offset = zip(found, expected).prefix { $0 == $1 }.count
+        return "a wrong byte at \(Self.headerSize + offset)"
+    }
+
+    private func body(_ header: [UInt64]) -> Data {
+        let hash = SplitMix64.mix(SplitMix64.mix(header[0]) ^ header[1])
+        let start = noise.startIndex + Int(hash % UInt64(Self.places))
+        return noise[start..<(start + size - Self.headerSize)]
+    }
+}

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+
+extension CacheStatistics {
+    /// What a scan has counted, as `stats` writes it besides ``CacheTotals/json(_:)``.
+    var json: JSON.Object {
+        [
+            "entries": entries, "entryBytes": entryBytes, "expiredEntries": expiredEntries,
+            "unreadableEntries": unreadableEntries, "objects": objects, "objectBytes": objectBytes,
+            "bytes": entryBytes + objectBytes, "overheadBytes": overheadBytes, "logicalBytes": logicalBytes,
+            "oldestAccess": oldestAccess,
+        ]
+    }
+}
+
+extension CacheTotals {
+    /// What all processes have counted, and what follows from it.
+    var json: JSON.Object {
+        [
+            "totals": counts, "usage": usage, "limits": limits, "evictionAgeSeconds": evictionAge?.inSeconds,
+            "isBelowWorkingSet": EvictionPressure(activity).isHigh,
+        ]
+    }
+
+    /// The counts alone.
+    var counts: JSON.Object {
+        JSON.Object(activity, ["since": since, "hitRatio": activity.hitRatio] as JSON.Object)
+    }
+}
+
+extension SweepSummary {
+    /// Spans in seconds, and what follows from the rest.
+    var json: JSON.Object {
+        [
+            "process": process, "began": began, "ended": ended,
+            "seconds": ended.map { ($0.timeIntervalSince(began) * 1000).rounded() / 1000 },
+            "workedSeconds": worked.inSeconds, "expiredOnly": expiredOnly, "isComplete": isComplete,
+            "removed": removed, "removedBytes": removedBytes, "entries": entries, "objects": objects,
+            "drift": drift, "lastFull": lastFull,
+        ]
+    }
+}
+
+extension StatsInterval {
+    /// What was done in a second, on the average.
+    var perSecond: [String: Double] {
+        let counts: [String: (CacheActivity) -> Int] = [
+            "hits": { $0.hits + $0.staleHits }, "misses": \.misses, "puts": \.puts, "removals": \.removals,
+            "bytesRead": \.bytesRead, "bytesWritten": \.bytesWritten, "computations": \.computations,
+            "waits": \.waits, "swept": { $0.swept.values.reduce(0, +) },
+        ]
+        return counts.mapValues { (rate($0) * 100).rounded() / 100 }
+    }
+}
