@@ -103,7 +103,8 @@ struct InstallTests {
             cron; "$TOOL" put k </dev/null; cron; cron flock "$DISKCACHE_DIR/locks/janitor"
             """
         )
-        #expect(run.lines.count == 4 && run.lines.first?.contains("there is no cache") == true, "\(run.output)")
+        #expect(run.lines.count == 4, "\(run.output)")
+        #expect(run.lines.first?.contains("there is no cache") == true, "\(run.output)")
         #expect(run.lines.dropFirst() == ["status 1", "status 0", "status 0"], "\(run.output)")
         #expect(run.errorData.isEmpty, "\(run.error)")
     }
