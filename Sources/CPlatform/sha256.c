@@ -5,6 +5,7 @@
 
 #include "CPlatformHash.h"
 
+#include <endian.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -227,10 +228,13 @@ void cplatform_sha256_end(cplatform_sha256 *message, uint8_t *digest, bool is_po
         compress(message->state, message->pending, 1, is_portable);
         memset(message->pending, 0, BLOCK_SIZE);
     }
-    uint64_t bits = message->size << 3;
-    for (size_t i = 0; i < 8; i++) message->pending[BLOCK_SIZE - 1 - i] = (uint8_t)(bits >> (8 * i));
+    uint64_t bits = htobe64(message->size << 3);
+    memcpy(message->pending + BLOCK_SIZE - sizeof bits, &bits, sizeof bits);
     compress(message->state, message->pending, 1, is_portable);
-    for (size_t i = 0; i < 32; i++) digest[i] = (uint8_t)(message->state[i / 4] >> (24 - 8 * (i % 4)));
+    for (size_t i = 0; i < 8; i++) {
+        uint32_t word = htobe32(message->state[i]);
+        memcpy(digest + sizeof word * i, &word, sizeof word);
+    }
 }
 
 void cplatform_sha256_hash(

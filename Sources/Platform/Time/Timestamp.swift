@@ -39,7 +39,8 @@ package struct Timestamp: Sendable, Hashable, Comparable {
         var time = Glibc.timespec()
         let result = unsafe clock_gettime(clock, &time)
         precondition(result == 0, "every Linux has this clock")
-        self.init(time)
+        // No clock has run for 292 years.
+        self.init(nanoseconds: Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec))
     }
 
     /// This moment, rounded down to a millisecond.
