@@ -185,8 +185,10 @@ import Testing
                 if command.hasPrefix("run"), status == 0 { #expect(output == "value\n", "\(hostile.name)") }
             }
             table += "\n"
-            #expect(try String(contentsOfFile: directory + ".outside", encoding: .utf8) == "outside")
-            #expect(try FileManager.default.contentsOfDirectory(atPath: directory + ".outside.d").isEmpty)
+            let outside = try String(contentsOfFile: directory + ".outside", encoding: .utf8)
+            #expect(outside == "outside", "\(hostile.name)")
+            let names = try FileManager.default.contentsOfDirectory(atPath: directory + ".outside.d")
+            #expect(names.isEmpty, "\(hostile.name)")
             #expect(
                 try BuiltCommand.run(
                     "/bin/rm",

@@ -100,9 +100,10 @@ public struct CacheLimits: Sendable, Equatable, Codable {
         if let assumesLocal { configuration.assumesLocal = assumesLocal }
     }
 
-    /// Refuses what no directory can be kept within.
-    func check() throws(CacheError) {
-        if maximumEntries ?? 1 < 1 {
+    /// Refuses what no directory can be kept within, unless it stood there before: who changes one limit is not told
+    /// of another.
+    func check(against before: CacheLimits = CacheLimits()) throws(CacheError) {
+        if maximumEntries != before.maximumEntries, maximumEntries ?? 1 < 1 {
             throw CacheError(.invalidArgument, "limit the keys: there must be room for one: use 1 or more")
         }
         for (name, span) in [("age", maximumAge), ("idle time", maximumIdleTime)] where span ?? .zero < .zero
@@ -148,11 +149,12 @@ extension SharedCache {
         var refusal: CacheError?
         try withStore { (store, _) throws(StoreError) in
             try store.configure { (configuration) throws(StoreError) in
-                var limits = CacheLimits(configuration)
+                let before = CacheLimits(configuration)
+                var limits = before
                 do throws(CacheError) {
                     try change(&limits)
-                    try limits.check()
-                    try limits.checkRoom(beside: store.overhead, path)
+                    try limits.check(against: before)
+                    try limits.checkRoom(beside: store.overhead, path, against: before)
                 } catch {
                     refusal = error
                     return
@@ -198,9 +200,14 @@ extension SharedCache {
 
 extension CacheLimits {
     /// Refuses a size that the directories and the cache's own files take by themselves.
-    fileprivate func checkRoom(beside overhead: Int64, _ path: String) throws(CacheError) {
+    fileprivate func checkRoom(
+        beside overhead: Int64,
+        _ path: String,
+        against before: CacheLimits
+    ) throws(CacheError) {
         let overhead = overhead + (eventLogSize?.bytes ?? 0)
         guard let maximumSize, maximumSize.bytes <= overhead else { return }
+        if maximumSize == before.maximumSize, eventLogSize == before.eventLogSize { return }
         throw CacheError(
             .invalidArgument,
             """

@@ -19,6 +19,34 @@ import Testing
         fixture.cache.path + "/entries/" + StoreLayout.path(of: Digest(ofKey: key)).description
     }
 
+    /// A file's bytes, whose digest is not known before they are there, and metadata in files get their names by calls
+    /// that follow links on the way.
+    @Test(arguments: [CacheConfiguration.MetadataForm.automatic, .sidecar])
+    func `what is put never lands behind a link in the place of a shard`(
+        form: CacheConfiguration.MetadataForm
+    ) throws {
+        let directory = try TemporaryDirectory()
+        let outside = directory.path + "/outside"
+        try FileManager.default.createDirectory(atPath: outside, withIntermediateDirectories: false)
+        try Data("value".utf8).write(to: URL(fileURLWithPath: directory.path + "/file"))
+        var configuration = CacheConfiguration()
+        configuration.metadataForm = form
+        let cache = try SharedCache(at: directory.path + "/cache", configuration: configuration)
+        for part in ["objects", "entries"] {
+            let digest = part == "objects" ? Digest(of: Array("value".utf8).span) : Digest(ofKey: "key")
+            let shard = "\(cache.path)/\(part)/\(StoreLayout.shard(of: digest))"
+            try FileManager.default.createSymbolicLink(atPath: shard, withDestinationPath: outside)
+            #expect(throws: CacheError.self) {
+                try cache.put(contentsOfFile: directory.path + "/file", forKey: "key")
+            }
+            #expect(throws: CacheError.self) { try cache.put("value", forKey: "key") }
+            #expect(try FileManager.default.contentsOfDirectory(atPath: outside).isEmpty)
+            try FileManager.default.removeItem(atPath: shard)
+        }
+        try cache.put(contentsOfFile: directory.path + "/file", forKey: "key")
+        #expect(try cache.get("key")?.data == Data("value".utf8))
+    }
+
     @Test func `statistics survive records that claim absurd lengths`() async {
         await #expect(processExitsWith: .success) {
             let fixture = try CacheFixture()

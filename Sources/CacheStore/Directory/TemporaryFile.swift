@@ -10,6 +10,8 @@ struct TemporaryFile: ~Copyable {
     let file: FileDescriptor
     private let store: StoreDirectory
     private var place: (area: TemporaryArea, name: RelativePath)?
+    /// Whether it was made in the shard of its digest, which was no link then.
+    let isInShard: Bool
 
     /// Creates one with a name that is in use nowhere.
     init(in store: StoreDirectory, mode: UInt32) throws(Errno) {
@@ -22,6 +24,7 @@ struct TemporaryFile: ~Copyable {
                 self.file = file
                 self.store = store
                 place = (area, name)
+                isInShard = false
                 return
             }
             // One that only looks, in a dry run, leaves it; it is not used, so away with it.
@@ -30,9 +33,10 @@ struct TemporaryFile: ~Copyable {
     }
 
     /// Takes over a file without a name.
-    init(unnamed file: consuming FileDescriptor, in store: StoreDirectory) {
+    init(unnamed file: consuming FileDescriptor, isInShard: Bool, in store: StoreDirectory) {
         self.file = file
         self.store = store
+        self.isInShard = isInShard
     }
 
     deinit {

@@ -259,8 +259,8 @@ package final class Entries: Sendable {
         let replaced = try ifExists { () throws(Errno) in
             try directory.entries.status(of: StoreLayout.path(of: key)).allocatedSize
         }
-        try directory.entries.makingShard(of: key) { () throws(Errno) in
-            try temporary.rename(to: directory.entries, StoreLayout.path(of: key))
+        try directory.entries.withShard(of: key) { (shard) throws(Errno) in
+            try temporary.rename(to: shard, StoreLayout.fileName(of: key))
         }
         if isDurable { try directory.entries.synchronizeNames(of: key) }
         return Growth(

@@ -48,9 +48,9 @@ extension Objects {
             guard directory.capabilities.unnamedFiles else {
                 return try TemporaryFile(in: directory, mode: FileMode.object)
             }
-            guard let digest else { return try unnamed(in: ".") }
+            guard let digest else { return try unnamed(in: ".", isInShard: false) }
             return try directory.objects.makingShard(of: digest) { () throws(Errno) in
-                try unnamed(in: StoreLayout.shard(of: digest))
+                try unnamed(in: StoreLayout.shard(of: digest), isInShard: true)
             }
         }
     }
@@ -66,9 +66,9 @@ extension Objects {
         }
     }
 
-    private func unnamed(in place: RelativePath) throws(Errno) -> TemporaryFile {
+    private func unnamed(in place: RelativePath, isInShard: Bool) throws(Errno) -> TemporaryFile {
         let file = try directory.objects.open(place, Self.unnamed, mode: FileMode.object)
-        return TemporaryFile(unnamed: file, in: directory)
+        return TemporaryFile(unnamed: file, isInShard: isInShard, in: directory)
     }
 
     /// Made once: putting an option set of another module together takes 2,000 instructions.
@@ -140,11 +140,17 @@ extension Objects {
     ///
     /// False: there is one of that name already.
     func publish(_ staged: borrowing TemporaryFile, as digest: Digest) throws(StoreError) -> Bool {
-        let path = StoreLayout.path(of: digest)
-        return try describing("publish an object", self.path(of: digest)) { () throws(Errno) in
-            let isNew = try directory.objects.makingShard(of: digest) { () throws(Errno) in
-                // Replaces, if need be, a file of the same bytes: readers of that one keep it open.
-                try staged.publish(in: directory.objects, path)
+        try describing("publish an object", self.path(of: digest)) { () throws(Errno) in
+            // Replaces, if need be, a file of the same bytes: readers of that one keep it open.
+            let isNew: Bool
+            if staged.isInShard {
+                isNew = try directory.objects.makingShard(of: digest) { () throws(Errno) in
+                    try staged.publish(in: directory.objects, StoreLayout.path(of: digest))
+                }
+            } else {
+                isNew = try directory.objects.withShard(of: digest) { (shard) throws(Errno) in
+                    try staged.publish(in: shard, StoreLayout.fileName(of: digest))
+                }
             }
             novelty.note(isNew: isNew)
             if isNew && isDurable { try directory.objects.synchronizeNames(of: digest) }
@@ -156,7 +162,9 @@ extension Objects {
     func replace(_ digest: Digest, with staged: inout TemporaryFile) throws(StoreError) {
         try describing("replace an object", path(of: digest)) { () throws(Errno) in
             try staged.giveName()
-            try staged.rename(to: directory.objects, StoreLayout.path(of: digest))
+            try directory.objects.withShard(of: digest) { (shard) throws(Errno) in
+                try staged.rename(to: shard, StoreLayout.fileName(of: digest))
+            }
             if isDurable { try directory.objects.synchronizeNames(of: digest) }
         }
     }

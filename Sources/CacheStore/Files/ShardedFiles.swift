@@ -33,4 +33,16 @@ extension Directory {
         try openDirectory(StoreLayout.shard(of: digest)).synchronize()
         try synchronize()
     }
+
+    /// Runs `body` with the shard of a digest, which is made if it is missing; a link in its place is not followed.
+    ///
+    /// linkat(2) and renameat(2) would follow one on the way to the new name. Two system calls besides.
+    func withShard<Value: ~Copyable>(
+        of digest: Digest,
+        _ body: (borrowing Directory) throws(Errno) -> Value
+    ) throws(Errno) -> Value {
+        try makingShard(of: digest) { () throws(Errno) in
+            try body(openDirectory(StoreLayout.shard(of: digest)))
+        }
+    }
 }
