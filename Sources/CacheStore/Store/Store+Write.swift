@@ -105,7 +105,7 @@ extension Store {
             return try publish(publication, &object, &claim, &terms)
         }
         guard outcome.isPublished else {
-            throw StoreError(errno: .noSpace, "keep an object while terms was made in", path: directory.path)
+            throw StoreError(errno: .noSpace, "keep an object while room was made in", path: directory.path)
         }
         counters.add(.put)
         return outcome.generation
