@@ -49,16 +49,25 @@ import Testing
         #expect(ProcFiles.isStopped(-1) == nil)
     }
 
-    @Test func `a process is runnable while it runs, not while it sleeps, is stopped or gone`() throws {
+    @Test(arguments: [("R", true), ("D", true), ("S", false), ("T", false), ("t", false), ("Z", false)])
+    func `who runs or waits for a disk is busy`(state: String, isBusy: Bool) {
+        #expect(ProcFiles.isBusy(parsing: "12 (a) b) \(state) 1 2") == isBusy)
+    }
+
+    @Test func `what tells no state is not busy`() {
+        #expect(!ProcFiles.isBusy(parsing: ""))
+    }
+
+    @Test func `a process is busy while it runs, not while it sleeps, is stopped or gone`() throws {
         var busy = try ChildProcess(starting: "/bin/sh", ["-c", "while :; do :; done"])
-        waitUntil("it runs") { ProcFiles.isRunnable(busy.identifier) }
+        waitUntil("it runs") { ProcFiles.isBusy(busy.identifier) }
         busy.send(.stop)
-        waitUntil("it is stopped") { !ProcFiles.isRunnable(busy.identifier) }
+        waitUntil("it is stopped") { !ProcFiles.isBusy(busy.identifier) }
         busy.send(.kill)
         _ = try busy.wait()
-        #expect(!ProcFiles.isRunnable(busy.identifier))
+        #expect(!ProcFiles.isBusy(busy.identifier))
         var idle = try ChildProcess(starting: "/bin/cat", [])
-        waitUntil("it waits for its input") { !ProcFiles.isRunnable(idle.identifier) }
+        waitUntil("it waits for its input") { !ProcFiles.isBusy(idle.identifier) }
         idle.send(.kill)
         _ = try idle.wait()
     }

@@ -57,8 +57,8 @@ package final class JanitorLock: Sendable {
             "process \(process), which makes room, does not move: see whether it is stopped (`ps \(process)`)"
     }
 
-    /// Whether its holder is not stopped but only lacks a processor, as far as can be told.
-    fileprivate var hasRunnableHolder: Bool { control.sweepHolder.map { ProcFiles.isRunnable($0) } ?? false }
+    /// Whether its holder is not stopped but lacks a processor or waits for a disk, as far as can be told.
+    fileprivate var hasBusyHolder: Bool { control.sweepHolder.map { ProcFiles.isBusy($0) } ?? false }
 
     /// Another number each time that the holder has got on; nil where no control file is mapped.
     fileprivate var steps: UInt64? { control.sweepSteps }
@@ -68,15 +68,15 @@ package final class JanitorLock: Sendable {
 ///
 /// As long as the holder gets on the wait may take as long as the patience says; without a step for
 /// ``longestStandstill`` it is over. So a holder that is stopped, frozen or hangs costs each process that wait once:
-/// whoever comes later, and finds that not a step was made since, does not wait at all. One that only lacks a processor
-/// is given ten times as long. Where no control file is mapped a holder that works can't be told from one that is
+/// whoever comes later, and finds that not a step was made since, does not wait at all. One that lacks a processor or
+/// waits for a disk is given ten times as long. Where no control file is mapped a holder that works can't be told from one that is
 /// stopped, and all of the patience is waited for.
 struct JanitorWait {
     /// A sweep takes a step every few files, and waits for a stripe half as long at most.
     ///
     /// With what else a call does it comes to less than a second.
     static let longestStandstill: Duration = .milliseconds(800)
-    /// How many times that, where the holder is not stopped but only lacks a processor.
+    /// How many times that, where the holder is not stopped but lacks a processor or waits for a disk.
     private static let mostStandstills = 10
     /// So long others wait along: most waits are over sooner, and what those do instead may cost more.
     private static let courtesy: Duration = .milliseconds(100)
@@ -155,7 +155,7 @@ struct JanitorWait {
             }
             if now - seen.since < Self.longestStandstill { return true }
             self.seen?.standstills += 1
-            if seen.standstills + 1 < Self.mostStandstills, lock.hasRunnableHolder {
+            if seen.standstills + 1 < Self.mostStandstills, lock.hasBusyHolder {
                 self.seen?.since = now
                 return true
             }

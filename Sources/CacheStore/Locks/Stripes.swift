@@ -12,7 +12,7 @@ package final class Stripes: Sendable {
     ///
     /// Holders keep them for microseconds, in a durable store as long as the medium takes; only one that is stopped
     /// (SIGSTOP, a debugger, a frozen group) makes anybody wait so long, and then an error is better than a hang. One
-    /// that lacks a processor is waited for longer, ``mostWaits`` times that.
+    /// that lacks a processor or waits for a disk is waited for longer, ``mostWaits`` times that.
     static let writerPatience: Duration = .milliseconds(700)
 
     /// For so many milliseconds a stripe counts as held by one that is stopped, once somebody has waited for it in vain.
@@ -21,7 +21,7 @@ package final class Stripes: Sendable {
     static let stuckPatience: Duration = .milliseconds(10)
     /// A shorter wait says nothing about the holder.
     private static let tellingWait: Duration = .milliseconds(100)
-    /// How many times its patience somebody waits for a holder that is not stopped but only lacks a processor.
+    /// How many times its patience somebody waits for a holder that is not stopped but lacks a processor or waits for a disk.
     ///
     /// On a machine with ten times as many threads to run as processors one may wait for seconds for its turn.
     private static let mostWaits = 10
@@ -110,7 +110,7 @@ package final class Stripes: Sendable {
                 } catch {
                     guard error == .timedOut, !isStuck, patience >= Self.tellingWait else { throw error }
                     waits += 1
-                    if waits < Self.mostWaits, hasRunnableHolder(stripe) { continue }
+                    if waits < Self.mostWaits, hasBusyHolder(stripe) { continue }
                     let end = Timestamp.monotonicMilliseconds + Self.stuckMilliseconds
                     stripes[stripe].stuckUntil[mark].store(end, ordering: .relaxed)
                     throw error
@@ -119,13 +119,13 @@ package final class Stripes: Sendable {
         }
     }
 
-    private func hasRunnableHolder(_ stripe: Int) -> Bool {
+    private func hasBusyHolder(_ stripe: Int) -> Bool {
         var holders: [Int32] = []
         bestEffort { () throws(Errno) in
             let status = try control.directory.locks.status(of: StoreLayout.lockName(kind, stripe))
             holders = ProcFiles.lockHolders(inode: status.identity.inode)
         }
-        return holders.contains { ProcFiles.isRunnable($0) }
+        return holders.contains { ProcFiles.isBusy($0) }
     }
 
     /// Opens the stripe's file, unless another thread is first: two of one process would exclude each other.

@@ -31,21 +31,25 @@ package enum ProcFiles {
         text("/proc/\(process)/stat").flatMap { state(parsing: $0) }.map { $0 == "T" || $0 == "t" }
     }
 
-    /// Whether a thread of a process, the calling one aside, runs or waits for nothing but a processor.
+    /// Whether a thread of a process, the calling one aside, runs, or waits only for a processor or for a disk.
     ///
     /// False for one that is stopped or frozen, and for one that we do not see.
     ///
     /// C: `open`, `getdents64` and `close` of the list of threads; `open`, `read`, `close` for each of them.
-    package static func isRunnable(_ process: Int32) -> Bool {
+    package static func isBusy(_ process: Int32) -> Bool {
         do throws(Errno) {
             let own = text("/proc/thread-self/stat").map { $0.prefix { $0 != " " } }
             return try Directory(opening: "/proc/\(process)/task").names().contains { thread in
-                thread != own ?? ""
-                    && text("/proc/\(process)/task/\(thread)/stat").flatMap { state(parsing: $0) } == "R"
+                thread != own ?? "" && isBusy(parsing: text("/proc/\(process)/task/\(thread)/stat") ?? "")
             }
         } catch {
             return false
         }
+    }
+
+    /// The same, from a thread's `stat`: R runs or could, D waits for a disk and can't be interrupted.
+    static func isBusy(parsing text: String) -> Bool {
+        state(parsing: text).map { $0 == "R" || $0 == "D" } ?? false
     }
 
     /// The letter that tells what a process or thread does, from its `stat`.
