@@ -124,7 +124,7 @@ import Testing
 
     private func state(_ entries: [SeenEntry]) -> SweepState {
         var state = SweepState()
-        state.candidates = SweepCandidates(wanted: 0)
+        state.pass.candidates = SweepCandidates(wanted: 0)
         _ = state.note(entries.map { ($0, 0) })
         return state
     }
@@ -135,8 +135,8 @@ import Testing
 
     @Test func `while an entry can't be read, only objects go that were named by deleted ones`() {
         var state = state([seen("kept", "K"), seen("deleted", "D")])
-        state.note(Removal(state.candidates.entries[1], .size), .deleted)
-        state.hasUnreadableEntries = true
+        state.note(Removal(state.pass.candidates.entries[1], .size), .deleted)
+        state.pass.hasUnreadableEntries = true
         let unreferenced = ["K", "D", "orphan"].map { state.noteObject(Digest(ofKey: $0), status())?.digest }
         #expect(unreferenced == [nil, Digest(ofKey: "D"), nil])
         #expect(state.report.spared == 1)
@@ -147,14 +147,14 @@ import Testing
         let object = state.noteObject(Digest(ofKey: "S"), status())
         #expect(object?.digest == nil)
         func note(_ place: UInt32, _ reason: SweepReason, _ outcome: DeletionOutcome) {
-            let entry = state.candidates.entries[Int(place)]
+            let entry = state.pass.candidates.entries[Int(place)]
             state.note(Removal(entry, reason, at: place), outcome)
         }
         note(0, .age, .deleted)
         note(1, .size, .spared)
-        #expect(state.freed.isEmpty)
+        #expect(state.pass.freed.isEmpty)
         note(1, .size, .deleted)
-        #expect(state.freed == [1])
+        #expect(state.pass.freed == [1])
         #expect(state.unreferenced(at: 1).reason == .size)
     }
 
@@ -177,20 +177,20 @@ import Testing
             return entry
         }
         var state = SweepState()
-        state.candidates = SweepCandidates(wanted: 0)
-        state.marks = ContentMarks(vacant: ContentMark(), seed: seed)
+        state.pass.candidates = SweepCandidates(wanted: 0)
+        state.pass.marks = ContentMarks(vacant: ContentMark(), seed: seed)
         let entries = [entry("a", digests[0]), entry("b", digests[1])]
         _ = state.note(entries[..<1].map { ($0, 0) })
         let orphans = digests.map { state.noteObject($0, status())?.digest }
-        #expect(state.marks.count == 1 && orphans == [nil, nil])
+        #expect(state.pass.marks.count == 1 && orphans == [nil, nil])
 
         _ = state.note(entries[1...].map { ($0, 0) })
         for place in [UInt32(0), 1] {
-            #expect(state.freed.isEmpty)
-            let entry = state.candidates.entries[Int(place)]
+            #expect(state.pass.freed.isEmpty)
+            let entry = state.pass.candidates.entries[Int(place)]
             state.note(Removal(entry, .size, at: place), .deleted)
         }
-        #expect(state.freed == [1], "the other object is left to the next sweep")
+        #expect(state.pass.freed == [1], "the other object is left to the next sweep")
         #expect(state.unreferenced(at: 1).digest == digests[1])
     }
 
@@ -200,7 +200,7 @@ import Testing
         let entries = ["a", "b", "c"].map { seen($0, $0.uppercased()) }
         var state = state(entries)
         state.noteUnreadableObject(Digest(ofKey: "A"))
-        state.unreadableShards = [Digest(ofKey: "B").bytes[0]]
+        state.pass.unreadableShards = [Digest(ofKey: "B").bytes[0]]
         #expect(state.dangling(entries.map { ($0, 0) }).map(\.digest) == [Digest(ofKey: "c")])
     }
 

@@ -32,7 +32,7 @@ extension Sweep {
     /// so what was found is what the usage should have been in the middle. What the scan itself has removed
     /// is in neither. Where not everything could be read, nothing is known to be better.
     func recount(_ before: StoreUsage?, _ between: StoreUsage?, _ after: StoreUsage?) {
-        let (report, deletions) = state.value.withLock { ($0.report, $0.deletions) }
+        let (report, deletions) = state.value.withLock { ($0.report, $0.pass.deletions) }
         guard !request.isDryRun, report.unreadable.isEmpty, let before, let between, let after else { return }
         // Wrapping: the words may hold anything, written by whom ever, and are right again after this.
         let objects = report.objects.bytes &+ deletions.objectBytes
@@ -67,15 +67,15 @@ extension Sweep {
         }
         let keepsList = request.limits.areBounding
         let sum = state.value.withLock { [bytes] state in
-            state.overhead += bytes
+            state.pass.overhead += bytes
             if keepsList {
                 let count = state.report.entries.count
                 let length = CandidateList.size(ofCount: min(count, Self.listLength(ofEntries: count)))
-                state.overhead += directory.allocation(of: length)
+                state.pass.overhead += directory.allocation(of: length)
             }
             // Shards that are to come are reckoned with.
-            state.overhead = max(state.overhead, directory.usualOverhead)
-            return state.overhead
+            state.pass.overhead = max(state.pass.overhead, directory.usualOverhead)
+            return state.pass.overhead
         }
         if !request.isDryRun { parts.control.noteOverhead(bytes: sum) }
     }

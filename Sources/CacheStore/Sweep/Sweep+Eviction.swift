@@ -20,10 +20,10 @@ extension Sweep {
         if places.isEmpty { return nil }
         let limits = request.limits
         return state.value.withLock { state in
-            let entries = state.candidates.entries
+            let entries = state.pass.candidates.entries
             let plan = SweepPlan(
                 places.lazy.map { entries[Int($0)] },
-                marks: state.marks,
+                marks: state.pass.marks,
                 excess: state.excess(over: limits, shortfall)
             )
             return plan.count > 0 ? plan : nil
@@ -85,15 +85,15 @@ extension Sweep {
         for part in plan.parts {
             let end = position + part.count
             let isDone = try delete(Array(places[position..<end]), in: .entries) { (place, state) in
-                Removal(state.candidates.entries[Int(place)], part.reason, at: place)
+                Removal(state.pass.candidates.entries[Int(place)], part.reason, at: place)
             }
             guard isDone else { return false }
             position = end
         }
         guard stamp.clock.isSteady else { return true }
         let freed = state.value.withLock { state in
-            defer { state.freed = [] }
-            return state.freed
+            defer { state.pass.freed = [] }
+            return state.pass.freed
         }
         return try delete(freed, in: .objects) { $1.unreferenced(at: $0) }
     }
@@ -109,13 +109,13 @@ extension Sweep {
         let shards = StoreScan(of: parts).shards(tree)
         var places = places
         if pacer.isUnlimited {
-            places = state.value.withLock { Self.inOrder(places, $0.candidates.entries) }
+            places = state.value.withLock { Self.inOrder(places, $0.pass.candidates.entries) }
         }
         let (progress, total) = (progress, places.count)
         for start in stride(from: 0, to: total, by: Self.deletionsAtATime) {
             let end = min(start + Self.deletionsAtATime, total)
             let piece = state.value.withLock {
-                Self.byShard(places[start..<end], tree, $0.candidates.entries)
+                Self.byShard(places[start..<end], tree, $0.pass.candidates.entries)
             }
             let busy = shards.filter { !piece[$0].isEmpty }
             let showProgress = { (done: Int) in
@@ -174,13 +174,13 @@ extension Sweep {
         guard !request.isDryRun, request.limits.areBounding else { return }
         let (objects, entries) = (deletions.skipped(.objects), deletions.skipped(.entries))
         let list = state.value.withLock { state -> [ListedCandidate]? in
-            if state.hasUnreadableEntries { return nil }
+            if state.pass.hasUnreadableEntries { return nil }
             let length = Self.listLength(ofEntries: state.report.entries.count)
             var list: [ListedCandidate] = []
             list.reserveCapacity(min(length, places.count))
             for place in places where list.count < length {
-                let entry = state.candidates.entries[Int(place)]
-                guard let mark = state.marks.value(of: entry.content), mark.references == 1,
+                let entry = state.pass.candidates.entries[Int(place)]
+                guard let mark = state.pass.marks.value(of: entry.content), mark.references == 1,
                     mark.presence == .present, !objects.contains(entry.content.stripe),
                     !entries.contains(entry.key.stripe)
                 else { continue }

@@ -193,7 +193,7 @@ extension Sweep {
         } catch {
             try noteUnreadable(tree, error)
             if tree == .objects {
-                state.value.withLock { _ = $0.unreadableShards.insert(UInt8(truncatingIfNeeded: shard)) }
+                state.value.withLock { _ = $0.pass.unreadableShards.insert(UInt8(truncatingIfNeeded: shard)) }
             }
             return nil
         }
@@ -204,7 +204,7 @@ extension Sweep {
         // One that can be listed can be looked at; else the overhead is counted too low by it.
         var size: Int64 = 0
         do throws(Errno) { size = try directory.descriptor.status().allocatedSize } catch { return }
-        state.value.withLock { [size] in $0.overhead += size }
+        state.value.withLock { [size] in $0.pass.overhead += size }
     }
 
     /// Opens a shard to delete something in it; nil where it is gone, or can't be opened.
@@ -223,7 +223,7 @@ extension Sweep {
         let path = parts.directory.relativePath(error)
         state.value.withLock { state in
             state.report.unreadable.append(path)
-            if tree == .entries { state.hasUnreadableEntries = true }
+            if tree == .entries { state.pass.hasUnreadableEntries = true }
         }
     }
 }

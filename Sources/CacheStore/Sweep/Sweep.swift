@@ -148,7 +148,9 @@ package struct Sweep: Sendable {
             state.value.withLock { [request] in $0.beginPass(request, wanted: wanted) }
             guard try mark(isFirst: isFirst) else { return false }
             if request.expiredOnly { return true }
-            let (order, isCut) = state.value.withLock { ($0.candidates.inOrder(), $0.candidates.isCut) }
+            let (order, isCut) = state.value.withLock {
+                ($0.pass.candidates.inOrder(), $0.pass.candidates.isCut)
+            }
             var position = 0
             while let plan = plan(order[position...], space?.shortfall) {
                 guard try evict(order[position..<position + plan.count], plan), pacer.mayGoOn() else {
@@ -158,7 +160,7 @@ package struct Sweep: Sendable {
                 if space?.canLearn ?? false { space?.learn(try parts.directory.space()) }
             }
             // The next pass finds those that were not taken in. Where all were spared it would find the same again.
-            let hasEvicted = state.value.withLock { $0.deletions.evictions > 0 }
+            let hasEvicted = state.value.withLock { $0.pass.deletions.evictions > 0 }
             if position < order.count || !hasEvicted || !isCut {
                 keepCandidates(order[position...])
                 return true
@@ -234,7 +236,7 @@ package struct Sweep: Sendable {
         }
         guard isDone else { return false }
         // What could not be listed may be missing in it.
-        if !state.value.withLock({ $0.hasUnreadableEntries }) { filter?.complete() }
+        if !state.value.withLock({ $0.pass.hasUnreadableEntries }) { filter?.complete() }
         return true
     }
 
@@ -245,7 +247,7 @@ package struct Sweep: Sendable {
     /// Takes a second look at the entries where an object is missing, to find those that name it; false: time ran out.
     private mutating func deleteDangling() throws(StoreError) -> Bool {
         let hasMissing = state.value.withLock { state in
-            let hasMissing = state.marks.hasMissing
+            let hasMissing = state.pass.marks.hasMissing
             // Whether they go or are spared, they are no candidates.
             if hasMissing { state.dropMissing() }
             return hasMissing

@@ -8,7 +8,7 @@ import Platform
 /// the entries.
 package struct Verification: Sendable {
     /// What the threads share.
-    private struct State {
+    struct State {
         var report = VerificationReport()
         /// How long to wait for a lock when repairing.
         var patience = SweepRequest.usualStripePatience
@@ -27,14 +27,14 @@ package struct Verification: Sendable {
         var share = 0.0
     }
 
-    private let parts: StoreParts
-    private let request: VerificationRequest
+    let parts: StoreParts
+    let request: VerificationRequest
     private let found: @Sendable (VerificationFinding) -> Void
     private let progress: @Sendable (SweepProgress) -> Void
-    private let state = Locked<State>.Box(State())
-    private let objects = VerifiedObjects()
+    let state = Locked<State>.Box(State())
+    let objects = VerifiedObjects()
     /// Held by the thread that judges an object that was put aside, so that it is deleted, or stays, for all entries.
-    private let condemning = Locked<Void>.Box(())
+    let condemning = Locked<Void>.Box(())
     /// nil: all of it.
     private var sample: Sample?
 
@@ -169,7 +169,7 @@ package struct Verification: Sendable {
         if try !condemn(digest, expecting: nil) { objects.note(digest, nil) }
     }
 
-    private func count(_ content: Content) {
+    func count(_ content: Content) {
         state.value.withLock { state in
             state.report.objects += 1
             state.report.objectBytes += Int64(content.length)
@@ -177,100 +177,16 @@ package struct Verification: Sendable {
     }
 
     /// Reports a corrupt object; true where it was deleted.
-    private func condemn(_ digest: Digest, expecting length: Int?) throws(StoreError) -> Bool {
+    func condemn(_ digest: Digest, expecting length: Int?) throws(StoreError) -> Bool {
         report(.corruptObject, digest)
         return try repair { (patience) throws(StoreError) in
             try parts.objects.deleteIfCorrupt(digest, expecting: length, patience: patience) == .deleted
         }
     }
 
-    // MARK: Entries
-
-    private func verifyEntry(_ key: Digest) throws(StoreError) {
-        guard let stored = try StoreScan(of: parts).entry(key)?.stored else { return }
-        state.value.withLock { $0.report.entries += 1 }
-        switch try condition(of: key, stored) {
-        case .sound: return
-        case .unfinished: state.value.withLock { $0.report.unfinishedEntries += 1 }
-        case .corrupt: report(.corruptEntry, key)
-        case .dangling: report(.danglingEntry, key)
-        }
-        _ = try repair { (patience) throws(StoreError) in
-            try parts.deleteEntry(key, ifStill: stored.bytes, patience: patience)
-        }
-    }
-
-    private enum Condition {
-        case sound, unfinished, corrupt, dangling
-    }
-
-    private func condition(of key: Digest, _ stored: StoredEntry) throws(StoreError) -> Condition {
-        guard let content = stored.record?.content else {
-            // Without a byte it is an entry that is being made, or whose maker was killed.
-            return stored.bytes.isEmpty ? .unfinished : .corrupt
-        }
-        switch objects.compare(content) {
-        // A corrupt object is reported as such, once, and not with each entry that names it.
-        case .agrees, .corrupt: return .sound
-        case .unread: return try conditionOfUnread(key, stored, content)
-        case .nothing where request.sample != nil:
-            let status = try parts.objects.status(of: content.digest)
-            if let status, status.kind == .regular, status.size == Int64(content.length) { return .sound }
-            return try conditionOfUnread(key, stored, content)
-        // Not there when the objects were listed: written since, swept since, or gone before.
-        case .nothing, .differs: break
-        }
-        guard let present = try parts.objects.content(ofObject: content.digest)?.content else {
-            return try conditionWithoutObject(key, stored)
-        }
-        return present.digest != content.digest || present == content ? .sound : .corrupt
-    }
-
-    private func conditionWithoutObject(
-        _ key: Digest,
-        _ stored: StoredEntry
-    ) throws(StoreError) -> Condition {
-        // Swept because the entry had been overwritten: then it is another one now, judged next time.
-        try parts.entries.read(key)?.bytes == stored.bytes ? .dangling : .sound
-    }
-
-    /// Holds an object that was put aside against the entry that names it, of which no more is read than that says.
-    private func conditionOfUnread(
-        _ key: Digest,
-        _ stored: StoredEntry,
-        _ content: Content
-    ) throws(StoreError) -> Condition {
-        guard
-            let (present, status) = try parts.objects.content(
-                ofObject: content.digest,
-                atMost: content.length
-            )
-        else { return try conditionWithoutObject(key, stored) }
-        let isLonger = status.size > Int64(present.length)
-        if present.digest == content.digest, !isLonger {
-            if objects.note(content.digest, present) { count(present) }
-            return present == content ? .sound : .corrupt
-        }
-        // Longer, and not with the value at its beginning: the record may be wrong, and is of no use.
-        if isLonger, present.digest != content.digest { return .corrupt }
-        return try condemning.value.withLock { _ throws(StoreError) -> Condition in
-            // Another thread may have come upon it by another entry.
-            if objects.compare(content) == .corrupt { return .sound }
-            guard try parts.objects.status(of: content.digest) != nil else {
-                return try conditionWithoutObject(key, stored)
-            }
-            guard try condemn(content.digest, expecting: content.length) else {
-                objects.note(content.digest, nil)
-                return .sound
-            }
-            objects.noteDeleted(content.digest)
-            return .dangling
-        }
-    }
-
     // MARK: What both do
 
-    private func report(_ kind: VerificationFinding.Kind, _ digest: Digest) {
+    func report(_ kind: VerificationFinding.Kind, _ digest: Digest) {
         let finding = VerificationFinding(kind: kind, digest: digest)
         state.value.withLock { $0.report.add(finding) }
         found(finding)
@@ -280,7 +196,7 @@ package struct Verification: Sendable {
     ///
     /// Where somebody who is stopped holds the lock it stays, reported, for the next time; one wait is
     /// enough for all that he holds.
-    private func repair(_ delete: (Duration) throws(StoreError) -> Bool) throws(StoreError) -> Bool {
+    func repair(_ delete: (Duration) throws(StoreError) -> Bool) throws(StoreError) -> Bool {
         guard request.isRepairing else { return false }
         do throws(StoreError) {
             guard try delete(state.value.withLock { $0.patience }) else { return false }

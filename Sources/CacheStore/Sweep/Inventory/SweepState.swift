@@ -4,21 +4,26 @@ import Platform
 
 /// What a sweep has seen and done so far, which its threads share.
 struct SweepState {
+    /// What one pass has seen and done.
+    struct Pass {
+        var marks = ContentMarks(vacant: ContentMark())
+        var candidates = SweepCandidates()
+        /// Places of candidates that were deleted as the last to name their objects, which are to go too.
+        var freed: [UInt32] = []
+        /// Shards of the objects that could not be listed: nothing is known of what is in them.
+        var unreadableShards: Set<UInt8> = []
+        /// Whether an entry may name objects without that being known.
+        var hasUnreadableEntries = false
+        /// Bytes on disk beside entries and objects.
+        var overhead: Int64 = 0
+        /// What it has deleted: entries, of those such as went for want of room, and bytes of objects.
+        fileprivate(set) var deletions = (entries: 0, evictions: 0, objectBytes: Int64(0))
+    }
+
     /// Without what belongs to the sweep as a whole.
     var report = SweepReport()
-    var marks = ContentMarks(vacant: ContentMark())
-    var candidates = SweepCandidates()
-    /// Places of candidates that were deleted as the last to name their objects, which are to go too.
-    var freed: [UInt32] = []
+    var pass = Pass()
     private var allocation: SweepAllocation
-    /// Shards of the objects that could not be listed: nothing is known of what is in them.
-    var unreadableShards: Set<UInt8> = []
-    /// Whether an entry may name objects without that being known.
-    var hasUnreadableEntries = false
-    /// Bytes on disk beside entries and objects.
-    var overhead: Int64 = 0
-    /// What this pass has deleted: entries, of those such as went for want of room, and bytes of objects.
-    private(set) var deletions = (entries: 0, evictions: 0, objectBytes: Int64(0))
     private let expiredOnly: Bool
     /// In a dry run that passes over everything again, where the pass before has come to: up to there entries count as
     /// evicted, and what goes for other reasons has been counted.
@@ -36,20 +41,14 @@ struct SweepState {
 
     /// Forgets what is there, but not what was done, before everything is looked at once more.
     mutating func beginPass(_ request: SweepRequest, wanted: Int) {
-        if request.isDryRun, candidates.isCut { rehearsed = candidates.end }
-        candidates = SweepCandidates()
-        marks = ContentMarks(vacant: ContentMark())
+        if request.isDryRun, pass.candidates.isCut { rehearsed = pass.candidates.end }
+        pass = Pass()
         // Only now, so that there is one of each at a time.
         if !expiredOnly, request.limits.areBounding {
-            candidates = SweepCandidates(wanted: wanted, limit: request.candidateLimit)
+            pass.candidates = SweepCandidates(wanted: wanted, limit: request.candidateLimit)
         }
-        freed = []
         report.entries = SweepTally()
         report.objects = SweepTally()
-        unreadableShards = []
-        hasUnreadableEntries = false
-        overhead = 0
-        deletions = (0, 0, 0)
     }
 
     // MARK: Scanning
@@ -62,7 +61,7 @@ struct SweepState {
             if let rehearsed, entry.verdict == nil, entry.order < rehearsed { continue }
             if entry.verdict != .corrupt {
                 let sizeClass = allocation.classNumber(ofLength: length)
-                marks[marks.slot(of: entry.content)].noteReference(sizeClass: sizeClass)
+                pass.marks[pass.marks.slot(of: entry.content)].noteReference(sizeClass: sizeClass)
             }
             report.entries.add(entry.allocatedSize.bytes)
             if let reason = entry.verdict {
@@ -70,7 +69,7 @@ struct SweepState {
                     removals.append(Removal(entry, reason))
                 }
             } else {
-                candidates.add(entry)
+                pass.candidates.add(entry)
             }
         }
         return removals
@@ -82,9 +81,9 @@ struct SweepState {
     /// theirs. The others were named by entries that are deleted; should an unreadable one share a value with those,
     /// it has been evicted with them.
     mutating func noteObject(_ digest: Digest, _ status: FileStatus) -> Removal? {
-        let slot = marks.slot(of: digest)
+        let slot = pass.marks.slot(of: digest)
         let size = AllocatedSize(bytes: status.allocatedSize)
-        allocation.note(size, ofClass: marks[slot].sizeClass)
+        allocation.note(size, ofClass: pass.marks[slot].sizeClass)
         let inode = UInt32(truncatingIfNeeded: status.identity.inode)
         return noteObject(digest, at: slot, inode: inode, size)
     }
@@ -93,8 +92,8 @@ struct SweepState {
     /// disk is not known, ask it.
     mutating func noteListedObject(_ file: StoreScan.File, _ unreferenced: inout [Removal]) -> Bool {
         guard file.isRegular else { return false }
-        let slot = marks.slot(of: file.digest)
-        guard let size = allocation.size(ofClass: marks[slot].sizeClass) else { return false }
+        let slot = pass.marks.slot(of: file.digest)
+        guard let size = allocation.size(ofClass: pass.marks[slot].sizeClass) else { return false }
         if let object = noteObject(file.digest, at: slot, inode: file.inode, size) {
             unreferenced.append(object)
         }
@@ -107,14 +106,14 @@ struct SweepState {
         inode: UInt32,
         _ size: AllocatedSize
     ) -> Removal? {
-        marks[slot].presence = .present
-        marks[slot].allocatedSize = size
+        pass.marks[slot].presence = .present
+        pass.marks[slot].allocatedSize = size
         report.objects.add(size.bytes)
-        guard marks[slot].references == 0 else { return nil }
-        let freed = marks[slot].freed
+        guard pass.marks[slot].references == 0 else { return nil }
+        let freed = pass.marks[slot].freed
         if freed == nil {
             if expiredOnly { return nil }
-            if hasUnreadableEntries {
+            if pass.hasUnreadableEntries {
                 report.spared += 1
                 return nil
             }
@@ -124,12 +123,13 @@ struct SweepState {
 
     /// Takes down that an object is there, but could not be looked at.
     mutating func noteUnreadableObject(_ digest: Digest) {
-        marks[marks.slot(of: digest)].presence = .unreadable
+        pass.marks[pass.marks.slot(of: digest)].presence = .unreadable
     }
 
     /// Whether the object is gone for sure that entries name; all objects were listed.
     private func isMissing(_ content: Digest) -> Bool {
-        guard let mark = marks.value(of: content), !unreadableShards.contains(content.byte(0)) else {
+        guard let mark = pass.marks.value(of: content), !pass.unreadableShards.contains(content.byte(0))
+        else {
             return false
         }
         return mark.isMissing
@@ -144,9 +144,9 @@ struct SweepState {
     /// Takes off the candidates those that name an object which is gone.
     mutating func dropMissing() {
         var candidates = SweepCandidates()
-        swap(&candidates, &self.candidates)
+        swap(&candidates, &pass.candidates)
         candidates.keep { !isMissing($0.content) }
-        swap(&candidates, &self.candidates)
+        swap(&candidates, &pass.candidates)
     }
 
     // MARK: Limits
@@ -154,7 +154,7 @@ struct SweepState {
     /// What is there, as far as it was seen and is not deleted.
     var occupancy: Occupancy {
         let bytes = report.entries.bytes + report.objects.bytes
-        return Occupancy(bytes: bytes, overhead: overhead, entries: report.entries.count)
+        return Occupancy(bytes: bytes, overhead: pass.overhead, entries: report.entries.count)
     }
 
     /// What is over the limits now, given what was missing of free space at the start.
@@ -180,22 +180,24 @@ struct SweepState {
         }
         guard let entry = removal.entry else {
             report.objects.subtract(size)
-            return deletions.objectBytes += size
+            return pass.deletions.objectBytes += size
         }
         report.entries.subtract(size)
-        deletions.entries += 1
-        if reason.isEviction { deletions.evictions += 1 }
+        pass.deletions.entries += 1
+        if reason.isEviction { pass.deletions.evictions += 1 }
         guard entry.verdict != .corrupt else { return }
-        let slot = marks.slot(of: entry.content)
-        if marks[slot].noteRemoval(reason), marks[slot].presence == .present, let place = removal.place {
-            freed.append(place)
+        let slot = pass.marks.slot(of: entry.content)
+        if pass.marks[slot].noteRemoval(reason), pass.marks[slot].presence == .present,
+            let place = removal.place
+        {
+            pass.freed.append(place)
         }
     }
 
     /// The object that a candidate which was deleted was the last to name.
     func unreferenced(at place: UInt32) -> Removal {
-        let content = candidates.entries[Int(place)].content
-        let mark = marks.value(of: content) ?? ContentMark()
+        let content = pass.candidates.entries[Int(place)].content
+        let mark = pass.marks.value(of: content) ?? ContentMark()
         return Removal(object: content, mark.allocatedSize, freed: mark.freed)
     }
 

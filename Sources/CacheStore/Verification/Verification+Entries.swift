@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// Holding entries against the objects that they name, all of which have been read.
+extension Verification {
+    func verifyEntry(_ key: Digest) throws(StoreError) {
+        guard let stored = try StoreScan(of: parts).entry(key)?.stored else { return }
+        state.value.withLock { $0.report.entries += 1 }
+        switch try condition(of: key, stored) {
+        case .sound: return
+        case .unfinished: state.value.withLock { $0.report.unfinishedEntries += 1 }
+        case .corrupt: report(.corruptEntry, key)
+        case .dangling: report(.danglingEntry, key)
+        }
+        _ = try repair { (patience) throws(StoreError) in
+            try parts.deleteEntry(key, ifStill: stored.bytes, patience: patience)
+        }
+    }
+
+    private enum Condition {
+        case sound, unfinished, corrupt, dangling
+    }
+
+    private func condition(of key: Digest, _ stored: StoredEntry) throws(StoreError) -> Condition {
+        guard let content = stored.record?.content else {
+            // Without a byte it is an entry that is being made, or whose maker was killed.
+            return stored.bytes.isEmpty ? .unfinished : .corrupt
+        }
+        switch objects.compare(content) {
+        // A corrupt object is reported as such, once, and not with each entry that names it.
+        case .agrees, .corrupt: return .sound
+        case .unread: return try conditionOfUnread(key, stored, content)
+        case .nothing where request.sample != nil:
+            let status = try parts.objects.status(of: content.digest)
+            if let status, status.kind == .regular, status.size == Int64(content.length) { return .sound }
+            return try conditionOfUnread(key, stored, content)
+        // Not there when the objects were listed: written since, swept since, or gone before.
+        case .nothing, .differs: break
+        }
+        guard let present = try parts.objects.content(ofObject: content.digest)?.content else {
+            return try conditionWithoutObject(key, stored)
+        }
+        return present.digest != content.digest || present == content ? .sound : .corrupt
+    }
+
+    private func conditionWithoutObject(
+        _ key: Digest,
+        _ stored: StoredEntry
+    ) throws(StoreError) -> Condition {
+        // Swept because the entry had been overwritten: then it is another one now, judged next time.
+        try parts.entries.read(key)?.bytes == stored.bytes ? .dangling : .sound
+    }
+
+    /// Holds an object that was put aside against the entry that names it, of which no more is read than that says.
+    private func conditionOfUnread(
+        _ key: Digest,
+        _ stored: StoredEntry,
+        _ content: Content
+    ) throws(StoreError) -> Condition {
+        let read = try parts.objects.content(ofObject: content.digest, atMost: content.length)
+        guard let (present, status) = read else { return try conditionWithoutObject(key, stored) }
+        let isLonger = status.size > Int64(present.length)
+        if present.digest == content.digest, !isLonger {
+            if objects.note(content.digest, present) { count(present) }
+            return present == content ? .sound : .corrupt
+        }
+        // Longer, and not with the value at its beginning: the record may be wrong, and is of no use.
+        if isLonger, present.digest != content.digest { return .corrupt }
+        return try condemning.value.withLock { _ throws(StoreError) -> Condition in
+            // Another thread may have come upon it by another entry.
+            if objects.compare(content) == .corrupt { return .sound }
+            guard try parts.objects.status(of: content.digest) != nil else {
+                return try conditionWithoutObject(key, stored)
+            }
+            guard try condemn(content.digest, expecting: content.length) else {
+                objects.note(content.digest, nil)
+                return .sound
+            }
+            objects.noteDeleted(content.digest)
+            return .dangling
+        }
+    }
+}
