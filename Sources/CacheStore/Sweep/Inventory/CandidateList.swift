@@ -32,7 +32,7 @@ struct CandidateList {
 
     /// ``StoreLayout/candidatesSignature``.
     private static let magic: UInt64 = 0x646e_6163_6b73_6964
-    private static let version: UInt32 = 1
+    private static let version: UInt64 = 1
     private static let headerSize = 72
     private static let positionOffset = 64
     private static let recordSize = 92
@@ -70,17 +70,16 @@ struct CandidateList {
     private var header: [UInt8]? {
         guard let boot = BootIdentity.current else { return nil }
         var bytes: [UInt8] = []
-        bytes.append(number: Self.magic)
-        bytes.append(number: Self.version)
-        bytes.append(number: UInt32(clamping: count))
-        bytes.append(number: boot.0)
-        bytes.append(number: boot.1)
-        bytes.append(number: stamp.time.nanoseconds)
-        bytes.append(number: stamp.clock.time.nanoseconds)
-        bytes.append(number: stamp.clock.uptime.saturatingNanoseconds)
-        bytes.append(number: bytes.checksum())
-        bytes.append(number: UInt32(0))
-        bytes.append(number: UInt64(position))
+        bytes.append(Self.magic, width: 8)
+        bytes.append(Self.version, width: 4)
+        bytes.append(UInt64(UInt32(clamping: count)), width: 4)
+        let times =
+            [stamp.time, stamp.clock.time].map(\.nanoseconds) + [stamp.clock.uptime.saturatingNanoseconds]
+        for number in [boot.0, boot.1] + times.map(UInt64.init(bitPattern:)) {
+            bytes.append(number, width: 8)
+        }
+        bytes.append(bytes.checksum(from: 0), width: 8)
+        bytes.append(UInt64(position), width: 8)
         return bytes
     }
 
@@ -90,7 +89,7 @@ struct CandidateList {
     mutating func advance(by count: Int, in file: borrowing FileDescriptor) {
         position += count
         var bytes: [UInt8] = []
-        bytes.append(number: UInt64(position))
+        bytes.append(UInt64(position), width: 8)
         bestEffort { [bytes] () throws(Errno) in try file.write(bytes.span, at: Self.positionOffset) }
     }
 
@@ -110,17 +109,22 @@ struct CandidateList {
     /// - Parameter datesAttributes: as in ``SweepStamp/datesAttributes``.
     init?(in file: borrowing FileDescriptor, datesAttributes: Bool) throws(Errno) {
         let bytes = try file.read(Self.headerSize)
-        guard bytes.count == Self.headerSize, let boot = BootIdentity.current else { return nil }
-        var reader = ListReader(bytes)
-        guard reader.number() == Self.magic, reader.number() == Self.version else { return nil }
-        count = Int(reader.number() as UInt32)
-        guard (reader.number(), reader.number()) == boot else { return nil }
-        let (time, wall, uptime) = (reader.time(), reader.time(), reader.time())
-        let clock = ClockWitness(time: wall, uptime: .nanoseconds(uptime.nanoseconds))
-        stamp = SweepStamp(time: time, clock: clock, datesAttributes: datesAttributes)
-        guard reader.isSound(from: 0) else { return nil }
-        _ = reader.number() as UInt32
-        position = min(Int(clamping: reader.number() as UInt64), count)
+        var reader = ByteReader(bytes)
+        guard let boot = BootIdentity.current, reader.number(width: 8) == Self.magic,
+            reader.number(width: 4) == Self.version, let count = reader.number(width: 4),
+            reader.number(width: 8) == boot.0, reader.number(width: 8) == boot.1,
+            let time = reader.number(width: 8), let wall = reader.number(width: 8),
+            let uptime = reader.number(width: 8), reader.number(width: 4) == bytes.checksum(from: 0, to: 56),
+            reader.number(width: 4) != nil, let position = reader.number(width: 8)
+        else { return nil }
+        let clock = ClockWitness(
+            time: Timestamp(nanoseconds: Int64(bitPattern: wall)),
+            uptime: .nanoseconds(Int64(bitPattern: uptime))
+        )
+        let stampTime = Timestamp(nanoseconds: Int64(bitPattern: time))
+        stamp = SweepStamp(time: stampTime, clock: clock, datesAttributes: datesAttributes)
+        self.count = Int(count)
+        self.position = min(Int(clamping: position), self.count)
     }
 
     /// At most so many from the position on, fewer at the end of the list, and where one is damaged.
@@ -130,87 +134,51 @@ struct CandidateList {
         let size = min(most, count - position) * Self.recordSize
         if size <= 0 { return [] }
         let bytes = try file.read(size, at: Self.headerSize + position * Self.recordSize)
-        var reader = ListReader(bytes)
+        var reader = ByteReader(bytes)
         var candidates: [ListedCandidate] = []
         candidates.reserveCapacity(most)
-        while reader.position + Self.recordSize <= bytes.count, let candidate = reader.candidate() {
-            candidates.append(candidate)
-        }
+        while let candidate = ListedCandidate(&reader, in: bytes) { candidates.append(candidate) }
         return candidates
     }
 }
 
-extension [UInt8] {
-    /// Adds a number, the lowest byte first.
-    fileprivate mutating func append(number: some FixedWidthInteger) {
-        for shift in stride(from: 0, to: number.bitWidth, by: 8) {
-            append(UInt8(truncatingIfNeeded: number >> shift))
-        }
-    }
-
-    private mutating func append(digest: Digest) {
-        for index in 0..<4 { append(number: digest.word(index)) }
-    }
-
-    fileprivate mutating func append(_ candidate: ListedCandidate) {
-        let start = count
-        let entry = candidate.entry
-        append(digest: entry.key)
-        append(digest: entry.content)
-        append(number: entry.lastUse.nanoseconds)
-        append(number: entry.allocatedSize.code)
-        append(number: candidate.objectSize.code)
-        append(number: entry.inode)
-        append(number: entry.witness)
-        append(number: checksum(start..<count))
-    }
-
-    fileprivate func checksum(_ range: Range<Int>? = nil) -> UInt32 {
-        var checksum = CRC32C()
-        checksum.update(span.extracting(range ?? 0..<count))
-        return checksum.value
+extension ListedCandidate {
+    /// Takes the next from `bytes`; nil where it is damaged, or there is none.
+    fileprivate init?(_ reader: inout ByteReader, in bytes: [UInt8]) {
+        let start = reader.position
+        guard let key = reader.digest(), let content = reader.digest(), let lastUse = reader.number(width: 8),
+            let entrySize = reader.number(width: 4), let objectSize = reader.number(width: 4),
+            let inode = reader.number(width: 4), let witness = reader.number(width: 4),
+            reader.number(width: 4) == bytes.checksum(from: start, to: reader.position - 4)
+        else { return nil }
+        entry = SeenEntry(
+            key: key,
+            content: content,
+            lastUse: Timestamp(nanoseconds: Int64(bitPattern: lastUse)),
+            allocatedSize: AllocatedSize(code: UInt32(entrySize)),
+            inode: UInt32(inode),
+            witness: UInt32(witness)
+        )
+        self.objectSize = AllocatedSize(code: UInt32(objectSize))
     }
 }
 
-/// Takes numbers from bytes, of which there are enough.
-private struct ListReader {
-    let bytes: [UInt8]
-    private(set) var position = 0
-
-    init(_ bytes: [UInt8]) {
-        self.bytes = bytes
+extension [UInt8] {
+    fileprivate mutating func append(_ candidate: ListedCandidate) {
+        let (start, entry) = (count, candidate.entry)
+        append(entry.key)
+        append(entry.content)
+        append(UInt64(bitPattern: entry.lastUse.nanoseconds), width: 8)
+        append(UInt64(entry.allocatedSize.code), width: 4)
+        append(UInt64(candidate.objectSize.code), width: 4)
+        append(UInt64(entry.inode), width: 4)
+        append(UInt64(entry.witness), width: 4)
+        append(checksum(from: start), width: 4)
     }
 
-    mutating func number<Number: FixedWidthInteger>() -> Number {
-        defer { position += Number.bitWidth / 8 }
-        return (0..<Number.bitWidth / 8).reduce(0) { $0 | Number(bytes[position + $1]) << (8 * $1) }
-    }
-
-    mutating func time() -> Timestamp { Timestamp(nanoseconds: Int64(bitPattern: number())) }
-
-    mutating func digest() -> Digest {
-        defer { position += 32 }
-        return Digest(bytes: InlineArray { bytes[position + $0] })
-    }
-
-    /// Whether the checksum of what lies between `start` and here follows.
-    mutating func isSound(from start: Int) -> Bool {
-        bytes.checksum(start..<position) == number()
-    }
-
-    /// nil where it is damaged.
-    mutating func candidate() -> ListedCandidate? {
-        let start = position
-        let (key, content, lastUse) = (digest(), digest(), time())
-        let (entrySize, objectSize) = (AllocatedSize(code: number()), AllocatedSize(code: number()))
-        let entry = SeenEntry(
-            key: key,
-            content: content,
-            lastUse: lastUse,
-            allocatedSize: entrySize,
-            inode: number(),
-            witness: number()
-        )
-        return isSound(from: start) ? ListedCandidate(entry: entry, objectSize: objectSize) : nil
+    fileprivate func checksum(from start: Int, to end: Int? = nil) -> UInt64 {
+        var checksum = CRC32C()
+        checksum.update(span.extracting(start..<(end ?? count)))
+        return UInt64(checksum.value)
     }
 }
