@@ -81,7 +81,7 @@ import Testing
     @Test(arguments: RecordForm.both)
     func `usage follows what is put, replaced, removed and swept`(form: RecordForm) throws {
         let fixture = try StoreFixture(form)
-        let block = fixture.store.directory.blockSize
+        let block = fixture.store.directory.fileSystem.blockSize
         try fixture.put("one", "a")
         try fixture.put("one", "b")
         try fixture.put("two", "b")

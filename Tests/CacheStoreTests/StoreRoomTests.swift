@@ -36,7 +36,7 @@ import Testing
 
     /// Room for so many values of a block each beside what the directory takes by itself.
     private func limitToBlocks(_ count: Int64) throws {
-        let size = store.overhead + count * store.directory.blockSize
+        let size = store.overhead + count * store.directory.fileSystem.blockSize
         try limit { $0.limits.maximumSize = size }
     }
 
@@ -128,7 +128,8 @@ import Testing
         let start = Timestamp.now - .seconds(1000)
         for index in 0..<300 { try put("key \(index)", in: store, at: start + .seconds(index)) }
         let usage = try #require(store.usage)
-        #expect(usage.bytes <= 64 * store.directory.blockSize && usage.bytes > 32 * store.directory.blockSize)
+        let blockSize = store.directory.fileSystem.blockSize
+        #expect(usage.bytes <= 64 * blockSize && usage.bytes > 32 * blockSize)
         #expect(try store.entries.read(Digest(ofKey: "key 299")) != nil)
         #expect(try store.entries.read(Digest(ofKey: "key 0")) == nil)
     }

@@ -8,18 +8,11 @@ package import Platform
 package final class StoreDirectory: Sendable {
     /// As the user gave it.
     package let path: String
-    package let capabilities: Capabilities
     package let root: Directory
     let objects: Directory
     let entries: Directory
     let locks: Directory
-    /// False where the file system or the permissions allow no writing: then only reading works.
-    package let isWritable: Bool
-    /// In such portions the file system gives out space.
-    let blockSize: Int64
-    let fileSystem: FileSystemKind
-    /// Whether `config.json` says that a file system is local which does not look so.
-    package let isAssumedLocal: Bool
+    package let fileSystem: StoreFileSystem
     private let knownIdentities = Locked<[FileStatus.Identity]?>(nil)
 
     /// Opens the cache at `path`, creating it and the directories above it where they are missing.
@@ -32,7 +25,7 @@ package final class StoreDirectory: Sendable {
         control: ControlSetup
     ) throws(StoreError) {
         self.path = path
-        let setup = StoreSetup(path: path, mapping: assumed?.sharedMapping, control: control)
+        let setup = StoreSetup(path: path, assumed: assumed, control: control)
         root = try setup.openRoot()
         // Before anything is made in it.
         try setup.checkTrust(in: root)
@@ -41,16 +34,12 @@ package final class StoreDirectory: Sendable {
         objects = try setup.openPart(StoreLayout.objects, of: root)
         entries = try setup.openPart(StoreLayout.entries, of: root)
         locks = try setup.openPart(StoreLayout.locks, of: root)
-        let found = try setup.probe(locks)
-        var capabilities = found.capabilities
-        let fileSystem = try setup.fileSystem(of: root)
-        isAssumedLocal = fileSystem.kind.isRemote && setup.assumesLocal(root)
-        capabilities.sharedMapping = SharedMapping(on: fileSystem.kind, isAssumedLocal: isAssumedLocal)
-        blockSize = fileSystem.blockSize
-        self.fileSystem = fileSystem.kind
-        self.capabilities = assumed ?? capabilities
-        isWritable = found.isWritable
+        fileSystem = try setup.examine(root, locks)
     }
+
+    package var capabilities: Capabilities { fileSystem.capabilities }
+    /// False where only reading works.
+    package var isWritable: Bool { fileSystem.isWritable }
 
     /// Whether the path still leads to this directory, and its names to the parts that are open here, and not to nothing
     /// or to others.
@@ -112,7 +101,7 @@ extension StoreDirectory {
     /// Bytes on disk of the control file, where it is mapped, a block for each shard, and some for the small files.
     var usualOverhead: Int64 {
         (capabilities.sharedMapping == .file ? allocation(of: ControlLayout.byteCount) : 0)
-            + Int64(2 * StoreLayout.shardCount + 32) * blockSize
+            + Int64(2 * StoreLayout.shardCount + 32) * fileSystem.blockSize
     }
 
     /// What a file of `count` bytes takes on disk: an estimate that needs no call.
@@ -120,6 +109,7 @@ extension StoreDirectory {
     /// At most 4 EiB, which leaves room for sums: a file with holes can be as long as a file can be.
     func allocation(of count: Int) -> Int64 {
         let count = min(Int64(count), 1 << 62)
+        let blockSize = fileSystem.blockSize
         return (count + blockSize - 1) / blockSize * blockSize
     }
 }

@@ -9,8 +9,8 @@ import Platform
 /// that all the rest is there.
 struct StoreSetup {
     let path: String
-    /// How the processes share memory; nil: as the file system allows.
-    let mapping: SharedMapping?
+    /// What the file system is taken to be capable of; nil: what it is found to be.
+    let assumed: Capabilities?
     let control: ControlSetup
 
     /// How long one process waits for another that is setting up the same directory.
@@ -172,7 +172,7 @@ struct StoreSetup {
     private func makeControl(in root: borrowing Directory) throws(StoreError) {
         do throws(Errno) {
             let fileSystem = try root.descriptor.fileSystemKind()
-            let mapping = mapping ?? SharedMapping(on: fileSystem)
+            let mapping = assumed?.sharedMapping ?? SharedMapping(on: fileSystem)
             if mapping == .none { return }
             try drafting(StoreLayout.control, in: root) { (file, publish) throws(Errno) -> Void in
                 try control.make(file, mapping, path, publish)
@@ -227,76 +227,6 @@ struct StoreSetup {
         } catch {
             bestEffort { () throws(Errno) in try temporaries.unlink(draft) }
             throw error
-        }
-    }
-
-    /// Whether the cache's configuration says that its file system is local; false where it can't be read, which whoever
-    /// needs its limits is told of.
-    func assumesLocal(_ root: borrowing Directory) -> Bool {
-        do throws(StoreError) {
-            let path = "\(path)/\(StoreLayout.configuration)"
-            return try DirectoryConfiguration.read(in: root, path).assumesLocal
-        } catch {
-            return false
-        }
-    }
-
-    /// What the kernel says of the file system.
-    func fileSystem(
-        of root: borrowing Directory
-    ) throws(StoreError) -> (kind: FileSystemKind, blockSize: Int64) {
-        try describing("look at the file system of", path) { () throws(Errno) in
-            try root.descriptor.fileSystem()
-        }
-    }
-
-    /// Finds out on a file without a name what the file system can do, and whether it can be written.
-    func probe(_ locks: borrowing Directory) throws(StoreError) -> (
-        capabilities: Capabilities, isWritable: Bool
-    ) {
-        do throws(Errno) {
-            let file = try locks.open(".", [.readWrite, .temporary], mode: FileMode.file)
-            let attributes = try attributes(of: file)
-            return (Capabilities(attributes: attributes, unnamedFiles: Directory.canLinkUnnamed), true)
-        } catch {
-            switch error {
-            case .readOnlyFileSystem, .accessDenied, .notPermitted:
-                // Attributes are looked for in any case: a process that can't write may still read.
-                return (Capabilities(attributes: .readable, unnamedFiles: false), false)
-            case .notSupported, .isDirectory, .invalidArgument:
-                return try probeNamed(locks)
-            case .noSpace, .quotaExceeded:
-                // A full disk must not keep anybody from reading; what can't be had fails by itself.
-                return (Capabilities(attributes: .writable, unnamedFiles: Directory.canLinkUnnamed), true)
-            default:
-                throw StoreError(errno: error, "probe the file system", path: path)
-            }
-        }
-    }
-
-    /// The same where there are no such files, on the lock file of the set-up.
-    private func probeNamed(
-        _ locks: borrowing Directory
-    ) throws(StoreError) -> (capabilities: Capabilities, isWritable: Bool) {
-        try describing("probe the file system", path) { () throws(Errno) in
-            let file = try locks.open(StoreLayout.formatLock, [.readWrite, .create], mode: FileMode.file)
-            return (Capabilities(attributes: try attributes(of: file), unnamedFiles: false), true)
-        }
-    }
-
-    private func attributes(of file: borrowing FileDescriptor) throws(Errno) -> Capabilities.Attributes {
-        let value: [UInt8] = [1]
-        do throws(Errno) {
-            try file.setAttribute(StoreLayout.recordAttribute, to: value.span)
-            return .writable
-        } catch {
-            switch error {
-            case .notSupported: return .absent
-            case .notPermitted, .accessDenied: return .readable
-            // No room just now says nothing about tomorrow.
-            case .noSpace, .quotaExceeded: return .writable
-            default: throw error
-            }
         }
     }
 }

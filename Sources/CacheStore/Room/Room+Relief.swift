@@ -73,7 +73,7 @@ extension Room {
             return try sweep(for: Excess(), now: now, pace: pace)
         }
         // With room for what an entry and new directories take.
-        var excess = Excess(freeSpace: bytes + 4 * parts.directory.blockSize)
+        var excess = Excess(freeSpace: bytes + 4 * parts.directory.fileSystem.blockSize)
         if let occupancy = try occupancy(limits, entering: 1) {
             let missing = limits.excess(of: occupancy, over: SweepLimits.roomMark)
             if missing.reason == .freeSpace { excess.freeSpace = max(excess.freeSpace, missing.freeSpace) }

@@ -42,7 +42,10 @@ struct ListedEviction {
         guard let file = CandidateList.open(in: parts.directory) else { return report }
         var found: CandidateList?
         bestEffort { () throws(Errno) in
-            found = try CandidateList(in: file, datesAttributes: parts.directory.fileSystem.datesAttributes)
+            found = try CandidateList(
+                in: file,
+                datesAttributes: parts.directory.fileSystem.kind.datesAttributes
+            )
         }
         guard let list = found, list.stamp.clock.isSteady else { return report }
         var request = SweepRequest()

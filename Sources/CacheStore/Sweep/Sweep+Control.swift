@@ -52,7 +52,7 @@ extension Sweep {
     func addOverhead() {
         let directory = parts.directory
         // The file of the `janitor` lock, which a first sweep fills and a dry run before it does not.
-        var bytes = directory.blockSize
+        var bytes = directory.fileSystem.blockSize
         bestEffort { () throws(Errno) in
             bytes += try directory.root.descriptor.status().allocatedSize
             for name in try directory.root.names()

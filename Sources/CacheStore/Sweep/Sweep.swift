@@ -40,11 +40,11 @@ package struct Sweep: Sendable {
         self.request = request
         self.progress = progress
         begin = (now, ContinuousClock.now)
-        let directory = parts.directory
-        let blockSize = directory.fileSystem.givesSmallFilesTheirBlocks ? directory.blockSize : nil
+        let fileSystem = parts.directory.fileSystem
+        let blockSize = fileSystem.kind.givesSmallFilesTheirBlocks ? fileSystem.blockSize : nil
         state = Locked.Box(SweepState(blockSize: blockSize, expiredOnly: request.expiredOnly))
         deletions = Deletions(from: parts, request, now: now)
-        stamp = SweepStamp(clock: clock, datesAttributes: directory.fileSystem.datesAttributes)
+        stamp = SweepStamp(clock: clock, datesAttributes: fileSystem.kind.datesAttributes)
         pacer = SweepPacer(request.pace, in: parts.control)
     }
 

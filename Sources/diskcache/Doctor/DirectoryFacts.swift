@@ -126,7 +126,7 @@ extension DirectoryFacts {
         hasAttributes = directory.capabilities.attributes == .writable
         hasUnnamedFiles = directory.capabilities.unnamedFiles
         hasLocks = Self.tryLock(Self.probe, in: directory.root).map { $0 != .failed }
-        isAssumedLocal = directory.isAssumedLocal
+        isAssumedLocal = directory.fileSystem.isAssumedLocal
         clockSkew = isWritable ? Self.clockSkew(directory.root) : nil
         hasAttributeCalls = KernelSupport.attributeCallsAt
         hasEmptyPathLinks = KernelSupport.emptyPathLinks
