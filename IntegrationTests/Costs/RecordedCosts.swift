@@ -51,12 +51,6 @@ enum CountingTools {
     }
 }
 
-/// Files of the package, found from this one.
-enum PackageFiles {
-    static let tests = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-    static let root = tests.deletingLastPathComponent()
-}
-
 /// The probe as `swift build -c release` leaves it, whatever the tests are built for.
 enum OptimizedProbe {
     static let file = root.appendingPathComponent("SystemCallProbe")

@@ -15,10 +15,6 @@ import Testing
 struct InstallTests {
     let tool: Tool
     let root: String
-    /// Where the Makefile is.
-    static let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
-        .deletingLastPathComponent()
-        .path
 
     init() throws {
         tool = try Tool()
@@ -26,7 +22,9 @@ struct InstallTests {
     }
 
     func make(_ goal: String, _ variables: String = "BINARY=\"$TOOL\"") throws -> Tool.Run {
-        try tool.shell("make -s -C '\(Self.package)' \(goal) DESTDIR='\(root)' PREFIX=/opt/it \(variables)")
+        try tool.shell(
+            "make -s -C '\(PackageFiles.root.path)' \(goal) DESTDIR='\(root)' PREFIX=/opt/it \(variables)"
+        )
     }
 
     /// What is installed, with its permissions.
