@@ -34,14 +34,3 @@ extension FileDescriptor {
         return file
     }
 }
-
-/// A file without a name for what is too much for memory.
-package final class ScratchFile: Sendable {
-    /// Open for reading and writing.
-    package let descriptor: FileDescriptor
-
-    /// Makes one in a directory of the user's, as ``FileDescriptor/init(unnamedIn:)`` does.
-    package init(in path: String) throws(Errno) {
-        descriptor = try FileDescriptor(unnamedIn: path)
-    }
-}
