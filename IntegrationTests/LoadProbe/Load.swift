@@ -7,7 +7,7 @@ import TestSupport
 
 /// What a process does.
 package enum LoadRole: String, Sendable {
-    case write, read, zipf
+    case write, read, zipf, fill, uniform
 }
 
 /// What a process saw.
@@ -21,6 +21,8 @@ package struct LoadReport: Codable, Sendable {
     package var median = 0.0
     package var p99 = 0.0
     package var longestPut = 0.0
+    /// In uniform: of gets, µs.
+    package var mean = 0.0
     /// In zipf: each request's key and time (ns), in order.
     package var requests: [Request] = []
 
@@ -127,6 +129,27 @@ struct Load {
             report.requests.append(.init(time: now, key: key, isHit: isHit))
             if report.operations % 8 == 0 { usleep(200) }
         }
+    }
+
+    /// Stores each key once.
+    mutating func fill() {
+        for key in 0..<keys {
+            report.operations += 1
+            put("key-\(key)")
+        }
+    }
+
+    /// Asks for keys that are all equally popular: first as many as `skipped`, then `count` of which the time is taken.
+    mutating func requestUniformly(_ count: Int, after skipped: Int) {
+        // Made beforehand, so that nothing but the gets takes time.
+        let names = (0..<keys).map { "key-\($0)" }
+        var start = ContinuousClock.now
+        for request in 0..<skipped + count {
+            if request == skipped { start = .now }
+            if get(names[Int(truncatingIfNeeded: generator.next() >> 1) % keys]) { report.hits += 1 }
+        }
+        report.operations = skipped + count
+        report.mean = (ContinuousClock.now - start) / .microseconds(1) / Double(max(1, count))
     }
 
     private func monotonicNow() -> UInt64 {

@@ -149,25 +149,14 @@ public struct CacheHit: Sendable {
     public let tier: Tier
     /// Whether it has expired; only where stale values were asked for.
     public let isStale: Bool
-    private let source: Source
-    private let moment: Timestamp
-
     /// One reference: a hit that is made, looked at and thrown away counts no other.
-    private enum Source {
-        case held(HeldValue<Data>)
-        case pending(PendingWrite)
-    }
+    let held: HeldValue<Data>
+    /// When it was found.
+    let moment: Timestamp
 
     init(_ held: HeldValue<Data>, from tier: Tier, isStale: Bool, at moment: Timestamp) {
-        source = .held(held)
+        self.held = held
         self.tier = tier
-        self.isStale = isStale
-        self.moment = moment
-    }
-
-    init(_ pending: PendingWrite, isStale: Bool, at moment: Timestamp) {
-        source = .pending(pending)
-        tier = .memory
         self.isStale = isStale
         self.moment = moment
     }
@@ -175,21 +164,9 @@ public struct CacheHit: Sendable {
     /// The value's bytes, exactly as they were stored.
     public var data: Data {
         // Lent, not given: who only looks at it counts no reference.
-        _read {
-            switch source {
-            case .held(let held): yield held.value
-            case .pending(let pending): yield pending.data
-            }
-        }
-    }
-
-    var origin: HitOrigin {
-        switch source {
-        case .held(let held): HitOrigin(source: held, moment: moment)
-        case .pending(let pending): HitOrigin(source: pending, moment: moment)
-        }
+        _read { yield held.value }
     }
 
     /// What belongs to it.
-    public var entry: CacheEntry { origin.entry }
+    public var entry: CacheEntry { held.entry(at: moment) }
 }

@@ -51,10 +51,10 @@ extension SharedCache {
         switch pending.freshness(at: now) {
         case .fresh:
             counters.add(.memoryHit)
-            return .hit(CacheHit(pending, isStale: false, at: now))
+            return .hit(CacheHit(pending, from: .memory, isStale: false, at: now))
         case .stale where allowingStale:
             counters.add(.staleHit)
-            return .hit(CacheHit(pending, isStale: true, at: now))
+            return .hit(CacheHit(pending, from: .memory, isStale: true, at: now))
         case .stale, .expired:
             // What is still on disk was put before it.
             counters.add(.miss)
@@ -67,7 +67,9 @@ extension SharedCache {
     func memoryHit(_ key: String, allowingStale: Bool) throws(CacheError) -> MemoryAnswer {
         try core.checkOpen()
         let answer = writeBehind.isIdle ? .unknown : try pendingHit(key, allowingStale: allowingStale)
-        guard case .unknown = answer, let found = core.held(key, .bytes, as: Data.self) else { return answer }
+        guard case .unknown = answer, let found = core.held(key, HeldItem.bytes, as: Data.self) else {
+            return answer
+        }
         return .hit(CacheHit(found.held, from: .memory, isStale: false, at: found.moment))
     }
 
@@ -100,7 +102,7 @@ extension SharedCache {
     ///   - make: what is to be kept and its cost; nil: the bytes are none that it knows, a miss.
     func readThrough<Value>(
         _ key: String,
-        _ form: MemoryForm = .bytes,
+        _ form: ObjectIdentifier = HeldItem.bytes,
         allowingStale: Bool,
         _ make: (Data) -> (Value, cost: Int)?
     ) throws(CacheError) -> (held: HeldValue<Value>, isStale: Bool, moment: Timestamp)? {
@@ -112,12 +114,14 @@ extension SharedCache {
             let held = HeldValue(
                 value,
                 key: key,
-                keyDigest: digest,
+                form: form,
                 record: hit.record,
-                cost: cost,
-                storedRecord: store.hasGenerations ? nil : hit.stored?.bytes
+                cost: cost
             )
-            if !hit.isStale { core.hold(held, form, hit.generation, until: hit.heldUntil) }
+            // Nothing is kept that can be checked later neither by its generation nor by its record.
+            if !hit.isStale, hit.generation != nil || !store.hasGenerations {
+                core.hold(held, hit.generation, until: hit.heldUntil, of: store)
+            }
             return (held, hit.isStale, now)
         }
     }

@@ -48,7 +48,7 @@ extension SharedCache {
     ) throws(CacheError) {
         let held = try withIndicesFromZero(data)
         try putThrough(data, forKey: key, terms, room) {
-            HeldValue(held, key: key, keyDigest: $0, record: $1, cost: data.count)
+            HeldValue(held, key: key, record: $0, cost: data.count)
         }
     }
 
@@ -73,15 +73,13 @@ extension SharedCache {
         }
     }
 
-    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the key's digest and
-    /// the record.
-    func putThrough<Value>(
+    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record.
+    func putThrough(
         _ data: Data,
         forKey key: String,
         _ terms: Terms,
         _ room: RoomTerms = RoomTerms(),
-        form: MemoryForm = .bytes,
-        _ hold: (Digest, Record) -> HeldValue<Value>
+        _ hold: (Record) -> HeldItem
     ) throws(CacheError) {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
@@ -90,7 +88,7 @@ extension SharedCache {
         let record = try record(of: Content(of: bytes), key: key, terms, now: now)
         // Not dropped: until this one is on disk, and if it fails, the earlier one is what gets must see.
         writeBehind.settle(digest)
-        try core.publish(bytes, digest, record, form, room, hold)
+        try core.publish(bytes, digest, record, room, hold)
     }
 
     /// Stores bytes; all else is as when storing `Data`.

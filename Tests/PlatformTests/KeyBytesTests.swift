@@ -11,7 +11,7 @@ import Testing
         let text = String((0..<100).map { Character(UnicodeScalar(UInt8(33 + $0 % 90))) })
         for count in 0...70 {
             let key = KeyBytes(String(text.prefix(count)), seed)
-            #expect(key.length == count)
+            #expect(Int(key.length) == count)
             for other in 0...70 {
                 let head = KeyBytes(String(text.prefix(other)), seed).head
                 #expect((key.head == head) == (min(count, 32) == min(other, 32)), "\(count) and \(other)")

@@ -21,14 +21,13 @@ extension Control {
         return Generation(index: index, word: word, mapping: words.address)
     }
 
-    /// Whether a value that is held by `generation` is still the one that counts.
+    /// Whether a value that is held by `generation` is still the one that counts; nil: there is no control file.
     ///
     /// Three loads: which file is mapped, whether it still counts, and the word. (The second matters: a
     /// writer that finds the file superseded raises nothing in it.) Counts no references.
-    func condition(of generation: Generation?) -> HeldCondition {
-        guard let words else { return .unknown }
-        guard let generation, words.hold(generation) else { return .outdated }
-        return .current
+    func isCurrent(_ generation: Generation?) -> Bool? {
+        guard let words else { return nil }
+        return generation.map { words.hold($0) } ?? false
     }
 
     /// Whether nobody else can have replaced or removed what a put of this process writes, which noted `generation`
@@ -45,7 +44,7 @@ extension Control {
                 || words.hold(generation.adding(GenerationWord.raise)))
     }
 
-    /// The loads of ``condition(of:)`` with the parts of a generation.
+    /// The loads of ``isCurrent(_:)`` with the parts of a generation.
     @inline(__always)
     func holds(_ word: UInt64, at index: Int, of mapping: UInt) -> Bool {
         guard let words, words.address == mapping, words.areReady else { return false }

@@ -13,11 +13,6 @@ package struct Generation: Sendable, Equatable {
     /// The word's place in the table.
     package var index: Int { Int(place) }
 
-    /// Where the word is in memory, as long as its mapping is; only for having it fetched.
-    package var address: UInt {
-        mapping &+ UInt(ControlLayout.generations + index) * 8
-    }
-
     package init(index: Int, word: UInt64, mapping: UInt = 0) {
         place = UInt32(index)
         self.word = word
@@ -74,14 +69,4 @@ package struct GenerationWord: Sendable, Equatable {
     /// What a sweep makes of it that has kept all writers out: whoever is counted was killed, and may have
     /// published.
     package var cleared: GenerationWord { GenerationWord(version: version &+ 1) }
-}
-
-/// What the control file says of a value in memory.
-package enum HeldCondition: Sendable {
-    /// Nobody has changed it.
-    case current
-    /// Somebody has, or may have.
-    case outdated
-    /// There is no control file: the record on disk has to be looked at.
-    case unknown
 }

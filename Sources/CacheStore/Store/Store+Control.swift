@@ -13,8 +13,9 @@ extension Store {
     /// Whether there is a generation table now; counts no references.
     package var hasGenerations: Bool { control.words != nil }
 
-    /// Whether a value that is held by `generation` is still the one that counts; counts no references.
-    package func condition(of generation: Generation?) -> HeldCondition { control.condition(of: generation) }
+    /// Whether a value that is held by `generation` is still the one that counts; nil: there is no control file, so
+    /// that the record on disk has to be looked at. Counts no references.
+    package func isCurrent(_ generation: Generation?) -> Bool? { control.isCurrent(generation) }
 
     /// See ``Control/isLatest(_:)``.
     package func isLatest(_ generation: Generation?) -> Bool { control.isLatest(generation) }
@@ -22,7 +23,7 @@ extension Store {
     /// Whether nobody has begun to write since this was the word at `index`, in the file that is mapped at `mapping`;
     /// if so, counts a hit in memory for all processes.
     ///
-    /// What ``condition(of:)`` calls current, by the same loads; and one atomic addition.
+    /// As ``isCurrent(_:)``, by the same loads; and one atomic addition.
     package func countsHit(_ word: UInt64, at index: Int, of mapping: UInt) -> Bool {
         guard control.holds(word, at: index, of: mapping) else { return false }
         counters.addForAll(.memoryHit)

@@ -45,7 +45,7 @@ extension CacheCore {
         let before = heldGranularity.exchange(granularity, ordering: .relaxed)
         // Noticeably finer than what values in memory were held by: it takes a walk through all of them.
         if granularity < before - before / 4 {
-            memory?.advanceAccesses(to: coarseNow + .nanoseconds(granularity))
+            memory?.advanceAccesses(to: coarseNow.advanced(byNanoseconds: granularity))
         }
     }
 

@@ -5,91 +5,78 @@ import FoundationEssentials
 import Platform
 
 extension CacheCore {
+    /// How a value was judged that may be given out, at ``moment``.
+    private struct Judgement {
+        let stamp: MemoryStamp
+        let moment: Timestamp
+        /// Whether an access has to be noted.
+        let isAccessDue: Bool
+        /// Whether the control file says that nobody has changed it; else the record on disk has to be looked at.
+        let isCurrent: Bool
+    }
+
     /// The value of `key` in memory, if that is still the one that counts, and when it was found.
     ///
     /// No system call and no allocation where the directory has a control file; one call, to hold the
     /// record against the one on disk, where it has none.
-    func held<Value>(_ key: String, _ form: MemoryForm, as type: Value.Type) -> FoundValue<Value>? {
+    func held<Value>(
+        _ key: String,
+        _ form: ObjectIdentifier,
+        as type: Value.Type
+    ) -> (held: HeldValue<Value>, moment: Timestamp)? {
         guard let tier else { return nil }
         // Before the tier's lock: a clock of the user's runs under none.
         let now = coarseNow
-        switch tier.use({ $0.settledValue(forKey: key, form, at: now) }) {
-        case .absent: return nil
-        case .unsettled: return judged(key, form, tier, now)
-        case .hit(let item):
-            guard let held = HeldValue<Value>.known(item) else { return nil }
-            // What has dropped a part of it is always judged.
-            return FoundValue(held: held, moment: now)
+        var judgement: Judgement?
+        let item = tier.use { tier in
+            tier.find(key, form, at: now) { item in judge(item, now, &judgement) }
         }
+        guard let item, let held = HeldValue<Value>.known(item) else { return nil }
+        guard let judgement else { return (held, now) }
+        return confirmed(held, judgement).map { ($0, now) }
     }
 
-    /// The same where more than the generation has to be looked at.
+    /// Why a value may not be given out, where more than the generation has to be looked at; nil: it may.
     @inline(never)
-    private func judged<Value>(
-        _ key: String,
-        _ form: MemoryForm,
-        _ tier: UncountedReference<MemoryTier>,
-        _ now: Timestamp
-    ) -> FoundValue<Value>? {
-        var accessed: Timestamp?
-        var isUnknown = false
-        var found = MemoryStamp()
-        let item = tier.use {
-            $0.value(forKey: key, form: form) { store, stamp in
-                switch store?.use({ $0.condition(of: stamp.generation) }) {
-                case .outdated: if configuration.checksGenerations { return .invalidated }
-                case .unknown, nil: isUnknown = true
-                case .current: break
-                }
-                if isOver(stamp, now) { return .expired }
-                if !(now < stamp.accessDue) {
-                    stamp.accessDue = now + .nanoseconds(store?.use { $0.accesses.granularity } ?? 0)
-                    accessed = now
-                }
-                found = stamp
-                store?.use { $0.counters.addForAll(.memoryHit) }
-                return .valid
-            }
-        }
-        guard let item, var held = HeldValue<Value>.known(item) else { return nil }
-        if isUnknown || held.isDiscarded {
-            guard let usable = usable(held, key, form, found, isUnknown: isUnknown) else {
-                // It was none after all.
-                store.counters.addForAll(.memoryHit, -1)
-                memory?.takeBackHit()
-                return nil
-            }
-            held = usable
-        }
-        if let accessed { noteAccess(held.keyDigest, at: accessed) }
-        return FoundValue(held: held, moment: now)
+    private func judge(_ item: HeldItem, _ now: Timestamp, _ judgement: inout Judgement?) -> RemovalCause? {
+        let store = store
+        let isCurrent = store.isCurrent(item.stamp.generation)
+        if isCurrent == false, configuration.checksGenerations { return .invalidated }
+        if isOver(item.stamp, now) { return .expired }
+        let isAccessDue = !(now < item.stamp.accessDue)
+        if isAccessDue { item.stamp.accessDue = now.advanced(byNanoseconds: store.accesses.granularity) }
+        judgement = Judgement(
+            stamp: item.stamp,
+            moment: now,
+            isAccessDue: isAccessDue,
+            isCurrent: isCurrent != nil
+        )
+        return nil
     }
 
-    /// What can be given out of a value that takes more than a look at its stamp.
-    private func usable<Value>(
-        _ held: HeldValue<Value>,
-        _ key: String,
-        _ form: MemoryForm,
-        _ stamp: MemoryStamp,
-        isUnknown: Bool
-    ) -> HeldValue<Value>? {
-        if isUnknown, !isStillStored(held, in: store) {
-            memory?.remove(key, cause: .invalidated)
+    /// What can be given out of a value that was judged: whole, and as it is on disk.
+    private func confirmed<Value>(_ held: HeldValue<Value>, _ judgement: Judgement) -> HeldValue<Value>? {
+        let store = store
+        if !judgement.isCurrent, !isStillStored(held, in: store) {
+            memory?.remove(held.key, cause: .invalidated)
             return nil
         }
-        guard held.isDiscarded else { return held }
-        guard let whole = restored(held) else { return nil }
-        // A frozen tier would not take it, and so lose what it has.
-        if let memory, !memory.isFrozen {
-            memory.insert(whole, forKey: key, form: form, cost: whole.cost, stamp: stamp)
+        var whole = held
+        if !held.isWhole {
+            guard let restored = restored(held) else { return nil }
+            // A frozen tier would not take it, and so lose what it has.
+            if let memory, !memory.isFrozen { memory.keep(restored, by: judgement.stamp) }
+            whole = restored
         }
+        store.counters.add(.memoryHit)
+        if judgement.isAccessDue { noteAccess(Digest(ofKey: held.key), at: judgement.moment) }
         return whole
     }
 
     /// nil: it can't be, and is read from disk again.
     private func restored<Value>(_ held: HeldValue<Value>) -> HeldValue<Value>? {
         do {
-            return try (held as? any RestorableItem)?.restored() as? HeldValue<Value>
+            return try held.restored()
         } catch {
             return nil
         }
@@ -107,9 +94,8 @@ extension CacheCore {
     }
 
     private func isStillStored(_ held: HeldValue<some Sendable>, in store: Store) -> Bool {
-        guard let expected = held.storedRecord else { return false }
         do throws(StoreError) {
-            return try store.entries.read(held.keyDigest)?.bytes == expected
+            return try store.entries.read(Digest(ofKey: held.key))?.record == held.makeRecord()
         } catch {
             // The get that follows on disk meets the same and reports it.
             return false
@@ -118,30 +104,11 @@ extension CacheCore {
 
     /// Keeps a value that was just read or written.
     ///
-    /// Nothing is kept without a generation to check it by later, nor without a record to hold against the
-    /// one on disk.
-    func hold(
-        _ item: HeldValue<some Sendable>,
-        _ form: MemoryForm,
-        _ generation: Generation?,
-        until end: Timestamp?
-    ) {
-        guard let memory, generation != nil || (!store.hasGenerations && item.storedRecord != nil) else {
-            return
-        }
-        let stamp = MemoryStamp(
-            generation: generation,
-            heldUntil: end,
-            accessDue: coarseNow + .nanoseconds(store.accesses.granularity)
-        )
-        memory.insert(
-            item,
-            forKey: item.key,
-            form: form,
-            cost: item.cost,
-            stamp: stamp,
-            isPlain: form == .bytes
-        )
+    /// - Parameter generation: the one to check it by later; nil: it is compared with the record on disk.
+    func hold(_ item: HeldItem, _ generation: Generation?, until end: Timestamp?, of store: Store) {
+        let accessDue = coarseNow.advanced(byNanoseconds: store.accesses.granularity)
+        let stamp = MemoryStamp(generation: generation, heldUntil: end, accessDue: accessDue)
+        memory?.keep(item, by: stamp)
     }
 }
 

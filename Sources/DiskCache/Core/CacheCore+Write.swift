@@ -5,20 +5,21 @@ import FoundationEssentials
 import Platform
 
 extension CacheCore {
-    /// Stores `bytes` on disk, and keeps in memory, if there is any, what `held` makes of the key and the record.
-    func publish<Value>(
+    /// Stores `bytes` on disk, and keeps in memory, if there is any, what `held` makes of the record.
+    func publish(
         _ bytes: Span<UInt8>,
         _ key: Digest,
         _ record: Record,
-        _ form: MemoryForm,
         _ room: RoomTerms = RoomTerms(),
-        _ held: (Digest, Record) -> HeldValue<Value>
+        _ held: (Record) -> HeldItem
     ) throws(CacheError) {
         let generation = try describingFailures { (store) throws(StoreError) in
             try store.put(bytes, for: key, record, room)
         }
         // Made only where it can be kept: it costs two allocations.
-        if memory != nil { hold(held(key, record), form, generation, until: record.heldUntil) }
+        if memory != nil, let generation {
+            hold(held(record), generation, until: record.heldUntil, of: store)
+        }
     }
 
     /// Publishes a put that nobody waits for; a failure goes to the events.
@@ -36,15 +37,14 @@ extension CacheCore {
                     }
                 }
             }
-            if memory == nil { return }
+            guard memory != nil, let generation else { return }
             let held = HeldValue(
                 write.data,
                 key: write.key,
-                keyDigest: digest,
                 record: record,
                 cost: write.data.count
             )
-            hold(held, .bytes, generation, until: record.heldUntil)
+            hold(held, generation, until: record.heldUntil, of: store)
         } catch {
             store.counters.add(.publishFailure)
             memory?.remove(write.key, cause: .invalidated)

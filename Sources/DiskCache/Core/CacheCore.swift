@@ -47,9 +47,9 @@ final class CacheCore: Sendable {
         _ counters: StoreCounters
     ) -> MemoryTier? {
         guard configuration.isEnabled else { return nil }
-        return MemoryTier(limits: configuration.limits) { removal in
-            counters.add(StoreCounters.Event(removal.cause))
-            events.send(.removedFromMemory(key: removal.key, cause: removal.cause, cost: removal.cost))
+        return MemoryTier(limits: configuration.limits) { item, cause in
+            counters.add(StoreCounters.Event(cause))
+            events.send(.removedFromMemory(key: item.key, cause: cause, cost: item.cost))
         }
     }
 

@@ -14,7 +14,7 @@ extension MemoryTier {
 
     /// Sets other limits, and evicts at once what is beyond them.
     func resize(to limits: MemoryLimits) {
-        var removed: [MemoryRemoval] = []
+        var removed: Removals = []
         ledger.withLock { ledger in
             ledger.limits = limits
             evict(toCost: limits.cost, count: limits.count, &ledger, &removed)
@@ -31,57 +31,32 @@ extension MemoryTier {
         let fraction = max(0, min(1, fraction))
         let cost = Int(Double(held.cost) * fraction)
         let count = held.cost == 0 ? Int(Double(held.count) * fraction) : .max
-        for candidate in discardable() {
+        for item in decoded() {
             if usage.cost <= cost { break }
-            discard(candidate)
+            discard(item)
         }
-        var removed: [MemoryRemoval] = []
+        var removed: Removals = []
         ledger.withLock { ledger in
             evict(toCost: cost, count: count, &ledger, pressure: true, &removed)
         }
         report(removed)
     }
 
-    /// A value that could be discarded, as it was when it was looked for.
-    private struct Candidate {
-        let place: MemoryPlace
-        let serial: UInt64
-        let item: (any MemoryItem)?
-    }
-
-    private func discardable() -> [Candidate] {
+    /// All values that are not bytes, of which some may be discarded.
+    private func decoded() -> [HeldItem] {
         ledger.withLock { ledger in
-            var candidates: [Candidate] = []
-            ledger.queues.forEachOldestFirst { place, _ in
-                let candidate = shards.withLock(at: Int(place.shard)) { shard in
-                    shard.update(Int(place.slot)) { slot, details in
-                        details.isDiscardable
-                            ? Candidate(place: place, serial: details.serial, item: slot.item) : nil
-                    }
-                }
-                if let candidate { candidates.append(candidate) }
-            }
-            return candidates
+            var items: [HeldItem] = []
+            ledger.queues.forEachOldestFirst { if $0.form != HeldItem.bytes { items.append($0) } }
+            return items
         }
     }
 
-    private func discard(_ candidate: Candidate) {
-        guard let (item, cost) = (candidate.item as? any DiscardableItem)?.discarded() else { return }
-        let isDiscardable = item is any DiscardableItem
+    private func discard(_ item: HeldItem) {
+        guard let lesser = item.discarded(), lesser.cost < item.cost else { return }
         ledger.withLock { ledger in
-            let handle = shards.withLock(at: Int(candidate.place.shard)) { shard in
-                let number = Int(candidate.place.slot)
-                // It may have left meanwhile: no lock was held while it made its lesser form.
-                guard shard.item(at: number, serial: candidate.serial) != nil else {
-                    return nil as EvictionQueues<MemoryPlace>.Handle?
-                }
-                let handle = shard.update(number) { $1.handle }
-                guard ledger.queues.cost(of: handle) > cost else { return nil }
-                // The old one lives on in the candidate: it must not go under the lock.
-                shard.discard(number, for: item, isDiscardable: isDiscardable)
-                return handle
-            }
-            if let handle { ledger.queues.setCost(max(0, cost), of: handle) }
+            // It may have left meanwhile: no lock was held while it made its lesser form.
+            let isReplaced = shards.withLock(at: Self.shard(of: item.name)) { $0.replace(item, by: lesser) }
+            if isReplaced { ledger.queues.replace(item.handle, by: lesser, cost: lesser.cost) }
         }
     }
 }

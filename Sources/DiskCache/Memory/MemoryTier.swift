@@ -2,12 +2,7 @@
 
 import CacheStore
 import Platform
-
-/// Where a value is in the memory tier.
-struct MemoryPlace: Sendable, Equatable {
-    var shard: Int32
-    var slot: Int32
-}
+import Synchronization
 
 /// Values in this process's memory, bounded by their total cost and number.
 ///
@@ -23,12 +18,13 @@ struct MemoryPlace: Sendable, Equatable {
 final class MemoryTier: Sendable {
     /// What is held, and how much of it there may be.
     struct Ledger: Sendable {
-        var queues = EvictionQueues<MemoryPlace>()
+        var queues = EvictionQueues<HeldItem>()
         var limits: MemoryLimits
         var isFrozen = false
-        /// Of the value that came last.
-        var serial: UInt64 = 0
     }
+
+    /// What left the tier, and why.
+    typealias Removals = [(item: HeldItem, cause: RemovalCause)]
 
     private static let shardCount = 64
 
@@ -36,126 +32,60 @@ final class MemoryTier: Sendable {
     let ledger: Locked<Ledger>
     private let seed = HashSeed()
     /// Keeps alive what the shards look at.
-    let store = Locked<Store?>(nil)
-    private let onRemoval: (@Sendable (MemoryRemoval) -> Void)?
+    private let store = Locked<Store?>(nil)
+    private let onRemoval: (@Sendable (HeldItem, RemovalCause) -> Void)?
 
     /// An empty tier.
     ///
     /// `onRemoval` is told of every value that leaves, on the thread that made it leave, with no lock held,
     /// in no certain order between threads; nil costs nothing.
-    init(limits: MemoryLimits, onRemoval: (@Sendable (MemoryRemoval) -> Void)? = nil) {
+    init(limits: MemoryLimits, onRemoval: (@Sendable (HeldItem, RemovalCause) -> Void)? = nil) {
         shards = LockArray(count: Self.shardCount) { MemoryShard() }
         ledger = Locked(Ledger(limits: limits))
         self.onRemoval = onRemoval
     }
 
-    /// The value of this key and form, where at `now` it may be given out without a judgement.
-    ///
-    /// `now` may be late by what the coarse clock is. No allocation and no system call.
-    @inline(__always)
-    func settledValue(forKey key: String, _ form: MemoryForm, at now: Timestamp) -> MemoryFinding {
-        let bytes = KeyBytes(key, seed)
-        return shards.withLock(at: Self.shard(of: bytes.hash)) { $0.settled(bytes, key, form, at: now) }
+    /// Says what the values are copies of from now on.
+    func setStore(_ store: Store) {
+        let old = self.store.withLock { present in
+            for number in 0..<shards.count {
+                shards.withLock(at: number) { $0.store = unsafe UncountedReference(store) }
+            }
+            // From here on nobody looks at the one before: that is done under the shards' locks only.
+            defer { present = store }
+            return present
+        }
+        // What goes with it must not go under a lock.
+        withExtendedLifetime(old) {}
     }
 
-    /// The value of this key and form, if there is one and `judge` finds that it may be given out.
+    // MARK: Finding
+
+    /// The value of this key and form, if there is one that may be given out at `now`.
     ///
-    /// What is found expired or invalidated is removed. `judge` gets the store that was set last, and can change
-    /// the stamp, to say when the next access is due. No allocation and no system call on a hit.
-    func value(
-        forKey key: String,
-        form: MemoryForm = .bytes,
-        judge: (UncountedReference<Store>?, inout MemoryStamp) -> MemoryVerdict
-    ) -> (any MemoryItem)? {
-        let bytes = KeyBytes(key, seed)
-        var verdict = MemoryVerdict.valid
-        var serial: UInt64 = 0
-        var isFound = false
-        let item: (any MemoryItem)? = shards.withLock(at: Self.shard(of: bytes.hash)) { shard in
-            guard let number = shard.find(bytes, key, form) else { return nil }
-            verdict = shard.judge(number) { store, details in
-                serial = details.serial
-                return judge(store, &details.stamp)
-            }
-            isFound = true
-            return verdict == .valid ? shard.hit(number) : nil
+    /// `now` may be late by what the coarse clock is. Where more than the value's generation has to be looked at,
+    /// `judge` says why it may not be given out (nil: it may), and can change its stamp. What may not is removed. No
+    /// allocation and no system call on a hit.
+    @inline(__always)
+    func find(
+        _ key: String,
+        _ form: ObjectIdentifier = HeldItem.bytes,
+        at now: Timestamp,
+        judge: (HeldItem) -> RemovalCause?
+    ) -> HeldItem? {
+        let name = KeyBytes(key, seed)
+        let found = shards.withLock(at: Self.shard(of: name)) {
+            $0.find(name, key, form, at: now, judge: judge)
         }
-        if !isFound || item != nil { return item }
-        removeValue(
-            forKey: key,
-            form,
-            bytes,
-            serial: serial,
-            cause: verdict == .expired ? .expired : .invalidated
-        )
+        guard let found else { return nil }
+        guard let cause = found.cause else { return found.item }
+        remove(found.item, cause)
         return nil
     }
 
-    /// Holds a value, in place of what was held for this key and form.
-    ///
-    /// Makes room first. A value that is not admitted still takes the old one's place: nothing is held then.
-    /// A negative cost counts as 0. `isPlain` says of an item that it can't be discarded; else that is found out,
-    /// which takes as long as all the rest.
-    @discardableResult
-    func insert(
-        _ item: any MemoryItem,
-        forKey key: String,
-        form: MemoryForm = .bytes,
-        cost: Int,
-        stamp: MemoryStamp,
-        isPlain: Bool = false
-    ) -> MemoryAdmission {
-        let newcomer = Newcomer(
-            item: item,
-            key: key,
-            form: form,
-            bytes: KeyBytes(key, seed),
-            cost: max(0, cost),
-            stamp: stamp,
-            isDiscardable: !isPlain && item is any DiscardableItem
-        )
-        var removed: [MemoryRemoval] = []
-        let admission = ledger.withLock { ledger in admit(newcomer, &ledger, &removed) }
-        report(removed)
-        return admission
-    }
-
-    /// Removes all forms of a key's value.
-    ///
-    /// One short critical section where none is held.
-    func remove(_ key: String, cause: RemovalCause = .explicit) {
-        let bytes = KeyBytes(key, seed)
-        let number = Self.shard(of: bytes.hash)
-        guard shards.withLock(at: number, { !$0.findAll(bytes, key).isEmpty }) else { return }
-        var removed: [MemoryRemoval] = []
-        ledger.withLock { ledger in
-            for slot in shards.withLock(at: number, { $0.findAll(bytes, key) }) {
-                take(Self.place(bytes.hash, slot), &ledger, cause, &removed)
-            }
-        }
-        report(removed)
-    }
-
-    /// Has the next use of each value noted on disk by `moment`, where it was to be later.
-    ///
-    /// Each shard's lock is held for a walk through its values.
-    func advanceAccesses(to moment: Timestamp) {
-        for shard in 0..<Self.shardCount { shards.withLock(at: shard) { $0.advanceAccesses(to: moment) } }
-    }
-
-    /// Removes everything, and forgets what was evicted before.
-    func removeAll(cause: RemovalCause = .explicit) {
-        let removed = ledger.withLock { ledger in
-            var removed: [MemoryRemoval] = []
-            ledger.queues.forEachOldestFirst { place, cost in
-                guard let content = clear(place) else { return }
-                removed.append(MemoryRemoval(content, cost: cost, cause: cause))
-            }
-            for number in 0..<shards.count { shards.withLock(at: number) { $0.removeAll() } }
-            ledger.queues.removeAll()
-            return removed
-        }
-        report(removed)
+    /// Hits that were not judged.
+    var hits: Int {
+        (0..<shards.count).reduce(0) { sum, number in sum + shards.withLock(at: number) { $0.hits } }
     }
 
     /// How much is held.
@@ -168,147 +98,121 @@ final class MemoryTier: Sendable {
         ledger.withLock { $0.limits }
     }
 
-    // MARK: Changes, under the ledger's lock
+    // MARK: Keeping
 
-    /// Takes out the value at `place`, by then out of the queues too.
-    func clear(
-        _ place: MemoryPlace
-    ) -> (details: MemoryShard.Details, item: any MemoryItem, frequency: UInt8)? {
-        shards.withLock(at: Int(place.shard)) { $0.clear(Int(place.slot)) }
-    }
-
-    /// Takes out the value at `place`, and from the queues; gives the queue that it was in and its counter.
+    /// Holds a value, in place of what was held for its key and form; false: it is not held, and nothing is.
+    ///
+    /// Makes room first. Each item can be held once.
     @discardableResult
-    func take(
-        _ place: MemoryPlace,
-        _ ledger: inout Ledger,
-        _ cause: RemovalCause,
-        _ removed: inout [MemoryRemoval]
-    ) -> MemoryShard.Standing? {
-        guard let content = clear(place) else { return nil }
-        let (queue, cost) = ledger.queues.remove(content.details.handle)
-        removed.append(MemoryRemoval(content, cost: cost, cause: cause))
-        return MemoryShard.Standing(queue: queue, frequency: content.frequency)
+    func keep(_ item: HeldItem, by stamp: MemoryStamp) -> Bool {
+        item.name = KeyBytes(item.key, seed)
+        item.stamp = stamp
+        var removed: Removals = []
+        let isHeld = ledger.withLock { ledger in admit(item, &ledger, &removed) }
+        report(removed)
+        return isHeld
     }
 
-    /// Lets go of values until no more is held than this.
+    private func admit(_ item: HeldItem, _ ledger: inout Ledger, _ removed: inout Removals) -> Bool {
+        let number = Self.shard(of: item.name)
+        var queue: EvictionQueues<HeldItem>.Queue?
+        if let old = shards.withLock(at: number, { $0.take(item.name, item.key, item.form) }) {
+            // It stays in the queue of what it replaces: being written is no reason to lose what that has earned.
+            queue = ledger.queues.remove(old.handle)
+            item.frequency.store(old.frequency.load(ordering: .relaxed), ordering: .relaxed)
+            removed.append((old, .replaced))
+        }
+        let limits = ledger.limits
+        guard !ledger.isFrozen, item.cost <= limits.largestCost, limits.count > 0 else { return false }
+        let fingerprint = item.name.hash ^ UInt64(UInt(bitPattern: item.form))
+        let (cost, count) = (
+            limits.cost - item.cost, min(limits.count, EvictionQueues<HeldItem>.capacity) - 1
+        )
+        if queue == nil, ledger.queues.cost > cost || ledger.queues.count > count {
+            guard ledger.queues.admits(fingerprint) else { return false }
+        }
+        evict(toCost: cost, count: count, &ledger, &removed)
+        item.handle = ledger.queues.insert(item, fingerprint: fingerprint, cost: item.cost, queue: queue)
+        shards.withLock(at: number) { $0.add(item) }
+        return true
+    }
+
+    /// Has the next use of each value noted on disk by `moment`, where it was to be later.
+    ///
+    /// Each shard's lock is held for a walk through its values.
+    func advanceAccesses(to moment: Timestamp) {
+        for shard in 0..<Self.shardCount { shards.withLock(at: shard) { $0.advanceAccesses(to: moment) } }
+    }
+
+    // MARK: Dropping
+
+    /// Removes all forms of a key's value.
+    ///
+    /// One short critical section where none is held.
+    func remove(_ key: String, cause: RemovalCause = .explicit) {
+        let name = KeyBytes(key, seed)
+        let number = Self.shard(of: name)
+        guard shards.withLock(at: number, { $0.contains(name, key) }) else { return }
+        var removed: Removals = []
+        ledger.withLock { ledger in
+            while let item = shards.withLock(at: number, { $0.take(name, key, nil) }) {
+                ledger.queues.remove(item.handle)
+                removed.append((item, cause))
+            }
+        }
+        report(removed)
+    }
+
+    /// Removes the value that was found not to be valid, unless it has left meanwhile.
+    @inline(never)
+    private func remove(_ item: HeldItem, _ cause: RemovalCause) {
+        let isRemoved = ledger.withLock { ledger in
+            guard shards.withLock(at: Self.shard(of: item.name), { $0.remove(item) }) else { return false }
+            ledger.queues.remove(item.handle)
+            return true
+        }
+        if isRemoved { report([(item, cause)]) }
+    }
+
+    /// Removes everything, and forgets what was evicted before.
+    func removeAll(cause: RemovalCause = .explicit) {
+        let removed = ledger.withLock { ledger in
+            var removed: Removals = []
+            ledger.queues.forEachOldestFirst { removed.append(($0, cause)) }
+            for number in 0..<shards.count { shards.withLock(at: number) { $0.removeAll() } }
+            ledger.queues.removeAll()
+            return removed
+        }
+        report(removed)
+    }
+
+    /// Lets go of values until no more is held than this; under the ledger's lock.
     func evict(
         toCost cost: Int,
         count: Int,
         _ ledger: inout Ledger,
         pressure: Bool = false,
-        _ removed: inout [MemoryRemoval]
+        _ removed: inout Removals
     ) {
         while true {
             let isCostly = ledger.queues.cost > cost
             guard isCostly || ledger.queues.count > count else { return }
-            let victim = ledger.queues.evict(for: isCostly ? .cost : .count) { place, change in
-                exchangeFrequency(at: place, change)
-            }
-            guard let (place, cost) = victim, let content = clear(place) else { return }
-            let cause: RemovalCause = pressure ? .pressure : isCostly ? .cost : .count
-            removed.append(MemoryRemoval(content, cost: cost, cause: cause))
-        }
-    }
-
-    private func exchangeFrequency(at place: MemoryPlace, _ change: (UInt8) -> UInt8) -> UInt8 {
-        shards.withLock(at: Int(place.shard)) { shard in
-            shard.update(Int(place.slot)) { slot, _ in
-                let old = slot.frequency
-                slot.frequency = change(old)
+            let victim = ledger.queues.evict(for: isCostly ? .cost : .count) { item, change in
+                let old = item.frequency.load(ordering: .relaxed)
+                item.frequency.store(change(old), ordering: .relaxed)
                 return old
             }
+            guard let victim else { return }
+            shards.withLock(at: Self.shard(of: victim.name)) { _ = $0.remove(victim) }
+            removed.append((victim, pressure ? .pressure : isCostly ? .cost : .count))
         }
     }
 
-    private func admit(
-        _ newcomer: Newcomer,
-        _ ledger: inout Ledger,
-        _ removed: inout [MemoryRemoval]
-    ) -> MemoryAdmission {
-        let (bytes, number) = (newcomer.bytes, Self.shard(of: newcomer.bytes.hash))
-        let (old, isFull) = shards.withLock(at: number) { shard in
-            (shard.find(bytes, newcomer.key, newcomer.form), shard.isFull)
-        }
-        // A value that is replaced stays in its queue: being written is no reason to lose what it has earned.
-        let standing = old.flatMap { take(Self.place(bytes.hash, $0), &ledger, .replaced, &removed) }
-        if ledger.isFrozen { return .frozen }
-        let limits = ledger.limits
-        guard newcomer.cost <= limits.largestCost, limits.count > 0, !isFull else { return .oversized }
-        evict(toCost: limits.cost - newcomer.cost, count: limits.count - 1, &ledger, &removed)
-        ledger.serial += 1
-        let serial = ledger.serial
-        let slot = shards.withLock(at: number) { $0.nextSlot }
-        let handle = ledger.queues.insert(
-            Self.place(bytes.hash, slot),
-            fingerprint: bytes.hash ^ newcomer.form.fingerprint,
-            cost: newcomer.cost,
-            queue: standing?.queue
-        )
-        let details = MemoryShard.Details(
-            hash: bytes.hash,
-            key: newcomer.key,
-            form: newcomer.form,
-            stamp: newcomer.stamp,
-            serial: serial,
-            handle: handle,
-            isDiscardable: newcomer.isDiscardable
-        )
-        let content = MemoryShard.Content(
-            bytes: bytes,
-            item: newcomer.item,
-            frequency: standing?.frequency ?? 0,
-            details: details
-        )
-        shards.withLock(at: number) { $0.fill(slot, with: content) }
-        return .admitted
-    }
-
-    /// Removes the value that was found not to be valid, unless another one took its place.
-    private func removeValue(
-        forKey key: String,
-        _ form: MemoryForm,
-        _ bytes: KeyBytes,
-        serial: UInt64,
-        cause: RemovalCause
-    ) {
-        var removed: [MemoryRemoval] = []
-        ledger.withLock { ledger in
-            let number = shards.withLock(at: Self.shard(of: bytes.hash)) { shard -> Int? in
-                guard let number = shard.find(bytes, key, form),
-                    shard.update(number, { $1.serial }) == serial
-                else { return nil }
-                return number
-            }
-            if let number { take(Self.place(bytes.hash, number), &ledger, cause, &removed) }
-        }
-        report(removed)
-    }
-
-    // MARK: Places
-
-    /// A value on its way in.
-    private struct Newcomer {
-        let item: any MemoryItem
-        let key: String
-        let form: MemoryForm
-        let bytes: KeyBytes
-        let cost: Int
-        let stamp: MemoryStamp
-        let isDiscardable: Bool
-    }
-
-    private static func shard(of hash: UInt64) -> Int {
-        Int(hash >> 58)
-    }
-
-    private static func place(_ hash: UInt64, _ slot: Int) -> MemoryPlace {
-        MemoryPlace(shard: Int32(hash >> 58), slot: Int32(slot))
-    }
+    static func shard(of name: KeyBytes) -> Int { Int(name.hash >> 58) }
 
     /// Tells of what left; the values go when this returns.
-    func report(_ removed: [MemoryRemoval]) {
+    func report(_ removed: Removals) {
         guard let onRemoval else { return }
-        for removal in removed { onRemoval(removal) }
+        for removal in removed { onRemoval(removal.item, removal.cause) }
     }
 }

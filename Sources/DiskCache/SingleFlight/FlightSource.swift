@@ -12,7 +12,7 @@ protocol FlightSource: Sendable {
     /// Tells its values from those of the cache's other sources.
     ///
     /// Two sources with one form must have one type of value.
-    var form: MemoryForm { get }
+    var form: ObjectIdentifier { get }
 
     /// The value as a get finds it.
     func get(_ key: String, allowingStale: Bool) throws(CacheError) -> Hit?
@@ -42,7 +42,7 @@ extension CacheHit: FlightHit {
 
 extension SharedCache: FlightSource {
     var cache: SharedCache { self }
-    var form: MemoryForm { .bytes }
+    var form: ObjectIdentifier { HeldItem.bytes }
 }
 
 extension TypedHit: FlightHit {}

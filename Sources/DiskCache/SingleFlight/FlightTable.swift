@@ -7,7 +7,7 @@ struct FlightKey: Hashable, Sendable {
     /// Of the key.
     let digest: Digest
     /// Tells the forms of its value apart: bytes, decoded ones.
-    let form: MemoryForm
+    let form: ObjectIdentifier
     /// How often those who take part have waited in vain: they compute beside those they waited for.
     var impatience = 0
 }

@@ -30,7 +30,7 @@ public struct TypedCache<Codec: CacheCodec>: Sendable {
     }
 
     /// Decoded values of other codecs are others', also where their type is the same.
-    var form: MemoryForm { .decoded(ObjectIdentifier(Codec.self)) }
+    var form: ObjectIdentifier { ObjectIdentifier(Codec.self) }
 }
 
 /// A value that was found by a ``TypedCache``.
@@ -41,18 +41,27 @@ public struct TypedHit<Value: Sendable>: Sendable {
     public let tier: CacheHit.Tier
     /// Whether it has expired; only where stale values were asked for.
     public let isStale: Bool
-    let origin: HitOrigin
+    /// What it was found as, and when.
+    private let held: HeldItem
+    private let moment: Timestamp
 
     /// What belongs to it.
-    public var entry: CacheEntry { origin.entry }
+    public var entry: CacheEntry { held.entry(at: moment) }
 }
 
 extension TypedHit {
     init(_ held: HeldValue<Value>, from tier: CacheHit.Tier, isStale: Bool, at moment: Timestamp) {
         value = held.value
-        origin = HitOrigin(source: held, moment: moment)
+        self.held = held
+        self.moment = moment
         self.tier = tier
         self.isStale = isStale
+    }
+
+    /// What the bytes of `hit` were decoded to.
+    init(_ value: Value, of hit: CacheHit) {
+        self.value = value
+        (held, moment, tier, isStale) = (hit.held, hit.moment, hit.tier, hit.isStale)
     }
 }
 
@@ -75,9 +84,7 @@ extension TypedCache {
     public func get(_ key: String, allowingStale: Bool = false) throws(CacheError) -> TypedHit<Value>? {
         switch try cache.pendingHit(key, allowingStale: allowingStale) {
         case .hit(let hit):
-            return decode(hit.data).map {
-                TypedHit(value: $0, tier: hit.tier, isStale: hit.isStale, origin: hit.origin)
-            }
+            return decode(hit.data).map { TypedHit($0, of: hit) }
         case .miss: return nil
         case .unsettled(let write):
             guard cache.writeBehind.awaitEnd(of: write) else {
@@ -142,8 +149,8 @@ extension TypedCache {
     ) throws(CacheError) {
         let data = try encode(value, forKey: key)
         let cost = codec.cost(of: value, encodedSize: data.count)
-        try cache.putThrough(data, forKey: key, terms, room, form: form) {
-            HeldValue(value, key: key, keyDigest: $0, record: $1, cost: cost)
+        try cache.putThrough(data, forKey: key, terms, room) {
+            HeldValue(value, key: key, form: form, record: $0, cost: cost)
         }
     }
 

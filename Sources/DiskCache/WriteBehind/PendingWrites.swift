@@ -5,12 +5,8 @@ import FoundationEssentials
 import Platform
 
 /// A put whose caller no longer waits for it.
-final class PendingWrite: HitSource {
-    let key: String
+final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
     let keyDigest: Digest
-    let data: Data
-    /// The record but for the content's digest and checksum, which take longer than the caller should wait.
-    private let draft: Record
     private let stage = Locked(Stage.queued)
 
     /// How far its publishing is.
@@ -33,21 +29,23 @@ final class PendingWrite: HitSource {
         case ended
     }
 
+    var data: Data { value }
+
+    /// - Parameter draft: the record but for the content's digest and checksum, which take longer than the caller
+    ///   should wait.
     init(_ data: Data, forKey key: String, _ keyDigest: Digest, draft: Record) {
-        self.key = key
         self.keyDigest = keyDigest
-        self.data = data
-        self.draft = draft
+        super.init(data, key: key, record: draft, cost: data.count)
     }
 
     /// The record as it will be published.
     ///
     /// - Complexity: O(*n*) in the value's bytes, which are hashed.
-    func makeRecord() -> Record { makeRecord(of: data.span) }
+    override func makeRecord() -> Record { makeRecord(of: data.span) }
 
     /// The same where the bytes of `data` are at hand.
     func makeRecord(of bytes: Span<UInt8>) -> Record {
-        var record = draft
+        var record = record
         record.content = Content(of: bytes)
         return record
     }
@@ -80,7 +78,7 @@ final class PendingWrite: HitSource {
 
     /// Whether the value may still be given out.
     func freshness(at now: Timestamp) -> Freshness {
-        draft.freshness(at: now, accessed: .distantPast)
+        record.freshness(at: now, accessed: .distantPast)
     }
 }
 

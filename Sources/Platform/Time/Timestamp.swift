@@ -80,6 +80,11 @@ package struct Timestamp: Sendable, Hashable, Comparable {
         Timestamp(nanoseconds: time.nanoseconds.addingSaturating(duration.saturatingNanoseconds))
     }
 
+    /// The moment so many nanoseconds later; saturating. A tenth of the cost of adding a `Duration`.
+    package func advanced(byNanoseconds distance: Int64) -> Timestamp {
+        Timestamp(nanoseconds: nanoseconds.addingSaturating(distance))
+    }
+
     /// The moment `duration` earlier; saturating.
     package static func - (time: Timestamp, duration: Duration) -> Timestamp {
         Timestamp(nanoseconds: time.nanoseconds.subtractingSaturating(duration.saturatingNanoseconds))

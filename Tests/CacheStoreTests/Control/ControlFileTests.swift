@@ -118,10 +118,10 @@ import Testing
         #expect(try inode(fixture) != old)
         #expect(try put(store, "value") != nil)
         // Who has the old one mapped must not go on with it.
-        #expect(fixture.store.condition(of: held) == .outdated)
+        #expect(fixture.store.isCurrent(held) == false)
         let seen = try #require(try store.get(key, now: .now, allowingStale: false)?.generation)
         _ = try put(fixture.store, "new")
-        #expect(store.condition(of: seen) == .outdated)
+        #expect(store.isCurrent(seen) == false)
     }
 
     @Test func `one with holes is given its blocks`() throws {
@@ -149,7 +149,7 @@ import Testing
         let held = try #require(try put(early, "one"))
         // As its maker leaves it that is killed before the new one has its place.
         try #require(early.control.file).supersede()
-        #expect(early.condition(of: held) == .outdated)
+        #expect(early.isCurrent(held) == false)
         #expect(try !isHeld(early))
         #expect(try !early.control.isCurrent())
         #expect(try put(early, "two") == nil)
@@ -157,7 +157,7 @@ import Testing
         #expect(late.control.file?.identity != early.control.file?.identity)
         let seen = try #require(try late.get(key, now: .now, allowingStale: false)?.generation)
         _ = try put(early, "three")
-        #expect(late.condition(of: seen) == .outdated)
+        #expect(late.isCurrent(seen) == false)
         #expect(late.control.file?.identity == early.control.file?.identity)
         #expect(try isHeld(early))
     }
@@ -170,12 +170,12 @@ import Testing
         #expect(try !fixture.store.control.isCurrent())
         fixture.store.renewControl()
         #expect(try fixture.store.control.isCurrent())
-        #expect(fixture.store.condition(of: held) == .outdated)
+        #expect(fixture.store.isCurrent(held) == false)
         // The other one has the removed one still, and is told.
         #expect(try !isHeld(other))
         let seen = try #require(try fixture.store.get(key, now: .now, allowingStale: false)?.generation)
         _ = try put(other, "two")
-        #expect(fixture.store.condition(of: seen) == .outdated)
+        #expect(fixture.store.isCurrent(seen) == false)
     }
 
     @Test func `one that was removed and made anew by a newcomer is followed`() throws {
@@ -188,9 +188,9 @@ import Testing
         fixture.store.followControl()
         #expect(fixture.store.control.file?.identity == newcomer.control.file?.identity)
         // He who noticed tells all who have it still.
-        #expect(other.condition(of: held) == .outdated)
+        #expect(other.isCurrent(held) == false)
         _ = try put(other, "three")
-        #expect(newcomer.condition(of: seen) == .outdated)
+        #expect(newcomer.isCurrent(seen) == false)
         #expect(fixture.store.counters[.controlFailure] == 0)
     }
 
@@ -200,7 +200,7 @@ import Testing
         let newcomer = try StoreFixture.open(fixture.path)
         let seen = try #require(try put(newcomer, "two"))
         try fixture.store.raiseAllGenerations()
-        #expect(newcomer.condition(of: seen) == .outdated)
+        #expect(newcomer.isCurrent(seen) == false)
     }
 
     @Test func `while one is forming writers raise it and nobody holds anything`() throws {
@@ -246,7 +246,7 @@ import Testing
         let late = try StoreFixture.open(fixture.path)
         let seen = try #require(try late.get(key, now: .now, allowingStale: false)?.generation)
         #expect(try put(early, "two") != nil)
-        #expect(late.condition(of: seen) == .outdated)
+        #expect(late.isCurrent(seen) == false)
         #expect(try isHeld(early))
     }
 
@@ -324,7 +324,7 @@ struct ControlFileSystemTests {
         #expect(other.control.file?.state == .ready)
         let seen = try #require(try other.get(key, now: .now, allowingStale: false)?.generation)
         #expect(try store.put(bytes.span, for: key, record) != nil)
-        #expect(other.condition(of: seen) == .outdated)
+        #expect(other.isCurrent(seen) == false)
     }
 
     @Test func `where nothing may be written it is read and nothing is counted in it`() throws {
@@ -343,7 +343,7 @@ struct ControlFileSystemTests {
         let store = try Store(at: mount.path + "/cache")
         let hit = try #require(try store.get(key, now: .now, allowingStale: false))
         let generation = try #require(hit.generation)
-        #expect(store.condition(of: generation) == .current)
+        #expect(store.isCurrent(generation) == true)
         #expect(store.counters[.hit] == 1)
         #expect(store.cumulative?[.hit] == 0)
         #expect(store.cumulative?[.put] == 1)

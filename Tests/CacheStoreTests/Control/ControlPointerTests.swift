@@ -49,7 +49,7 @@ import Testing
         let held = try #require(try put(fixture.store, "one"))
         #expect(try generation(other) != nil)
         _ = try put(other, "two")
-        #expect(fixture.store.condition(of: held) == .outdated)
+        #expect(fixture.store.isCurrent(held) == false)
         #expect(try fixture.store.control.isCurrent() && other.control.isCurrent())
         // Nothing that is counted there is in the directory.
         #expect(try fixture.sweep().unrecognised.isEmpty)
@@ -82,7 +82,7 @@ import Testing
         #expect(try words(copy) != original)
         #expect(store.counters[.controlFailure] == 0)
         _ = try put(store, "two")
-        #expect(fixture.store.condition(of: held) == .current)
+        #expect(fixture.store.isCurrent(held) == true)
         #expect(try fixture.store.control.isCurrent())
         try remove(original)
         try remove(words(copy))
@@ -104,18 +104,18 @@ import Testing
         let refused = #expect(throws: StoreError.self) { try put(newcomer, "two") }
         #expect(refused?.code == .unreachableControl)
         #expect(throws: StoreError.self) { try newcomer.remove(key) }
-        #expect(fixture.store.condition(of: held) == .current)
+        #expect(fixture.store.isCurrent(held) == true)
 
         #expect(try !fixture.store.control.isCurrent())
         fixture.store.followControl()
-        #expect(fixture.store.condition(of: held) == .outdated)
+        #expect(fixture.store.isCurrent(held) == false)
         let seen = try #require(try generation(fixture.store))
         _ = try put(newcomer, "two")
-        #expect(fixture.store.condition(of: seen) == .outdated)
+        #expect(fixture.store.isCurrent(seen) == false)
         let again = try #require(try generation(fixture.store))
         // Who had the old words and did not look is told by them.
         _ = try put(second, "three")
-        #expect(fixture.store.condition(of: again) == .outdated)
+        #expect(fixture.store.isCurrent(again) == false)
         #expect(fixture.store.counters[.controlFailure] == 0)
         try remove(words(fixture.path))
     }
@@ -166,7 +166,7 @@ import Testing
         let held = try #require(try put(early, "one"))
         let late = try open(path)
         #expect(late.control.condition == .sharedInMemory)
-        #expect(early.condition(of: held) == .outdated)
+        #expect(early.isCurrent(held) == false)
         #expect(early.control.file?.state == .superseded)
         try remove(words(path))
     }

@@ -23,7 +23,7 @@ import Testing
     }
 
     private func isCurrent(_ generation: Generation) -> Bool {
-        fixture.store.condition(of: generation) == .current
+        fixture.store.isCurrent(generation) == true
     }
 
     private func hit(now: Timestamp = .now, stale: Bool = false) throws -> StoreHit<Data> {
@@ -166,9 +166,9 @@ import Testing
     @Test func `what a put returns is good until the next put, and is what a hit then tells`() throws {
         let written = try #require(try putByOther("one"))
         #expect(try hit().generation?.word == written.word)
-        #expect(other.condition(of: written) == .current)
+        #expect(other.isCurrent(written) == true)
         try fixture.put("two", "key")
-        #expect(other.condition(of: written) == .outdated)
+        #expect(other.isCurrent(written) == false)
         // Of another mapping, though of the same word.
         let foreign = try #require(try putByOther("three"))
         #expect(!isCurrent(foreign))

@@ -57,7 +57,7 @@ import Testing
         other.resetCumulative()
         #expect(fixture.store.cumulative?[.put] == 0)
         #expect(fixture.store.counters[.put] == 1)
-        #expect(fixture.store.condition(of: generation) == .current)
+        #expect(fixture.store.isCurrent(generation) == true)
         #expect(fixture.store.usage?.entries == 1)
     }
 

@@ -23,7 +23,7 @@ import Testing
                 let old = frequencies[element] ?? 0
                 frequencies[element] = change(old)
                 return old
-            }?.element
+            }
         }
     }
 
@@ -99,16 +99,16 @@ import Testing
         #expect(model.queues.ghostCount == 10)
     }
 
-    @Test func `removal from the middle and cost changes keep the totals`() {
+    @Test func `removal from the middle and replacement keep order and totals`() {
         var queues = EvictionQueues<Int>()
         let handles = (0..<5).map { queues.insert($0, fingerprint: UInt64($0), cost: 10) }
         queues.remove(handles[2])
-        queues.setCost(3, of: handles[4])
+        queues.replace(handles[3], by: 33, cost: 3)
         #expect(queues.count == 4)
         #expect(queues.cost == 33)
         var order: [Int] = []
-        queues.forEachOldestFirst { element, _ in order.append(element) }
-        #expect(order == [0, 1, 3, 4])
+        queues.forEachOldestFirst { order.append($0) }
+        #expect(order == [0, 1, 33, 4])
     }
 
     @Test func `values that are all in constant use do not keep an eviction going`() {
@@ -123,16 +123,66 @@ import Testing
         #expect(looks <= 4096)
     }
 
-    @Test func `a ghost that was taken and is evicted again counts from then`() {
+    @Test func `a ghost is remembered until half as many others are, and forgotten before as many are`() {
         var ghosts = GhostList()
-        ghosts.add(1, capacity: 3)
-        ghosts.add(2, capacity: 3)
+        for fingerprint in 0..<100 as Range<UInt64> {
+            ghosts.add(fingerprint, capacity: 10)
+            #expect(ghosts.count <= 10)
+            #expect(ghosts.contains(fingerprint) && ghosts.contains(fingerprint - min(fingerprint, 5)))
+            #expect(fingerprint < 10 || !ghosts.contains(fingerprint - 10))
+        }
+    }
+
+    @Test func `a ghost that was taken is forgotten, and when it is evicted again counts from then`() {
+        var ghosts = GhostList()
+        for fingerprint in 1...4 as ClosedRange<UInt64> { ghosts.add(fingerprint, capacity: 4) }
         let first = [ghosts.take(1), ghosts.take(1)]
         #expect(first == [true, false])
-        ghosts.add(1, capacity: 3)
-        ghosts.add(3, capacity: 3)
-        ghosts.add(4, capacity: 3)
-        let later = [2, 1, 3, 4].map { ghosts.take($0) }
-        #expect(later == [false, true, true, true])
+        ghosts.add(2, capacity: 4)
+        ghosts.add(5, capacity: 4)
+        let later = [1, 2, 3, 4, 5].map { ghosts.contains($0) }
+        #expect(later == [false, true, true, true, true])
+    }
+
+    // MARK: Newcomers
+
+    /// A full cache of 1,000 values, each of which is asked for `uses` times before it is evicted.
+    private func filled(uses: UInt8) -> Model {
+        var model = Model()
+        for element in 0..<1000 { model.insert(element) }
+        for element in 1000..<20_000 {
+            _ = model.evict()
+            model.insert(element)
+            model.frequencies[element] = uses
+        }
+        return model
+    }
+
+    @Test func `where newcomers are not asked for a quarter is admitted, and what comes back`() {
+        var model = filled(uses: 0)
+        let newcomers = (100_000..<100_400).filter { model.queues.admits(UInt64($0)) }
+        #expect(newcomers.count == 100)
+        let returning = (100_000..<100_400).filter { model.queues.admits(UInt64($0)) }
+        #expect(returning.count == 400 - 100 + 100 / 4, "those that were admitted are not ghosts")
+    }
+
+    @Test func `where newcomers are asked for all are admitted`() {
+        var model = filled(uses: 1)
+        let newcomers = (100_000..<100_400).filter { model.queues.admits(UInt64($0)) }
+        #expect(newcomers.count == 400)
+    }
+
+    @Test func `when newcomers begin to be asked for all are admitted again`() {
+        var model = filled(uses: 0)
+        var admitted = 0
+        for element in 100_000..<120_000 where model.queues.admits(UInt64(element)) {
+            admitted += 1
+            _ = model.evict()
+            model.insert(element)
+            model.frequencies[element] = 1
+        }
+        #expect(admitted > 14_000)
+        let newcomers = (200_000..<200_100).filter { model.queues.admits(UInt64($0)) }
+        #expect(newcomers.count == 100)
     }
 }

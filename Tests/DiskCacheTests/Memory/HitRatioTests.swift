@@ -125,12 +125,13 @@ import Testing
                 continue
             }
             if queues.count == capacity {
+                guard queues.admits(UInt64(key)) else { continue }
                 let victim = queues.evict(for: .count) { key, change in
                     let old = frequency[key]
                     frequency[key] = change(old)
                     return old
                 }
-                if let victim { isHeld[victim.element] = false }
+                if let victim { isHeld[victim] = false }
             }
             isHeld[key] = true
             frequency[key] = 0
@@ -141,14 +142,13 @@ import Testing
 
     private static func tier(_ requests: [Int]) -> Double {
         let tier = MemoryTier(limits: MemoryLimits(cost: capacity, count: .max))
-        let item = Token()
         var hits = 0
         for (number, request) in requests.enumerated() {
             let key = "key \(request)"
-            if tier.value(forKey: key, judge: { _, _ in .valid }) != nil {
+            if tier.find(key, at: .distantPast, judge: { _ in nil }) != nil {
                 if isCounted(number, of: requests) { hits += 1 }
             } else {
-                tier.insert(item, forKey: key, cost: 1, stamp: MemoryStamp())
+                tier.keep(Token(key), by: MemoryStamp())
             }
         }
         return Double(hits) / Double(requests.count - requests.count / 2)
@@ -193,4 +193,8 @@ import Testing
 }
 
 /// A value that is nothing but there.
-final class Token: Sendable {}
+final class Token: HeldItem, @unchecked Sendable {
+    init(_ key: String, cost: Int = 1, form: ObjectIdentifier = HeldItem.bytes) {
+        super.init(key: key, form: form, cost: cost)
+    }
+}

@@ -12,12 +12,12 @@ import Testing
     /// Ten values of cost 10 each, "0" to "9".
     private func makeTier() -> MemoryTier {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10), onRemoval: log.add)
-        for number in 0..<10 { tier.insert(Token(), forKey: "\(number)", cost: 10, stamp: MemoryStamp()) }
+        for number in 0..<10 { tier.keep(Token("\(number)", cost: 10), by: MemoryStamp()) }
         return tier
     }
 
     private func held(_ tier: MemoryTier) -> [Int] {
-        (0..<10).filter { number in tier.value(forKey: "\(number)") { _, _ in .valid } != nil }
+        (0..<10).filter { isHeld(tier, "\($0)") }
     }
 
     @Test func `lower limits take effect at once`() {
@@ -36,17 +36,17 @@ import Testing
         let tier = makeTier()
         tier.isFrozen = true
         #expect(tier.isFrozen)
-        #expect(tier.insert(Token(), forKey: "x", cost: 1, stamp: MemoryStamp()) == .frozen)
+        #expect(!tier.keep(Token("x", cost: 1), by: MemoryStamp()))
         #expect(held(tier) == Array(0..<10))
         #expect(log.removals.isEmpty)
         // An old value must not stay where a new one was written.
-        #expect(tier.insert(Token(), forKey: "3", cost: 1, stamp: MemoryStamp()) == .frozen)
-        _ = tier.value(forKey: "4") { _, _ in .expired }
+        #expect(!tier.keep(Token("3", cost: 1), by: MemoryStamp()))
+        _ = tier.find("4", at: .distantPast) { _ in .expired }
         tier.remove("5")
         #expect(held(tier) == [0, 1, 2, 6, 7, 8, 9])
         #expect(log.causes == [.replaced, .expired, .explicit])
         tier.isFrozen = false
-        #expect(tier.insert(Token(), forKey: "3", cost: 1, stamp: MemoryStamp()) == .admitted)
+        #expect(tier.keep(Token("3", cost: 1), by: MemoryStamp()))
     }
 
     @Test func `removeAll empties the tier, which then takes new values`() {
@@ -54,8 +54,8 @@ import Testing
         tier.removeAll(cause: .explicit)
         #expect(tier.usage == (0, 0))
         #expect(log.keys == (0..<10).map { "\($0)" })
-        #expect(log.removals.allSatisfy { $0.cost == 10 && $0.cause == .explicit })
-        tier.insert(Token(), forKey: "3", cost: 1, stamp: MemoryStamp())
+        #expect(log.removals.allSatisfy { $0.item.cost == 10 && $0.cause == .explicit })
+        tier.keep(Token("3", cost: 1), by: MemoryStamp())
         #expect(held(tier) == [3])
     }
 
@@ -70,29 +70,47 @@ import Testing
 
     @Test func `values that cost nothing shrink by their number`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10))
-        for number in 0..<10 { tier.insert(Token(), forKey: "\(number)", cost: 0, stamp: MemoryStamp()) }
+        for number in 0..<10 { tier.keep(Token("\(number)", cost: 0), by: MemoryStamp()) }
         tier.shrink(to: 0.3)
         #expect(tier.usage == (0, 3))
     }
 
+    /// What values are that may have a part which they can do without.
+    private static let form = ObjectIdentifier(Picture.self)
+
     /// A value with a part that it can do without.
-    private final class Picture: DiscardableItem {
+    private final class Picture: HeldItem, @unchecked Sendable {
         let isInUse: Bool
-        init(isInUse: Bool = false) { self.isInUse = isInUse }
-        func discarded() -> (item: any MemoryItem, cost: Int)? { isInUse ? nil : (Token(), 2) }
+
+        init(_ key: String, cost: Int = 10, isInUse: Bool = false) {
+            self.isInUse = isInUse
+            super.init(key: key, form: MemoryTierLimitsTests.form, cost: cost)
+        }
+
+        override func discarded() -> HeldItem? { isInUse ? nil : Token(key, cost: 2, form: form) }
+    }
+
+    private func isHeld(_ tier: MemoryTier, _ key: String) -> Bool {
+        tier.find(key, at: .distantPast) { _ in nil } != nil
+    }
+
+    /// Whether the whole value is held.
+    private func isWhole(_ tier: MemoryTier, _ key: String) -> Bool {
+        tier.find(key, Self.form, at: .distantPast) { _ in nil } is Picture
     }
 
     @Test func `what can be discarded is, the oldest first, before anything is evicted`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10), onRemoval: log.add)
         for number in 0..<10 {
-            let item: any MemoryItem = number < 6 ? Picture(isInUse: number == 1) : Token()
-            tier.insert(item, forKey: "\(number)", cost: 10, stamp: MemoryStamp())
+            let isPicture = number < 6
+            let item = isPicture ? Picture("\(number)", isInUse: number == 1) : Token("\(number)", cost: 10)
+            tier.keep(item, by: MemoryStamp())
         }
         tier.shrink(to: 0.7)
         // Four of the five that are not in use: 0, 2, 3 and 4.
         #expect(log.removals.isEmpty)
         #expect(tier.usage == (68, 10))
-        let pictures = (0..<10).filter { tier.value(forKey: "\($0)") { _, _ in .valid } is Picture }
+        let pictures = (0..<10).filter { isWhole(tier, "\($0)") }
         #expect(pictures == [1, 5])
         tier.shrink(to: 0.5)
         #expect(tier.usage.cost <= 34)
@@ -100,13 +118,17 @@ import Testing
     }
 
     /// One during whose discarding the tier changes.
-    private final class Meddler: DiscardableItem {
+    private final class Meddler: HeldItem, @unchecked Sendable {
         let meddle: @Sendable () -> Void
-        init(_ meddle: @escaping @Sendable () -> Void) { self.meddle = meddle }
 
-        func discarded() -> (item: any MemoryItem, cost: Int)? {
+        init(_ key: String, cost: Int, _ meddle: @escaping @Sendable () -> Void) {
+            self.meddle = meddle
+            super.init(key: key, form: MemoryTierLimitsTests.form, cost: cost)
+        }
+
+        override func discarded() -> HeldItem? {
             meddle()
-            return (Token(), 2)
+            return Token(key, cost: 2, form: form)
         }
     }
 
@@ -116,26 +138,25 @@ import Testing
         let replace: @Sendable () -> Void = {
             tier.remove("key")
             // In another shard or not, it gets the place in the queues that has become free.
-            tier.insert(Token(), forKey: "other", cost: 50, stamp: MemoryStamp())
+            tier.keep(Token("other", cost: 50), by: MemoryStamp())
         }
         for (meddle, cost) in [(empty, 0), (replace, 50)] {
-            tier.insert(Meddler(meddle), forKey: "key", cost: 100, stamp: MemoryStamp())
+            tier.keep(Meddler("key", cost: 100, meddle), by: MemoryStamp())
             tier.shrink(to: 0.9)
             #expect(tier.usage.cost == cost)
             tier.removeAll()
-            #expect(log.removals.last?.cost == (cost == 0 ? 100 : cost))
+            #expect(log.removals.last?.item.cost == (cost == 0 ? 100 : cost))
             #expect(tier.usage == (0, 0))
         }
     }
 
     @Test func `a discarded form that costs more is not taken`() {
         let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10))
-        let picture = Picture()
-        tier.insert(picture, forKey: "key", cost: 1, stamp: MemoryStamp())
-        tier.insert(Token(), forKey: "other", cost: 9, stamp: MemoryStamp())
+        tier.keep(Picture("key", cost: 1), by: MemoryStamp())
+        tier.keep(Token("other", cost: 9), by: MemoryStamp())
         tier.shrink(to: 0.95)
         #expect(tier.usage.cost <= 9)
-        #expect(tier.value(forKey: "other") { _, _ in .valid } != nil || tier.usage.cost == 1)
+        #expect(isHeld(tier, "other") || (tier.usage.cost == 1 && isWhole(tier, "key")))
     }
 
     @Test func `totals are exact after any mixture of calls from many threads`() {
@@ -147,26 +168,26 @@ import Testing
                 let key = "\(random.next() % 200)"
                 switch random.next() % 20 {
                 case 0: tier.remove(key)
-                case 1: _ = tier.value(forKey: key) { _, _ in .expired }
+                case 1: _ = tier.find(key, at: .distantPast) { _ in .expired }
                 case 2 where random.next() % 50 == 0: tier.removeAll()
                 case 2: tier.shrink(to: 0.9)
                 case 3: tier.resize(to: MemoryLimits(cost: Int(random.next() % 100) + 400, count: 90))
                 case 4...10:
                     let cost = Int(random.next() % 30)
-                    if tier.insert(Token(), forKey: key, cost: cost, stamp: MemoryStamp()) == .admitted {
+                    if tier.keep(Token(key, cost: cost), by: MemoryStamp()) {
                         admitted.value.withLock { $0 += cost }
                     }
-                default: _ = tier.value(forKey: key) { _, _ in .valid }
+                default: _ = tier.find(key, at: .distantPast) { _ in nil }
                 }
                 let usage = tier.usage
                 if usage.cost > 500 || usage.count > 90 { Issue.record("over the limit: \(usage)") }
             }
         }
         let usage = tier.usage
-        #expect(usage.cost + log.removals.reduce(0) { $0 + $1.cost } == admitted.value.withLock { $0 })
+        #expect(usage.cost + log.removals.reduce(0) { $0 + $1.item.cost } == admitted.value.withLock { $0 })
         let counts = (0..<tier.shards.count).map { tier.shards.withLock(at: $0) { $0.count } }
         #expect(counts.reduce(0, +) == usage.count)
-        let held = (0..<200).filter { key in tier.value(forKey: "\(key)") { _, _ in .valid } != nil }
+        let held = (0..<200).filter { isHeld(tier, "\($0)") }
         #expect(held.count == usage.count)
     }
 }

@@ -39,7 +39,7 @@ private struct StoppingSource: FlightSource {
     let place: Place
     let stop = Stop()
 
-    var form: MemoryForm { cache.form }
+    var form: ObjectIdentifier { cache.form }
 
     func get(_ key: String, allowingStale: Bool) throws(CacheError) -> CacheHit? {
         let hit = try cache.get(key, allowingStale: allowingStale)

@@ -77,7 +77,7 @@ struct FlightModel {
         }
     }
 
-    private static let key = FlightKey(digest: Digest(ofKey: "key"), form: .bytes)
+    private static let key = FlightKey(digest: Digest(ofKey: "key"), form: HeldItem.bytes)
 
     let mistake: Mistake?
     let disturbances: Disturbances

@@ -9,8 +9,8 @@ import Testing
 @testable import DiskCache
 
 @Suite(.takesTurns) struct FlightTableTests {
-    let key = FlightKey(digest: Digest(ofKey: "key"), form: .bytes)
-    let other = FlightKey(digest: Digest(ofKey: "key"), form: .decoded(ObjectIdentifier(String.self)))
+    let key = FlightKey(digest: Digest(ofKey: "key"), form: HeldItem.bytes)
+    let other = FlightKey(digest: Digest(ofKey: "key"), form: ObjectIdentifier(String.self))
     var table = FlightTable<String>()
 
     @Test mutating func `the first leads, the others wait, and all get its value`() {

@@ -45,8 +45,14 @@ package struct KeyBytes: Sendable {
     }
 
     @usableFromInline package var hash: UInt64
-    @usableFromInline package let length: Int
     @usableFromInline package let head: Head
+    /// How many there are, as far as the number goes.
+    @usableFromInline package let length: UInt32
+
+    /// Those of an empty key.
+    package init() {
+        (hash, length, head) = (0, 0, Head(first: 0, second: 0, third: 0, fourth: 0))
+    }
 
     /// No call, but for a string that Swift keeps in parts, which none is that was made on Linux.
     ///
@@ -89,7 +95,7 @@ package struct KeyBytes: Sendable {
             )
         }
         self.hash = fold(hash ^ seed.last, UInt64(truncatingIfNeeded: count) ^ seed.first)
-        length = count
+        length = UInt32(clamping: count)
         self.head = head
     }
 }

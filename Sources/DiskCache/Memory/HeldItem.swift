@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import FoundationEssentials
+import Platform
+import Synchronization
+
+/// A value that a process holds, whatever its type: what the memory tier finds, judges and evicts.
+///
+/// A hit looks at the first fields and at the value, which follows in ``HeldValue``: in all three cache lines.
+class HeldItem: @unchecked Sendable {
+    /// Until then only the generation has to be looked at; from then on the stamp is judged. Guarded by the shard's lock.
+    private(set) final var due = Timestamp.distantPast
+    /// Tells the forms of one key's value apart: ``bytes``, or the metatype of the codec that has made it.
+    final let form: ObjectIdentifier
+    /// The key as the tier looks for it. Set before the item is in the tier.
+    final var name = KeyBytes()
+    /// Its place in the eviction queues. Guarded by the ledger's lock.
+    final var handle: EvictionQueues<HeldItem>.Handle = 0
+    /// Hits since it came, up to ``EvictionQueues/highestFrequency``.
+    final let frequency = Atomic<UInt8>(0)
+    /// Whether it has all its parts (``DiscardableValue``); else it is judged at each use.
+    final let isWhole: Bool
+    /// What it must satisfy to be given out. Guarded by the shard's lock.
+    final var stamp = MemoryStamp() {
+        didSet { due = isWhole ? stamp.due : .distantPast }
+    }
+    final let key: String
+    /// What it costs in memory.
+    final let cost: Int
+
+    /// The form of values that are bytes.
+    @inline(__always)
+    static var bytes: ObjectIdentifier { ObjectIdentifier(Data.self) }
+
+    init(key: String, form: ObjectIdentifier, cost: Int, isWhole: Bool = true) {
+        self.key = key
+        self.form = form
+        self.cost = max(0, cost)
+        self.isWhole = isWhole
+    }
+
+    /// What stays of it when memory is short; nil where there is nothing to drop.
+    ///
+    /// Runs code of the value's, so no lock may be held.
+    func discarded() -> HeldItem? { nil }
+
+    /// What the cache keeps about the value.
+    func makeRecord() -> Record { preconditionFailure("a value has a record") }
+
+    /// What belongs to the value, found at `moment`: made when somebody asks for it.
+    final func entry(at moment: Timestamp) -> CacheEntry {
+        CacheEntry(makeRecord(), keyDigest: Digest(ofKey: key), key: key, accessed: nil, now: moment)
+    }
+
+    /// Whether it is the value of this key, in this form (nil: in any).
+    @inline(__always)
+    final func isNamed(_ name: KeyBytes, _ key: String, _ form: ObjectIdentifier?) -> Bool {
+        self.name.head == name.head && self.name.length == name.length && (form == nil || self.form == form)
+            && (name.length <= KeyBytes.Head.capacity || self.key.hasSameBytes(as: key))
+    }
+}
+
+/// A value as a process holds it: what was stored, or what a typed view made of it, with its record.
+class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
+    final let value: Value
+    final let record: Record
+    /// What it costs with the part that it has dropped (``DiscardableValue``); nil where it has not.
+    final let wholeCost: Int?
+
+    init(
+        _ value: Value,
+        key: String,
+        form: ObjectIdentifier = HeldItem.bytes,
+        record: Record,
+        cost: Int,
+        wholeCost: Int? = nil
+    ) {
+        self.value = value
+        self.record = record
+        self.wholeCost = wholeCost
+        super.init(key: key, form: form, cost: cost, isWhole: wholeCost == nil)
+    }
+
+    override func makeRecord() -> Record { record }
+
+    /// What a memory tier has kept, where it is one of these; no search for conformances and superclasses.
+    static func known(_ item: HeldItem) -> HeldValue? {
+        guard type(of: item) == HeldValue.self else { return nil }
+        return unsafe unsafeDowncast(item, to: HeldValue.self)
+    }
+
+    final override func discarded() -> HeldItem? {
+        guard let value = value as? any DiscardableValue else { return nil }
+        return lesser(of: value)
+    }
+
+    private func lesser(of value: some DiscardableValue) -> HeldItem? {
+        guard let (lesser, cost) = value.discarded(), let lesser = lesser as? Value else { return nil }
+        return replacing(lesser, cost: cost, wholeCost: wholeCost ?? self.cost)
+    }
+
+    /// The value with the part that it has dropped.
+    final func restored() throws -> HeldValue? {
+        guard let value = value as? any DiscardableValue else { return nil }
+        return try whole(of: value)
+    }
+
+    private func whole(of value: some DiscardableValue) throws -> HeldValue? {
+        (try value.restored() as? Value).map { replacing($0, cost: wholeCost ?? cost) }
+    }
+
+    /// The same entry with another form of its value.
+    private func replacing(_ value: Value, cost: Int, wholeCost: Int? = nil) -> HeldValue {
+        HeldValue(
+            value,
+            key: key,
+            form: form,
+            record: record,
+            cost: cost,
+            wholeCost: wholeCost
+        )
+    }
+}
