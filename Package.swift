@@ -45,7 +45,7 @@ let package = Package(
         ),
         .target(
             name: "TestSupport",
-            dependencies: ["Platform"],
+            dependencies: ["DiskCache", "Platform"],
             path: "Tests/TestSupport",
             swiftSettings: testSettings
         ),
@@ -88,7 +88,7 @@ let package = Package(
         ),
         .executableTarget(
             name: "HostProbe",
-            dependencies: ["DiskCache", "Platform"],
+            dependencies: ["DiskCache", "Platform", "TestSupport"],
             path: "IntegrationTests/HostProbe",
             swiftSettings: testSettings
         ),

@@ -54,10 +54,10 @@ final class WorkerThread {
     }
 
     private func collect() throws {
-        var options = GarbageCollection()
+        var options = CollectionOptions()
         // Sidecar or not, a few of the keys have to go each time.
         options.maximumEntries = UniqueValues.keys.count * 3 / 4
-        try cache.collectGarbage(options)
+        try cache.collect(options)
         usleep(2000)
     }
 
@@ -65,7 +65,7 @@ final class WorkerThread {
 
     private func count() throws {
         let number = log.append(OperationLog.Entry(kind: .write, key: 0, start: OperationLog.now))
-        try cache.update(UniqueValues.counter) { old in
+        try cache.update(forKey: UniqueValues.counter) { old in
             let count = old.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
             return Data("\(count + 1)".utf8)
         }
@@ -93,9 +93,9 @@ final class WorkerThread {
             log.append(entry)
             return
         }
-        let hit = try cache.get(UniqueValues.keys[key])
+        let hit = try cache.get(forKey: UniqueValues.keys[key])
         var entry = OperationLog.Entry(kind: .miss, key: key, start: start, end: OperationLog.now)
-        if let hit { note(hit.data, in: &entry, as: .read) }
+        if let hit { note(hit.value, in: &entry, as: .read) }
         if let hit { entry.tier = hit.tier == .disk ? .disk : .memory }
         log.append(entry)
         if order.role == .forgetful { kept[key] = hit == nil ? nil : (entry.value, start) }
@@ -131,7 +131,7 @@ final class WorkerThread {
         case 65..<80: try update(key)
         case 80..<90:
             // Leaves the value what it is, so it is no operation on it.
-            try cache.setExpiration(of: name, to: .seconds(3600))
+            try cache.setExpiration(.seconds(3600), forKey: name)
         default: try read(key)
         }
     }
@@ -156,7 +156,7 @@ final class WorkerThread {
 
     private func remove(_ key: Int) throws {
         let number = log.append(OperationLog.Entry(kind: .remove, key: key, start: OperationLog.now))
-        try cache.remove(UniqueValues.keys[key])
+        try cache.remove(forKey: UniqueValues.keys[key])
         log.end(number)
     }
 
@@ -174,7 +174,7 @@ final class WorkerThread {
         var seen: OperationLog.Entry?
         let start = OperationLog.now
         try write(key) { data in
-            try cache.update(UniqueValues.keys[key]) { old in
+            try cache.update(forKey: UniqueValues.keys[key]) { old in
                 var entry = OperationLog.Entry(kind: .miss, key: key, start: start, end: OperationLog.now)
                 if let old { note(old, in: &entry, as: .replaced) }
                 seen = entry
@@ -190,7 +190,11 @@ final class WorkerThread {
         let value = newNumber()
         let entry = OperationLog.Entry(kind: .behind, key: key, value: value, start: OperationLog.now)
         unflushed.append(log.append(entry))
-        try cache.put(UniqueValues.value(value, key: key), forKey: UniqueValues.keys[key], writing: .behind)
+        try cache.put(
+            UniqueValues.value(value, key: key),
+            forKey: UniqueValues.keys[key],
+            options: PutOptions(writing: .behind)
+        )
         if unflushed.count >= Int.random(in: 1...8, using: &generator) { flush() }
     }
 

@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test func `who waits as long as it takes sweeps in the end`() throws {
-        try cache.put("value", forKey: "old", expires: .expired)
+        try cache.put("value", forKey: "old", options: PutOptions(expires: .expired))
         let run = try tool.shell(
             """
             (exec 9<>"$DISKCACHE_DIR/locks/janitor"; flock 9; touch "$DISKCACHE_DIR.held"; sleep 1.5) &
@@ -83,7 +83,9 @@ import Testing
     }
 
     @Test func `a sparing sweep does the same`() throws {
-        for number in 0..<20 { try cache.put("value \(number)", forKey: "k\(number)", expires: .expired) }
+        for number in 0..<20 {
+            try cache.put("value \(number)", forKey: "k\(number)", options: PutOptions(expires: .expired))
+        }
         let report = try json(tool.run("gc", "--nice", "--json"))
         #expect(((report["removed"] as? [String: [String: Int]])?["expired"])?["count"] == 20)
         #expect(report["isComplete"] as? Bool == true)
@@ -102,7 +104,7 @@ import Testing
     // MARK: Verifying
 
     @Test func `gc verifies what it leaves, if it is asked to`() throws {
-        try cache.put("value", forKey: "old", expires: .expired)
+        try cache.put("value", forKey: "old", options: PutOptions(expires: .expired))
         try cache.put("hello", forKey: "key")
         let sound = try tool.run("gc", "--verify")
         #expect(sound.status == 0)
@@ -129,7 +131,7 @@ import Testing
 
     @Test(arguments: ["TERM", "INT"])
     func `a watch prints a line a sweep and ends cleanly while it waits`(signal: String) throws {
-        try cache.put("value", forKey: "old", expires: .expired)
+        try cache.put("value", forKey: "old", options: PutOptions(expires: .expired))
         try cache.put("hello", forKey: "key")
         let output = tool.path("watch")
         let run = try tool.shell(
@@ -178,7 +180,7 @@ import Testing
 
     @Test
     func `a watch ends cleanly in the middle of a sweep, and leaves word of it`() throws {
-        try cache.put("value", forKey: "old", expires: .expired)
+        try cache.put("value", forKey: "old", options: PutOptions(expires: .expired))
         // What holds all stripes keeps it busy for half a second.
         var held: [Int32] = []
         defer { for lock in held { close(lock) } }
@@ -189,7 +191,7 @@ import Testing
             try #require(flock(lock, LOCK_SH) == 0)
             held.append(lock)
         }
-        var last: SweepSummary?
+        var last: CacheStatistics.LastCollection?
         // One that was over already when the signal came shows nothing.
         for _ in 0..<20 where last?.isComplete ?? true {
             let run = try tool.shell(
@@ -202,7 +204,7 @@ import Testing
                 """
             )
             #expect(run.status == 0)
-            last = try cache.lastSweep()
+            last = try cache.lastCollection()
             #expect(last?.ended != nil)
             let isCutShort = run.output.contains("Z removed nothing; ended before it was done; took ")
             #expect(isCutShort == (last?.isComplete == false))

@@ -115,7 +115,7 @@ import Testing
         let long = String(repeating: "k", count: 1 << 20)
         let cache = try SharedCache(at: tool.directory)
         try cache.put("x", forKey: long)
-        #expect(try cache.get(long)?.data == Data("x".utf8))
+        #expect(try cache.get(forKey: long)?.value == Data("x".utf8))
     }
 
     // MARK: No cache there

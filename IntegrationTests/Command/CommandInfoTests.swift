@@ -24,7 +24,7 @@ import Testing
     }
 
     @Test func `a hit says so, and when it expires`() throws {
-        try cache.put("value", forKey: "k", expires: .days(7))
+        try cache.put("value", forKey: "k", options: PutOptions(expires: .days(7)))
         #expect(try status("k") == ("a hit", 0))
         #expect(try tool.run("info", "k").output.contains("(in 6d 23h)"))
         #expect(try json(tool.run("info", "k", "--json"))["state"] as? String == "hit")
@@ -35,9 +35,12 @@ import Testing
         let created = Date(timeIntervalSinceNow: -195.5)
         configuration.now = { created }
         let former = try SharedCache(at: tool.directory, configuration: configuration)
-        try former.put("value", forKey: "old", expires: .seconds(10))
-        let attributes = EntryAttributes(staleFor: .seconds(3600))
-        try former.put("value", forKey: "stale", expires: .seconds(10), attributes: attributes)
+        try former.put("value", forKey: "old", options: PutOptions(expires: .seconds(10)))
+        try former.put(
+            "value",
+            forKey: "stale",
+            options: PutOptions(expires: .seconds(10), staleFor: .seconds(3600))
+        )
         try cache.put("other", forKey: "gone")
         let object = cache.paths(of: try #require(try cache.entry(forKey: "gone"))).object
         try FileManager.default.removeItem(atPath: object)

@@ -49,7 +49,7 @@ import Testing
             let created = Date(timeIntervalSinceNow: -age * 1000)
             configuration.now = { created }
             try SharedCache(at: tool.directory, configuration: configuration)
-                .put(value, forKey: key, expires: days.map { .days($0) } ?? .never)
+                .put(value, forKey: key, options: PutOptions(expires: days.map { .days($0) } ?? .never))
         }
         #expect(try tool.run("ls", "--sort", order).lines == keys)
         #expect(try tool.run("ls", "--sort", order, "--reverse").lines == keys.reversed())
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test func `ls writes JSON an object a line`() throws {
-        for key in ["a", "b\n"] { try cache.put("xyz", forKey: key, expires: .days(1)) }
+        for key in ["a", "b\n"] { try cache.put("xyz", forKey: key, options: PutOptions(expires: .days(1))) }
         let objects = try tool.run("ls", "--json").lines.map {
             try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
         }
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test func `a long list has a headline and aligned columns`() throws {
-        try cache.put("x", forKey: "k", expires: .never)
+        try cache.put("x", forKey: "k", options: PutOptions(expires: .never))
         let lines = try tool.run("ls", "--long").lines
         #expect(lines.count == 2)
         #expect(lines[0] == "      SIZE       AGE      USED      LEFT  KEY")
@@ -81,7 +81,7 @@ import Testing
     }
 
     @Test func `expired values are not listed`() throws {
-        try cache.put("x", forKey: "k", expires: .expired)
+        try cache.put("x", forKey: "k", options: PutOptions(expires: .expired))
         #expect(try tool.run("ls").outputData.isEmpty)
     }
 
@@ -99,7 +99,7 @@ import Testing
     @Test func `stats counts`() throws {
         try cache.put("hello", forKey: "a")
         try cache.put("hello", forKey: "b")
-        try cache.put("x", forKey: "c", expires: .expired)
+        try cache.put("x", forKey: "c", options: PutOptions(expires: .expired))
         let stats = try json(tool.run("stats", "--json"))
         #expect(stats["entries"] as? Int == 3)
         #expect(stats["expiredEntries"] as? Int == 1)

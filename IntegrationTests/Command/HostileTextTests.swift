@@ -118,8 +118,8 @@ import Testing
         }
         // What the help shows removes what was listed, and nothing else.
         _ = try tool.shell("\"$TOOL\" ls --null 2>/dev/null | xargs -0 \"$TOOL\" rm --")
-        #expect(try cache.contains("bad\0good"))
-        #expect(try !cache.contains("good"))
+        #expect(try cache.contains(forKey: "bad\0good"))
+        #expect(try !cache.contains(forKey: "good"))
     }
 
     @Test func `emoji are shown as they are`() throws {

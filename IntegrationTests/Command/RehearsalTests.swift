@@ -24,7 +24,7 @@ import Testing
         configuration.now = { created }
         configuration.janitor.isEnabled = false
         try SharedCache(at: tool.directory, configuration: configuration)
-            .put(value, forKey: key, expires: expires)
+            .put(value, forKey: key, options: PutOptions(expires: expires))
     }
 
     /// Something for each reason, and values that several keys name.

@@ -55,7 +55,7 @@ import Testing
     }
 
     private func holder(_ cache: SharedCache) throws -> Int32? {
-        try cache.computingProcess(forKey: "key")?.processIdentifier
+        try cache.explanation(forKey: "key").computedBy?.processIdentifier
     }
 
     // MARK: What the tests are made of

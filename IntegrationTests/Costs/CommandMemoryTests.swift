@@ -65,10 +65,9 @@ import Testing
     )
     func `a long list is sorted in bounded memory`() throws {
         let cache = try SharedCache(at: tool.directory)
-        var attributes = EntryAttributes()
-        attributes.metadata = ["filler": String(repeating: "m", count: 16_000)]
+        let options = PutOptions(metadata: ["filler": String(repeating: "m", count: 16_000)])
         // 80 MB of lines.
-        for number in 0..<5000 { try cache.put("x", forKey: "k\(number)", attributes: attributes) }
+        for number in 0..<5000 { try cache.put("x", forKey: "k\(number)", options: options) }
         let list = tool.path("list")
         // The libraries and the encoder take 20 MiB, sort(1) is told to take 32.
         let peak = try peak("$TIMED \"$TOOL\" ls --json --sort access > '\(list)'")

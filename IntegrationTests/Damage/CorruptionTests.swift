@@ -52,14 +52,14 @@ import Testing
         let data = values.value(0, version: .initial)
         let other = values.value(1, version: .initial)
         try cache.put(data, forKey: "key")
-        #expect(try cache.get("key")?.data == data)
+        #expect(try cache.get(forKey: "key")?.value == data)
         try apply(damage, to: data, other: other)
 
         let reader = try SharedCache(at: cache.path)
-        #expect(try reader.get("key")?.data == nil)
+        #expect(try reader.get(forKey: "key")?.value == nil)
         #expect(reader.activity.corruptions == 1)
         try cache.put(data, forKey: "key")
-        #expect(try reader.get("key")?.data == data)
+        #expect(try reader.get(forKey: "key")?.value == data)
         #expect(try cache.verify().isClean)
     }
 
@@ -71,7 +71,7 @@ import Testing
         // The object is there with the right length, so this put uses it: it must be found out later.
         try cache.put(data, forKey: "another")
         for key in ["key", "another"] {
-            let found = try cache.get(key)?.data
+            let found = try cache.get(forKey: key)?.value
             #expect(found == nil || found == data)
         }
     }

@@ -3,6 +3,7 @@
 import DiskCache
 import Foundation
 import Platform
+import TestSupport
 
 /// fork(2), which Swift's module of the C library hides.
 let forkProcess = unsafeBitCast(dlsym(nil, "fork"), to: (@convention(c) () -> Int32).self)
@@ -70,13 +71,15 @@ struct ForkingHost {
         var other = Optional(try SharedCache(at: path))
         inChild {
             other = nil
-            expectForked { () throws(CacheError) in _ = try cache.get("key") }
-            expectForked { () throws(CacheError) in _ = try cache.contains("key") }
+            expectForked { () throws(CacheError) in _ = try cache.get(forKey: "key") }
+            expectForked { () throws(CacheError) in _ = try cache.contains(forKey: "key") }
             expectForked { () throws(CacheError) in _ = try cache.entry(forKey: "key") }
             expectForked { () throws(CacheError) in try cache.put("other", forKey: "key") }
-            expectForked { () throws(CacheError) in try cache.put("other", forKey: "key", writing: .behind) }
-            expectForked { () throws(CacheError) in _ = try cache.remove("key") }
-            expectForked { () throws(CacheError) in _ = try cache.collectGarbage() }
+            expectForked { () throws(CacheError) in
+                try cache.put("other", forKey: "key", options: PutOptions(writing: .behind))
+            }
+            expectForked { () throws(CacheError) in _ = try cache.remove(forKey: "key") }
+            expectForked { () throws(CacheError) in _ = try cache.collect() }
             expectForked { () throws(CacheError) in _ = try cache.entries() }
             expect(!cache.flush(), "nothing is flushed here")
             let computed = cache.value(forKey: "key") { Data("computed".utf8) }
@@ -86,14 +89,14 @@ struct ForkingHost {
 
             try SharedCache.closeOnTermination()
             let own = try SharedCache(at: path)
-            expect(try own.get("key")?.data == Data("value".utf8), "the value of the parent")
+            expect(try own.get(forKey: "key")?.value == Data("value".utf8), "the value of the parent")
             try own.put("child", forKey: "child")
             expect(!own.close().wasLast, "the parent has it open")
         }
         expect(isHeld("sessions"), "it is still open")
-        expect(try other?.get("key") != nil, "so is the one that the child has let go of")
+        expect(try other?.get(forKey: "key") != nil, "so is the one that the child has let go of")
         other?.close()
-        expect(try cache.get("child")?.data == Data("child".utf8), "the value of the child")
+        expect(try cache.get(forKey: "child")?.value == Data("child".utf8), "the value of the child")
         try cache.put("again", forKey: "key")
         expect(cache.close().wasLast, "the child is gone")
     }
@@ -118,7 +121,7 @@ struct ForkingHost {
             expect(value == Data("child".utf8), "its own value")
             _exit(0)
         }
-        expect(try cache.get("key")?.data == Data("parent".utf8), "the one value that is stored")
+        expect(try cache.get(forKey: "key")?.value == Data("parent".utf8), "the one value that is stored")
         cache.close()
     }
 
@@ -142,7 +145,7 @@ struct ForkingHost {
         }
         mayEnd.signal()
         ended.wait()
-        expect(try cache.get("key")?.data == Data("parent".utf8), "it was stored")
+        expect(try cache.get(forKey: "key")?.value == Data("parent".utf8), "it was stored")
         cache.close()
     }
 
@@ -187,7 +190,7 @@ struct ForkingHost {
             let ended = DispatchSemaphore(value: 0)
             @Sendable func use() {
                 for _ in 0..<20_000 {
-                    expect((try? cache.get("key"))?.data == Data("value".utf8), "the value")
+                    expect((try? cache.get(forKey: "key"))?.value == Data("value".utf8), "the value")
                 }
             }
             for _ in 0..<3 {
@@ -222,7 +225,10 @@ struct ForkingHost {
         // example ends
         let cache = try SharedCache(at: path)
         for number in 0..<4 {
-            expect(try cache.get("worker \(number)")?.data == Data("served".utf8), "worker \(number)")
+            expect(
+                try cache.get(forKey: "worker \(number)")?.value == Data("served".utf8),
+                "worker \(number)"
+            )
         }
         cache.close()
     }

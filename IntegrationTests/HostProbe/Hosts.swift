@@ -3,6 +3,7 @@
 import DiskCache
 import Foundation
 import Synchronization
+import TestSupport
 
 /// What a host saw.
 struct HostReport: Codable, Sendable {
@@ -87,9 +88,8 @@ struct BlockedHost {
 
     private func read(_ index: Int) async {
         do {
-            guard try await cache.contains("key \(index)"),
-                try await cache.entry(forKey: "key \(index)") != nil,
-                try await cache.get("key \(index)") != nil
+            guard try await cache.entry(forKey: "key \(index)") != nil,
+                try await cache.get(forKey: "key \(index)") != nil
             else { fatalError("key \(index) is gone") }
             reads.add()
         } catch {
@@ -137,7 +137,9 @@ struct ExhaustedHost {
         let putting = (0..<Self.tasks).map { index in
             Task {
                 do throws(CacheError) {
-                    _ = try await cache.put(contentsOfDescriptor: source, forKey: "key \(index)")
+                    _ = try await cache.blocking { (cache) throws(CacheError) in
+                        try cache.put(contentsOfDescriptor: source, forKey: "key \(index)")
+                    }
                 } catch {
                     guard error.code == .inputOutput, error.errno == EMFILE else { fatalError("\(error)") }
                 }
@@ -165,14 +167,15 @@ struct ExhaustedHost {
         try await cache.put("value", forKey: "afterwards")
         var report = HostReport()
         report.puts = Self.tasks
-        if try await cache.get("afterwards") != nil { report.reads = 1 }
+        if try await cache.get(forKey: "afterwards") != nil { report.reads = 1 }
         await cache.close()
         return report
     }
 
     private static func writeBehind(_ cache: SharedCache) {
         for index in 0..<100 {
-            do { try cache.put("late", forKey: "late \(index)", writing: .behind) } catch {
+            do { try cache.put("late", forKey: "late \(index)", options: PutOptions(writing: .behind)) } catch
+            {
                 fatalError("\(error)")
             }
         }
@@ -226,7 +229,7 @@ struct CrashingHost {
     func run() async throws -> HostReport {
         signal(SIGSEGV) { _ in _exit(7) }
         let cache = try await SharedCache.open(at: path)
-        _ = try await cache.update("key") { (_: Data?) -> Data? in
+        _ = try await cache.update(forKey: "key") { (_: Data?) -> Data? in
             UnsafeMutablePointer<UInt8>(bitPattern: 16)?.pointee = 1
             return nil
         }

@@ -24,11 +24,11 @@ struct Calls {
 
     func run() {
         for (key, value) in values.sorted(by: { $0.key < $1.key }) {
-            call("get") { outcome(try cache.get(key)?.data, value) }
-            call("contains") { "\(try cache.contains(key))" }
+            call("get") { outcome(try cache.get(forKey: key)?.value, value) }
+            call("contains") { "\(try cache.contains(forKey: key))" }
             call("entry") { try cache.entry(forKey: key) == nil ? "none" : "some" }
-            call("touch") { "\(try cache.touch(key))" }
-            call("setExpiration") { "\(try cache.setExpiration(of: key, to: .days(1)))" }
+            call("touch") { "\(try cache.touch(forKey: key))" }
+            call("setExpiration") { "\(try cache.setExpiration(.days(1), forKey: key))" }
             call("copyValue") {
                 let path = cache.path + ".copy"
                 guard try cache.copyValue(forKey: key, toFile: path) != nil else { return "none" }
@@ -37,26 +37,26 @@ struct Calls {
             call("value") {
                 outcome(cache.value(forKey: key) { Data(value.utf8) }, value)
             }
-            call("get again") { outcome(try cache.get(key)?.data, value) }
+            call("get again") { outcome(try cache.get(forKey: key)?.value, value) }
         }
         call("entries") {
             "\(try cache.entries().reduce(into: 0) { if case .success = $1 { $0 += 1 } })"
         }
         call("statistics") { "\(try cache.statistics().entries)" }
         call("totals") { try cache.totals() == nil ? "none" : "some" }
-        call("lastSweep") { try cache.lastSweep() == nil ? "none" : "some" }
+        call("lastSweep") { try cache.lastCollection() == nil ? "none" : "some" }
         call("removals") { try cache.removals() == nil ? "none" : "some" }
         call("limits") { "\(try cache.limits().eventLogSize?.bytes ?? 0)" }
-        call("computing") { try cache.computingProcess(forKey: "key") == nil ? "none" : "some" }
-        call("gc") { "\(try cache.collectGarbage().isComplete)" }
+        call("computing") { try cache.explanation(forKey: "key").computedBy == nil ? "none" : "some" }
+        call("gc") { "\(try cache.collect().isComplete)" }
         call("verify") { "\(try cache.verify().isClean)" }
         call("removeAll tagged") { "\(try cache.removeAll(taggedWith: "tag"))" }
         call("put") {
             try cache.put(Data("value".utf8), forKey: "key")
-            return outcome(try cache.get("key")?.data, "value")
+            return outcome(try cache.get(forKey: "key")?.value, "value")
         }
         call("put behind") {
-            try cache.put(Data("behind".utf8), forKey: "behind", writing: .behind)
+            try cache.put(Data("behind".utf8), forKey: "behind", options: PutOptions(writing: .behind))
             return "\(cache.flush(within: .seconds(5)))"
         }
         call("update limits") {
@@ -65,11 +65,11 @@ struct Calls {
         }
         var isRemoved = false
         call("remove") {
-            let wasThere = try cache.remove("other")
+            let wasThere = try cache.remove(forKey: "other")
             isRemoved = true
             return "\(wasThere)"
         }
-        call("removed") { try !isRemoved || cache.get("other") == nil ? "none" : "WRONG" }
+        call("removed") { try !isRemoved || cache.get(forKey: "other") == nil ? "none" : "WRONG" }
         call("removeAll") { "\(try cache.removeAll())" }
         call("close") { "\(cache.close().isComplete)" }
     }

@@ -66,7 +66,7 @@ func callAll(_ cache: SharedCache, _ round: String) {
         try cache.put(small + Data(round.utf8), forKey: "small"); return true
     }
     attempt("put-large") {
-        try cache.put(round == "limited" ? other : large, forKey: "large-\(round)"); return true
+        try cache.put(Data(round == "limited" ? other : large), forKey: "large-\(round)"); return true
     }
     attempt("put-file") {
         try cache.put(contentsOfFile: file, forKey: "file"); return true
@@ -75,16 +75,16 @@ func callAll(_ cache: SharedCache, _ round: String) {
         _ = try cache.putIfAbsent(small + Data("absent \(round)".utf8), forKey: "absent-\(round)");
         return true
     }
-    attempt("update") { try cache.update("updated") { _ in Data(round.utf8) } != nil }
+    attempt("update") { try cache.update(forKey: "updated") { _ in Data(round.utf8) } != nil }
     attempt("put-behind") {
-        try cache.put(Data(round.utf8), forKey: "behind", writing: .behind)
+        try cache.put(Data(round.utf8), forKey: "behind", options: PutOptions(writing: .behind))
         return cache.flush()
     }
-    attempt("get") { try cache.get("old") != nil }
-    attempt("get-large") { try cache.get("large-old") != nil }
-    attempt("contains") { try cache.contains("old") }
-    attempt("touch") { try cache.touch("old") }
-    attempt("set-expiration") { try cache.setExpiration(of: "old", to: .days(1)) }
+    attempt("get") { try cache.get(forKey: "old") != nil }
+    attempt("get-large") { try cache.get(forKey: "large-old") != nil }
+    attempt("contains") { try cache.contains(forKey: "old") }
+    attempt("touch") { try cache.touch(forKey: "old") }
+    attempt("set-expiration") { try cache.setExpiration(.days(1), forKey: "old") }
     attempt("get-file") { try cache.copyValue(forKey: "large-old", toFile: scratch + "/copy") != nil }
     attempt("value") {
         cache.value(forKey: "computed-\(round)", orCompute: { Data("x".utf8) }) == Data("x".utf8)
@@ -92,11 +92,11 @@ func callAll(_ cache: SharedCache, _ round: String) {
     attempt("limits") {
         _ = try cache.limits(); return true
     }
-    attempt("remove") { try cache.remove("small") }
+    attempt("remove") { try cache.remove(forKey: "small") }
     attempt("list") { try cache.entries().allSatisfy { (try? $0.get()) != nil } }
     attempt("statistics") { try cache.statistics().entries > 0 }
     attempt("collect") {
-        try cache.collectGarbage(); return true
+        try cache.collect(); return true
     }
     attempt("verify") { try cache.verify().isClean }
 }
@@ -132,6 +132,6 @@ callAll(cache, "limited")
 setLimit(nil)
 say("leaked \(max(0, openDescriptors() - before))")
 attempt("healthy") {
-    try cache.put(large, forKey: "large-again")
-    return try cache.get("large-again")?.data == Data(large) && cache.verify().isClean
+    try cache.put(Data(large), forKey: "large-again")
+    return try cache.get(forKey: "large-again")?.value == Data(large) && cache.verify().isClean
 }

@@ -45,15 +45,15 @@ struct FileSystemTests {
         #expect(stored > 5)
         for index in 0..<stored {
             let expected = Data(SeededGenerator.bytes(50_000, seed: UInt64(index)))
-            #expect(try cache.get("key \(index)")?.data == expected)
+            #expect(try cache.get(forKey: "key \(index)")?.value == expected)
         }
         // A full disk keeps nobody from opening, collecting and storing again.
         let other = try SharedCache(at: mount.path + "/cache", configuration: configuration)
         let own = try #require(try other.totals()).usage.overheadBytes
-        let left = try other.trim(to: ByteCount(own + 500 * 1024))
+        let left = try other.collect(CollectionOptions(maximumSize: ByteCount(own + 500 * 1024)))
         #expect(left.objects.count > 0)
         try other.put("fits", forKey: "small")
-        #expect(try other.get("small")?.data == Data("fits".utf8))
+        #expect(try other.get(forKey: "small")?.value == Data("fits".utf8))
         #expect(try other.verify().isClean)
     }
 
@@ -86,15 +86,15 @@ struct FileSystemTests {
             switch way {
             case .bytes, .sidecar, .hasty, .file, .pipe: try put(value, "key", way, in: cache, by: source)
             case .behind:
-                try cache.put(value, forKey: "key", writing: .behind)
+                try cache.put(value, forKey: "key", options: PutOptions(writing: .behind))
                 _ = cache.flush()
             case .computed:
-                try cache.remove("key")
+                try cache.remove(forKey: "key")
                 let computed = cache.value(forKey: "key") { value }
                 #expect(computed == value)
-            case .updated: try cache.update("key") { _ in value }
+            case .updated: try cache.update(forKey: "key") { _ in value }
             }
-            #expect(try cache.get("key")?.data == value)
+            #expect(try cache.get(forKey: "key")?.value == value)
         }
         #expect(cache.activity.cacheFailures == 0 && failures.withLock { $0 } == 0)
     }
@@ -154,8 +154,8 @@ struct FileSystemTests {
         #expect(cache.activity.evictions == 0)
     }
 
-    @Test(arguments: [FreeSpace.percent(10), nil])
-    func `a value that the disk has no room for evicts nothing`(floor: FreeSpace?) throws {
+    @Test(arguments: [CacheLimits.FreeSpace.percent(10), nil])
+    func `a value that the disk has no room for evicts nothing`(floor: CacheLimits.FreeSpace?) throws {
         let mount = try Mount("tmpfs", options: "size=40m")
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
@@ -246,7 +246,7 @@ struct FileSystemTests {
         let cache = try crowdedCache(mount)
         let value = Data(SeededGenerator.bytes(1_000_000, seed: 100))
         try put(value, "more", way, in: cache, by: mount.directory)
-        #expect(try cache.get("more")?.data == value)
+        #expect(try cache.get(forKey: "more")?.value == value)
         let space = try FileManager.default.attributesOfFileSystem(forPath: mount.path)
         let free = try #require(space[.systemFreeSize] as? Int)
         let size = try #require(space[.systemSize] as? Int)
@@ -262,9 +262,9 @@ struct FileSystemTests {
         let (stored, code) = fill(cache, size: 100)
         #expect(code == .noSpace)
         #expect(stored > 3)
-        #expect(try cache.get("key 0")?.data == Data(SeededGenerator.bytes(100, seed: 0)))
+        #expect(try cache.get(forKey: "key 0")?.value == Data(SeededGenerator.bytes(100, seed: 0)))
         try cache.put(Data(SeededGenerator.bytes(100, seed: 0)), forKey: "key 1")
-        #expect(try cache.get("key 1")?.data == Data(SeededGenerator.bytes(100, seed: 0)))
+        #expect(try cache.get(forKey: "key 1")?.value == Data(SeededGenerator.bytes(100, seed: 0)))
         try cache.removeAll()
         try cache.put("x", forKey: "again")
     }
@@ -274,9 +274,9 @@ struct FileSystemTests {
         try SharedCache(at: mount.path + "/cache").put("value", forKey: "key")
         try mount.remount("ro")
         let cache = try SharedCache(at: mount.path + "/cache")
-        #expect(try cache.get("key")?.data == Data("value".utf8))
+        #expect(try cache.get(forKey: "key")?.value == Data("value".utf8))
         #expect(code { try cache.put("new", forKey: "key") } == .readOnly)
-        #expect(code { try cache.remove("key") } == .readOnly)
+        #expect(code { try cache.remove(forKey: "key") } == .readOnly)
         #expect(code { _ = try SharedCache(at: mount.path + "/other") } == .readOnly)
         #expect(cache.activity.unnotedAccesses == 0)
         #expect(try cache.verify().isClean)
@@ -290,12 +290,12 @@ struct FileSystemTests {
     @Test func `without extended attributes records go to sidecars`() throws {
         let mount = try Mount("ramfs")
         let cache = try SharedCache(at: mount.path + "/cache")
-        try cache.put("value", forKey: "key", expires: .days(1), attributes: EntryAttributes(tags: ["t"]))
-        let hit = try #require(try cache.get("key"))
-        #expect(hit.data == Data("value".utf8))
-        #expect(hit.entry.attributes.tags == ["t"])
+        try cache.put("value", forKey: "key", options: PutOptions(expires: .days(1), tags: ["t"]))
+        let hit = try #require(try cache.get(forKey: "key"))
+        #expect(hit.value == Data("value".utf8))
+        #expect(hit.entry.tags == ["t"])
         try cache.put("other", forKey: "key")
-        #expect(try cache.collectGarbage().removed[.orphan]?.count == 1)
+        #expect(try cache.collect().removed[.orphan]?.count == 1)
         #expect(try cache.verify().isClean)
     }
 
@@ -306,10 +306,10 @@ struct FileSystemTests {
         let mount = try Mount("ramfs")
         try FileManager.default.copyItem(atPath: directory.path + "/cache", toPath: mount.path + "/cache")
         let copy = try SharedCache(at: mount.path + "/cache")
-        #expect(try copy.get("key") == nil)
-        try copy.collectGarbage()
+        #expect(try copy.get(forKey: "key") == nil)
+        try copy.collect()
         try copy.put("value", forKey: "key")
-        #expect(try copy.get("key")?.data == Data("value".utf8))
+        #expect(try copy.get(forKey: "key")?.value == Data("value".utf8))
     }
 }
 
@@ -370,14 +370,14 @@ struct CopyOnWriteTests {
         for round in 0..<3 {
             for index in 0..<5 where index != round {
                 let expected = Data(SeededGenerator.bytes(20_000, seed: UInt64(index)))
-                if index > round { #expect(try cache.get("\(index)")?.data == expected) }
-                #expect(try cache.get("4")?.data == Data(SeededGenerator.bytes(20_000, seed: 4)))
+                if index > round { #expect(try cache.get(forKey: "\(index)")?.value == expected) }
+                #expect(try cache.get(forKey: "4")?.value == Data(SeededGenerator.bytes(20_000, seed: 4)))
             }
             let error = #expect(throws: CacheError.self) {
                 try cache.put(Data(SeededGenerator.bytes(400_000, seed: 99)), forKey: "new")
             }
             #expect(error?.code == .noSpace)
-            #expect(try cache.remove("\(round)"))
+            #expect(try cache.remove(forKey: "\(round)"))
             try mount.synchronize()
         }
         #expect(cache.activity.memoryHits > 0)
@@ -399,8 +399,8 @@ struct CopyOnWriteTests {
         }
         let limit = Duration.seconds(1)
         let readingTime = try shortestTime(below: limit) {
-            let hit = try SharedCache(at: path).get("key")
-            #expect(hit?.data == Data("value".utf8))
+            let hit = try SharedCache(at: path).get(forKey: "key")
+            #expect(hit?.value == Data("value".utf8))
         }
         let writingTime = shortestTime(below: limit) {
             do throws(CacheError) {
@@ -446,7 +446,7 @@ struct CopyOnWriteTests {
         #expect(without.status == 0 && without.output.hasPrefix("one\n"), "\(without)")
         #expect(without.output.contains("fallback  control file  none"), "\(without)")
         let cache = try SharedCache(at: path)
-        #expect(try cache.get("key")?.data == Data("one\n".utf8))
+        #expect(try cache.get(forKey: "key")?.value == Data("one\n".utf8))
         #expect(try cache.totals() != nil)
         // And who has another /dev/shm now is kept from storing what the others would not notice.
         let blind = try BuiltCommand.run(
@@ -454,6 +454,6 @@ struct CopyOnWriteTests {
             ["-m", "sh", "-c", script, BuiltCommand.path, path]
         )
         #expect(blind.status == 75, "\(blind)")
-        #expect(try cache.get("key")?.data == Data("one\n".utf8))
+        #expect(try cache.get(forKey: "key")?.value == Data("one\n".utf8))
     }
 }

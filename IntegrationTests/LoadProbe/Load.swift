@@ -79,7 +79,7 @@ struct Load {
     /// Whether there is a value; a failure is counted with those of puts.
     private mutating func get(_ key: String) -> Bool {
         do {
-            return try cache.get(key) != nil
+            return try cache.get(forKey: key) != nil
         } catch {
             report.failures += 1
             if report.failure == nil { report.failure = "\(error)" }

@@ -31,9 +31,9 @@ import Testing
     func `two processes that count with update lose no count`(form: Form) throws {
         let operations = form == .sidecar ? 400 : 2000
         let crew = try crew([.counter, .counter], form, operations: operations)
-        let hit = try #require(try SharedCache(at: path).get(UniqueValues.counter))
+        let hit = try #require(try SharedCache(at: path).get(forKey: UniqueValues.counter))
         #expect(crew.operations >= operations)
-        #expect(String(decoding: hit.data, as: UTF8.self) == "\(crew.operations)")
+        #expect(String(decoding: hit.value, as: UTF8.self) == "\(crew.operations)")
     }
 
     @Test(arguments: Form.allCases)
@@ -48,8 +48,8 @@ import Testing
                 return value
             }
             #expect(stored.count == 1, "key \(key)")
-            let hit = try #require(try cache.get(UniqueValues.keys[key]))
-            #expect(UniqueValues.number(of: hit.data, key: key) == stored.first)
+            let hit = try #require(try cache.get(forKey: UniqueValues.keys[key]))
+            #expect(UniqueValues.number(of: hit.value, key: key) == stored.first)
         }
     }
 }

@@ -32,7 +32,7 @@ struct CollectorKillTests {
             try cache.put(
                 "value \(round) \(index)",
                 forKey: "old \(index)",
-                expires: isOld ? .seconds(0) : .never
+                options: PutOptions(expires: isOld ? .seconds(0) : .never)
             )
         }
     }

@@ -66,7 +66,7 @@ struct KillTests {
 
     /// One collection leaves nothing of the dead.
     private func expectClean() throws {
-        let report = try cache.collectGarbage()
+        let report = try cache.collect()
         #expect(report.skippedStripes.isEmpty)
         let locks = try FileManager.default.contentsOfDirectory(atPath: cache.path + "/locks")
         #expect(locks.filter { $0.hasPrefix("flight-") }.isEmpty)

@@ -53,7 +53,11 @@ struct ShutdownTests {
         configuration.janitor.joinsSession = false
         let cache = try SharedCache(at: path, configuration: configuration)
         for index in 0..<count {
-            try cache.put(Data("value \(index)".utf8), forKey: "key \(index)", expires: .expired)
+            try cache.put(
+                Data("value \(index)".utf8),
+                forKey: "key \(index)",
+                options: PutOptions(expires: .expired)
+            )
         }
     }
 

@@ -70,8 +70,8 @@ struct StoppedProcessTests {
         let patience = Duration.milliseconds(900)
         let readingTime = try shortestTime(below: patience) {
             for index in 0..<values.count {
-                let hit = try #require(try cache.get(values.key(index)))
-                #expect(values.problem(in: hit.data, of: index) == nil)
+                let hit = try #require(try cache.get(forKey: values.key(index)))
+                #expect(values.problem(in: hit.value, of: index) == nil)
             }
         }
         #expect(readingTime < patience)
@@ -81,14 +81,14 @@ struct StoppedProcessTests {
             }
         }
         #expect(writingTime < patience, "writers share their locks")
-        let report = try cache.collectGarbage()
+        let report = try cache.collect()
         let objectLocks = writer.held.filter { $0.hasPrefix("object-") }
         // Others may be left for the next one, too, where the machine is busy: for those it hardly waits then.
         #expect(report.skippedStripes.count >= objectLocks.count)
 
         writer.process.send(.kill)
         #expect(try writer.process.wait() == .killed(.kill))
-        let after = try cache.collectGarbage()
+        let after = try cache.collect()
         #expect(after.skippedStripes.isEmpty)
         try DirectoryAudit(of: cache.path).expectNoLeftovers(cache)
     }
@@ -108,9 +108,9 @@ struct StoppedProcessTests {
 
     private static var calls: [Call] {
         [
-            Call("get, same key") { _ = try $0.get("key") },
+            Call("get, same key") { _ = try $0.get(forKey: "key") },
             Call("get, other key") { cache in
-                let hit = try cache.get("kept")
+                let hit = try cache.get(forKey: "kept")
                 #expect(hit != nil)
             },
             Call("put, same key and value") { try $0.put("value", forKey: "key") },
@@ -118,29 +118,29 @@ struct StoppedProcessTests {
             Call("put, other key at the limit") { try $0.put("new 1", forKey: "new 1") },
             Call("put, another at the limit") { try $0.put("new 2", forKey: "new 2") },
             Call("putIfAbsent, same key") { _ = try $0.putIfAbsent(Data("other".utf8), forKey: "key") },
-            Call("update, same key") { try $0.update("key") { _ in Data("updated".utf8) } },
-            Call("touch, same key") { _ = try $0.touch("key") },
-            Call("remove, same key") { _ = try $0.remove("key") },
+            Call("update, same key") { try $0.update(forKey: "key") { _ in Data("updated".utf8) } },
+            Call("touch, same key") { _ = try $0.touch(forKey: "key") },
+            Call("remove, same key") { _ = try $0.remove(forKey: "key") },
             Call("value(forKey:), waitLimit") { cache in
                 var options = ComputeOptions()
                 options.waitLimit = .milliseconds(500)
-                let value = cache.value(forKey: "key", options: options) { Data("value".utf8) }
+                let value = cache.value(forKey: "key", computing: options) { Data("value".utf8) }
                 #expect(value == Data("value".utf8))
             },
             Call("value(forKey:), other key") { cache in
                 let value = cache.value(forKey: "computed") { Data("value".utf8) }
                 #expect(value == Data("value".utf8))
             },
-            Call("collectGarbage") { _ = try $0.collectGarbage() },
-            Call("collectGarbage again") { _ = try $0.collectGarbage() },
+            Call("collect") { _ = try $0.collect() },
+            Call("collect again") { _ = try $0.collect() },
             Call("statistics") { _ = try $0.statistics() },
             Call("put from a file") { cache in
                 makeFile(cache.path + ".value", "value")
                 try cache.put(contentsOfFile: cache.path + ".value", forKey: "key")
             },
-            Call("setExpiration") { _ = try $0.setExpiration(of: "key", to: .days(1)) },
+            Call("setExpiration") { _ = try $0.setExpiration(.days(1), forKey: "key") },
             Call("removeAll") { try $0.removeAll() },
-            Call("setLimits") { try $0.setLimits($0.limits()) },
+            Call("setLimits") { try $0.updateLimits { _ in } },
             Call("open and close") { cache in
                 _ = try SharedCache(at: cache.path).close(deadline: .zero)
             },
@@ -172,7 +172,7 @@ struct StoppedProcessTests {
             var outcome = ""
             let time = ContinuousClock().measure {
                 do {
-                    _ = try cache.get("kept")
+                    _ = try cache.get(forKey: "kept")
                     try call.body(cache)
                 } catch {
                     outcome = (error as? CacheError).map { " \($0.code)" } ?? " \(error)"
@@ -234,11 +234,11 @@ struct StoppedProcessTests {
         // The lock of the computation is not held any more.
         let locks = try FileManager.default.contentsOfDirectory(atPath: cache.path + "/locks")
         #expect(!locks.contains { $0.hasPrefix("flight-") })
-        for body in [{ try cache.put("x", forKey: "x") }, { _ = try cache.collectGarbage() }] {
+        for body in [{ try cache.put("x", forKey: "x") }, { _ = try cache.collect() }] {
             let error = #expect(throws: CacheError.self) { try body() }
             #expect(error?.message.contains("process \(process.identifier)") == true)
         }
-        let error = #expect(throws: CacheError.self) { try cache.collectGarbage() }
+        let error = #expect(throws: CacheError.self) { try cache.collect() }
         #expect(error?.message.contains("it is stopped") == true)
         process.send(Signal.kill)
     }
@@ -260,11 +260,11 @@ struct StoppedProcessTests {
         let keys = (0...).lazy.map { "expiring \($0)" }.filter { key in
             ContentDigest(of: Data(key.utf8)).description.utf8.prefix(2).elementsEqual("00".utf8)
         }.prefix(60)
-        for key in keys { try cache.put("x", forKey: key, expires: .seconds(0.001)) }
+        for key in keys { try cache.put("x", forKey: key, options: PutOptions(expires: .seconds(0.001))) }
         usleep(10_000)
         let holder = try holder(of: "entry-00")
-        var report: GCReport?
-        let time = try ContinuousClock().measure { report = try cache.collectGarbage() }
+        var report: CollectionReport?
+        let time = try ContinuousClock().measure { report = try cache.collect() }
         #expect(time < .seconds(30), "sixty entries must not take sixty seconds")
         #expect(report?.skippedStripes.contains("entry-00") == true)
         #expect(report?.removed[.expired] == nil)
@@ -281,7 +281,7 @@ struct StoppedProcessTests {
         let digits = String(stripe, radix: 16)
         let lock = "object-" + (digits.count < 2 ? "0" : "") + digits
         let holder = try holder(of: lock)
-        let report = try cache.collectGarbage()
+        let report = try cache.collect()
         #expect(report.skippedStripes.contains(lock))
         let left = try DirectoryAudit(of: cache.path).objects.intersection(old)
         #expect(!left.isEmpty)
@@ -290,7 +290,7 @@ struct StoppedProcessTests {
         var ended = holder
         ended.send(Signal.kill)
         _ = try ended.wait()
-        try cache.collectGarbage()
+        try cache.collect()
         try DirectoryAudit(of: cache.path).expectNoLeftovers(cache)
     }
 }

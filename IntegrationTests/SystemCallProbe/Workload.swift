@@ -23,9 +23,9 @@ struct Workload {
         let value = value()
         for key in ["key", "removed"] {
             try cache.put(value, forKey: key)
-            guard try cache.get(key)?.data == value else { fatalError("the cache does not work") }
+            guard try cache.get(forKey: key)?.value == value else { fatalError("the cache does not work") }
         }
-        guard try cache.remove("removed"), try cache.get("absent") == nil else {
+        guard try cache.remove(forKey: "removed"), try cache.get(forKey: "absent") == nil else {
             fatalError("the cache does not work")
         }
     }
@@ -38,17 +38,17 @@ struct Workload {
     private func body(of operation: Operation) -> (Int) throws -> Void {
         let cache = cache
         return switch operation {
-        case .get: { _ in _ = try cache.get("key") }
+        case .get: { _ in _ = try cache.get(forKey: "key") }
         case .memoryHits:
             { _ in
-                guard try cache.get("key")?.tier == .memory else { fatalError("a hit from the disk") }
+                guard try cache.get(forKey: "key")?.tier == .memory else { fatalError("a hit from the disk") }
             }
-        case .miss: { _ in _ = try cache.get("absent") }
-        case .missRemoved: { _ in _ = try cache.get("removed") }
-        case .touch: { _ in _ = try cache.touch("key") }
-        case .contains: { _ in _ = try cache.contains("key") }
+        case .miss: { _ in _ = try cache.get(forKey: "absent") }
+        case .missRemoved: { _ in _ = try cache.get(forKey: "removed") }
+        case .touch: { _ in _ = try cache.touch(forKey: "key") }
+        case .contains: { _ in _ = try cache.contains(forKey: "key") }
         case .entry: { _ in _ = try cache.entry(forKey: "key") }
-        case .remove: { _ in _ = try cache.remove("absent") }
+        case .remove: { _ in _ = try cache.remove(forKey: "absent") }
         case .new, .overwrite, .replace, .behind, .compute, .fill: writing(operation)
         case .open, .scan, .trim: maintaining(operation)
         case .key: { round in if key(round).isEmpty { fatalError("no key") } }
@@ -70,7 +70,8 @@ struct Workload {
                 change(round)
                 try cache.put(fresh, forKey: "key")
             }
-        case .behind: { round in try cache.put(value, forKey: key(round), writing: .behind) }
+        case .behind:
+            { round in try cache.put(value, forKey: key(round), options: PutOptions(writing: .behind)) }
         case .compute:
             { round in
                 _ = cache.value(forKey: key(round)) { value }
@@ -93,11 +94,11 @@ struct Workload {
             }
         case .trim:
             { _ in
-                var options = GarbageCollection()
+                var options = CollectionOptions()
                 options.maximumEntries = size
-                _ = try cache.collectGarbage(options)
+                _ = try cache.collect(options)
             }
-        default: { _ in _ = try cache.collectGarbage() }
+        default: { _ in _ = try cache.collect() }
         }
     }
 
@@ -111,6 +112,6 @@ struct Workload {
         {
             guard flock(open(locks + name, O_RDWR | O_CLOEXEC), LOCK_EX) == 0 else { fatalError("no lock") }
         }
-        try cache.put(Data(), forKey: "held", writing: .behind)
+        try cache.put(Data(), forKey: "held", options: PutOptions(writing: .behind))
     }
 }

@@ -57,7 +57,7 @@ public struct CacheConfiguration: Sendable {
     /// What an access does to values that are stored without saying it.
     ///
     /// Default: nothing.
-    public var defaultAccessExtension = AccessExtension.keep
+    public var defaultOnAccess = Expiration.OnAccess.keep
     /// Default: none, as in every cache.
     public var durability = Durability.none
     /// Default: the checksum.
@@ -73,7 +73,7 @@ public struct CacheConfiguration: Sendable {
     /// The limits of the directory, written into it where it has none yet.
     ///
     /// If it has some, they count and these don't, which ``CacheEvent/limitsDiffer(given:present:)`` tells unless they
-    /// agree. To change the limits of a directory, use `setLimits`. Default: nil, none.
+    /// agree. To change the limits of a directory, use `updateLimits`. Default: nil, none.
     public var limits: CacheLimits?
     /// How long a put waits for room, where the directory is at one of its limits or the disk is full, while this or
     /// another process makes some.
@@ -86,20 +86,20 @@ public struct CacheConfiguration: Sendable {
     /// What this process keeps in its own memory.
     ///
     /// Default: up to 64 MiB.
-    public var memory = MemoryConfiguration()
+    public var memory = Memory()
     /// When a put returns that does not say it.
     ///
     /// Default: once the value is on disk.
-    public var writing = WritePolicy.through
+    public var writing = Writing.through
     /// How much may wait to be published in the background.
-    public var writeBehindLimits = WriteBehindLimits()
+    public var writeBehind = WriteBehind()
     /// Called for each event, on the thread where it happens: it should return soon, and must not use the
     /// cache.
     ///
     /// Default: nil. See also ``SharedCache/events``.
     public var onEvent: (@Sendable (CacheEvent) -> Void)?
     /// What this cache does in the background, and what when it is closed.
-    public var janitor = JanitorConfiguration()
+    public var janitor = Janitor()
     /// The clock by which values expire: the system's.
     ///
     /// Tests bring their own.
@@ -121,8 +121,8 @@ public struct CacheConfiguration: Sendable {
 
     var pendingWrites: PendingWrites.Limits {
         PendingWrites.Limits(
-            bytes: Int(clamping: writeBehindLimits.size.bytes),
-            count: max(0, writeBehindLimits.count)
+            bytes: Int(clamping: writeBehind.size.bytes),
+            count: max(0, writeBehind.count)
         )
     }
 
@@ -135,5 +135,104 @@ public struct CacheConfiguration: Sendable {
         options.checksContent = verification == .checksum
         options.assumedCapabilities = assumedCapabilities
         return options
+    }
+}
+
+extension CacheConfiguration {
+    /// How much of a cache a process keeps in its own memory.
+    ///
+    /// Copies there are as good as the value on disk: a change by any process is noticed by the next get.
+    public struct Memory: Sendable, Equatable {
+        /// The sum of the values' costs: of bytes their number, of decoded values what their codec says.
+        ///
+        /// Default: 64 MiB, which a worker process can spare and which holds the hot tenth of a cache of 640 MiB;
+        /// by Zipf's law that tenth serves about three gets of four.
+        public var costLimit: ByteCount
+        /// How many values; nil: one for each 256 bytes of the cost limit, as even an empty value takes about
+        /// that much with its key and its place.
+        ///
+        /// Default: nil.
+        public var countLimit: Int?
+        /// Whether to give some up when the system runs short of memory.
+        ///
+        /// Default: true.
+        public var shrinksUnderPressure: Bool
+
+        /// Limits; all can be left out.
+        public init(
+            costLimit: ByteCount = .mebibytes(64),
+            countLimit: Int? = nil,
+            shrinksUnderPressure: Bool = true
+        ) {
+            self.costLimit = costLimit
+            self.countLimit = countLimit
+            self.shrinksUnderPressure = shrinksUnderPressure
+        }
+
+        /// Nothing is kept: each get reads the disk.
+        public static let none = Memory(costLimit: .bytes(0))
+
+        var limits: MemoryLimits {
+            let cost = Int(clamping: costLimit.bytes)
+            return MemoryLimits(cost: cost, count: max(0, countLimit ?? max(1, cost / 256)))
+        }
+
+        var isEnabled: Bool { costLimit.bytes > 0 && countLimit != 0 }
+    }
+
+    /// When a put returns.
+    public enum Writing: Sendable, Equatable {
+        /// Once the value is on disk and every process sees it.
+        case through
+        /// Once this process sees it; a thread in the background publishes it soon.
+        ///
+        /// For callers that can lose what they put: a crash loses what is not published yet, and nothing else; so
+        /// does an exit without ``SharedCache/close(deadline:)-7uv4d`` or ``SharedCache/flush(within:)-6e5rf``. Until it is
+        /// published other processes see the value before, and this one does not see what they put meanwhile, which
+        /// is replaced then. Where publishing fails, which the events tell, the value before is what all see again.
+        case behind
+    }
+
+    /// How many puts may wait to be published in the background.
+    public struct WriteBehind: Sendable, Equatable {
+        /// Bytes of all values that wait; a put that would exceed them waits itself.
+        ///
+        /// Default: 64 MiB: a second's work of a disk that writes 64 MiB/s.
+        public var size: ByteCount
+        /// Values that wait.
+        ///
+        /// Default: 10,000: a second's work at 100 µs each.
+        public var count: Int
+
+        /// Limits; both can be left out.
+        public init(size: ByteCount = .mebibytes(64), count: Int = 10_000) {
+            self.size = size
+            self.count = count
+        }
+    }
+
+    /// What a cache does in the background, and what when it is closed.
+    public struct Janitor: Sendable, Equatable {
+        /// Whether a thread of this cache looks after the directory.
+        ///
+        /// It wakes up once a second to note the last uses of values in memory and to see whether the directory and
+        /// its control file are still there and its limits the same (about nine system calls), and collects garbage where no other process does. Default: yes.
+        /// Without it values still expire to the instant, but their space is reclaimed by others only.
+        public var isEnabled = true
+        /// The time between two collections, counted over all processes.
+        ///
+        /// Default: a minute, so that the space of expired values is not missed for long. A collection of 100,000
+        /// keys takes half a second of one processor, in slices; so that it never takes more than a fiftieth,
+        /// the interval is at least 50 times as long as the last one worked. Each process adds up to a tenth, for
+        /// not all to wake up at once. Less than a second counts as one.
+        public var interval: Duration = .seconds(60)
+        /// Whether this cache counts among those that are open: the last of them to be closed removes what has
+        /// expired.
+        ///
+        /// Default: yes. For programs that do one thing and end it would be needless work.
+        public var joinsSession = true
+
+        /// The defaults.
+        public init() {}
     }
 }

@@ -17,16 +17,13 @@ extension SharedCache {
     public func put(
         contentsOfFile path: String,
         forKey key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes()
+        options: PutOptions = PutOptions()
     ) throws(CacheError) -> CacheEntry {
         let digest = try settledDigest(ofKey: key)
-        let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
         let source = try describing("read", path) { () throws(Errno) in
             try FileDescriptor(opening: path, .readOnly)
         }
-        return try put(copying: source, named: path, digest, key, terms)
+        return try put(copying: source, named: path, digest, key, options)
     }
 
     /// Stores what can be read from an open descriptor, from its offset to its end, under `key`.
@@ -36,19 +33,17 @@ extension SharedCache {
     /// - Returns: what was stored.
     /// - Throws: ``CacheError``; also where it can't be read.
     @discardableResult
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func put(
         contentsOfDescriptor descriptor: Int32,
         forKey key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes()
+        options: PutOptions = PutOptions()
     ) throws(CacheError) -> CacheEntry {
         let digest = try settledDigest(ofKey: key)
-        let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
         let source = try describing("read", "descriptor \(descriptor)") { () throws(Errno) in
             try FileDescriptor.duplicate(descriptor)
         }
-        return try put(copying: source, named: "descriptor \(descriptor)", digest, key, terms)
+        return try put(copying: source, named: "descriptor \(descriptor)", digest, key, options)
     }
 
     private func put(
@@ -56,10 +51,15 @@ extension SharedCache {
         named name: String,
         _ digest: Digest,
         _ key: String,
-        _ terms: Terms
+        _ options: PutOptions
     ) throws(CacheError) -> CacheEntry {
         // Wrong terms are refused before anything is read, and a directory before it is half copied.
-        let draft = try record(of: Content(digest: digest, length: 0, checksum: 0), key: key, terms, now: now)
+        let draft = try record(
+            of: Content(digest: digest, length: 0, checksum: 0),
+            key: key,
+            options,
+            now: now
+        )
         try describing("read", name) { () throws(Errno) in
             if try source.status().kind == .directory { throw .isDirectory }
         }
@@ -68,7 +68,7 @@ extension SharedCache {
         }
         // A lifetime begins when the bytes are there, however long a pipe took to bring them.
         let stored = now
-        let record = try record(of: staged.content, key: key, terms, now: stored)
+        let record = try record(of: staged.content, key: key, options, now: stored)
         var slot = Optional(staged)
         try withStore { (store, _) throws(StoreError) in
             guard let staged = slot.take() else { return }
@@ -108,6 +108,7 @@ extension SharedCache {
     ///
     /// - Returns: nil for a miss; nothing has been written then.
     @discardableResult
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func copyValue(
         forKey key: String,
         toDescriptor descriptor: Int32,
@@ -128,6 +129,7 @@ extension SharedCache {
     ///
     /// - Returns: what `body` returns; nil for a miss.
     /// - Throws: ``CacheError``, and what `body` throws.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func withDescriptor<Value>(
         forKey key: String,
         allowingStale: Bool = false,

@@ -17,10 +17,11 @@ extension SharedCache {
     ///   `badConfiguration` where the directory's limits can't be read.
     /// - Complexity: O(*n*) in keys and values.
     @discardableResult
-    public func collectGarbage(
-        _ options: GarbageCollection = GarbageCollection(),
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func collect(
+        _ options: CollectionOptions = CollectionOptions(),
         progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
-    ) throws(CacheError) -> GCReport {
+    ) throws(CacheError) -> CollectionReport {
         let request = try options.request(try directoryLimits(for: options))
         do throws(CacheError) {
             return try withStore { (store, now) throws(StoreError) in
@@ -29,7 +30,7 @@ extension SharedCache {
                 // While it has the lock nobody else can make the room that writers wait for.
                 request.pace.pause = { store.room.isPressed || rest($0) }
                 let report = try Sweep.run(request, on: store.parts, now: now) { progress(CacheProgress($0)) }
-                return GCReport(report, isDryRun: options.isDryRun)
+                return CollectionReport(report, isDryRun: options.isDryRun)
             }
         } catch {
             guard error.code == .busy else { throw error }
@@ -56,7 +57,7 @@ extension SharedCache {
     }
 
     /// - Throws: where the directory's configuration can't be read and matters.
-    private func directoryLimits(for options: GarbageCollection) throws(CacheError) -> SweepLimits {
+    private func directoryLimits(for options: CollectionOptions) throws(CacheError) -> SweepLimits {
         if options.expiredOnly { return SweepLimits() }
         return try withStore { (store, _) throws(StoreError) in
             store.followConfiguration()
@@ -65,48 +66,21 @@ extension SharedCache {
         }
     }
 
-    /// Removes the least recently used values until the directory takes at most `size` on disk.
-    @discardableResult
-    public func trim(to size: ByteCount) throws(CacheError) -> GCReport {
-        var options = GarbageCollection()
-        options.maximumSize = size
-        return try collectGarbage(options)
-    }
-
-    /// Removes expired values with their space, and temporary files that killed processes have left.
+    /// Removes every value that was stored before this call, or every one of them with `tag`.
     ///
-    /// Bytes that no key names, which killed processes and overwritten values leave too, are for
-    /// `collectGarbage` without `expiredOnly`.
-    @discardableResult
-    public func removeExpired() throws(CacheError) -> GCReport {
-        var options = GarbageCollection()
-        options.expiredOnly = true
-        return try collectGarbage(options)
-    }
-
-    /// Removes every value that was stored before this call, and reclaims the space.
-    ///
-    /// The way to empty a directory that is in use. What other processes store while this runs may be
-    /// removed or stay.
-    ///
-    /// - Returns: how many keys were removed; expired ones, which are removed too, count for nothing.
-    @discardableResult
-    public func removeAll() throws(CacheError) -> Int {
-        let count = try removeAll { _ in true }
-        core.memory?.removeAll(cause: .explicit)
-        try collectGarbage()
-        return count
-    }
-
-    /// Removes every value with this tag; values stored while this runs may stay.
-    ///
-    /// Their space is reclaimed by the next collection.
+    /// The way to empty a directory that is in use. What other processes store while this runs may be removed or stay.
+    /// Without a tag the space is reclaimed, too; else the next collection does that.
     ///
     /// - Returns: how many keys were removed; expired ones, which are removed too, count for nothing.
     /// - Complexity: O(*n*) in all keys: tags are looked for in every entry.
     @discardableResult
-    public func removeAll(taggedWith tag: String) throws(CacheError) -> Int {
-        try removeAll { $0.record?.details.tags.contains(tag) ?? false }
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func removeAll(taggedWith tag: String? = nil) throws(CacheError) -> Int {
+        if let tag { return try removeAll { $0.record?.details.tags.contains(tag) ?? false } }
+        let count = try removeAll { _ in true }
+        core.memory?.removeAll(cause: .explicit)
+        try collect()
+        return count
     }
 
     private func removeAll(where isMeant: (StoredEntry) -> Bool) throws(CacheError) -> Int {
@@ -133,22 +107,6 @@ extension SharedCache {
         }
     }
 
-    /// Reads and hashes every value and holds all metadata against it.
-    ///
-    /// - Parameters:
-    ///   - repair: whether to delete what is corrupt or names nothing.
-    ///   - progress: called now and then, on the calling thread.
-    /// - Complexity: O(*n*) in the bytes of all values.
-    @discardableResult
-    public func verify(
-        repair: Bool = false,
-        progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
-    ) throws(CacheError) -> VerifyReport {
-        var options = VerifyOptions()
-        options.repair = repair
-        return try verify(options, progress: progress)
-    }
-
     /// Reads and hashes values, all or a sample, and holds the metadata against them.
     ///
     /// On several threads; memory: about 27 bytes a value, 270 MB for 10 million.
@@ -159,66 +117,20 @@ extension SharedCache {
     ///   - progress: called now and then, on the calling thread.
     /// - Complexity: O(*n*) in the bytes of the values that are read.
     @discardableResult
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func verify(
-        _ options: VerifyOptions,
-        found: @escaping @Sendable (VerifyFinding) -> Void = { _ in },
+        _ options: VerifyOptions = VerifyOptions(),
+        found: @escaping @Sendable (VerifyReport.Finding) -> Void = { _ in },
         progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
     ) throws(CacheError) -> VerifyReport {
         let request = try options.request()
         return try withStore { (store, _) throws(StoreError) in
             let report = try Verification.run(request, on: store.parts) {
-                found(VerifyFinding($0))
+                found(VerifyReport.Finding($0))
             } progress: {
                 progress(CacheProgress($0))
             }
             return VerifyReport(report)
         }
-    }
-
-    /// What the cache holds, counted now, what this process and what all have done with it, and what the last
-    /// collection did.
-    ///
-    /// - Complexity: O(*n*) in keys and values: two system calls for each of the former and one for each
-    ///   of the latter.
-    public func statistics() throws(CacheError) -> CacheStatistics {
-        try withStore { (store, now) throws(StoreError) in
-            let scan = StoreScan(of: store.parts)
-            var statistics = CacheStatistics()
-            for shard in 0..<StoreLayout.shardCount {
-                for key in try scan.digests(.entries, shard: shard).digests {
-                    guard let (stored, status) = try scan.entry(key) else { continue }
-                    statistics.count(stored.record, status, now)
-                }
-                for digest in try scan.digests(.objects, shard: shard).digests {
-                    guard let object = try scan.object(digest) else { continue }
-                    statistics.objects += 1
-                    statistics.objectBytes += object.allocatedSize
-                }
-            }
-            statistics.overheadBytes = try describing("look at", store.directory.path) { () throws(Errno) in
-                try store.directory.ownFiles().reduce(0) { $0 + $1.status.allocatedSize }
-            }
-            statistics.activity = core.activity
-            statistics.totals = CacheTotals(of: store)
-            statistics.lastSweep = store.lastSweep().map { SweepSummary($0) }
-            return statistics
-        }
-    }
-}
-
-extension CacheStatistics {
-    fileprivate mutating func count(_ record: Record?, _ status: FileStatus, _ now: Timestamp) {
-        entryBytes += status.allocatedSize
-        guard let record else {
-            unreadableEntries += 1
-            return
-        }
-        entries += 1
-        // A damaged record may claim any length.
-        let (sum, overflow) = logicalBytes.addingReportingOverflow(Int64(record.content.length))
-        logicalBytes = overflow ? .max : sum
-        if record.freshness(at: now, accessed: status.accessed) != .fresh { expiredEntries += 1 }
-        let lastUse = record.lastUse(accessed: status.accessed, now: now).date
-        oldestAccess = min(oldestAccess ?? lastUse, lastUse)
     }
 }

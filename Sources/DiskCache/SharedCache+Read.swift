@@ -19,7 +19,7 @@ extension SharedCache {
     ///   - allowingStale: whether to give out a value that has expired but may still be used for the time
     ///     that it was stored with (`staleFor`).
     /// - Throws: ``CacheError`` where the directory can't be read.
-    public func get(_ key: String, allowingStale: Bool = false) throws(CacheError) -> CacheHit? {
+    public func get(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheHit<Data>? {
         switch try memoryHit(key, allowingStale: allowingStale) {
         case .hit(let hit): hit
         case .miss: nil
@@ -31,7 +31,7 @@ extension SharedCache {
 
     /// What this process can say of a key without the disk.
     enum MemoryAnswer {
-        case hit(CacheHit)
+        case hit(CacheHit<Data>)
         case miss
         /// This put of this process is being written, and what counts is known when that has ended.
         case unsettled(PendingWrite)
@@ -81,15 +81,15 @@ extension SharedCache {
         of write: PendingWrite,
         _ key: String,
         allowingStale: Bool
-    ) throws(CacheError) -> CacheHit? {
+    ) throws(CacheError) -> CacheHit<Data>? {
         guard writeBehind.awaitEnd(of: write) else {
             counters.add(.miss)
             return nil
         }
-        return try get(key, allowingStale: allowingStale)
+        return try get(forKey: key, allowingStale: allowingStale)
     }
 
-    private func diskHit(_ key: String, allowingStale: Bool) throws(CacheError) -> CacheHit? {
+    private func diskHit(_ key: String, allowingStale: Bool) throws(CacheError) -> CacheHit<Data>? {
         try readThrough(key, allowingStale: allowingStale) { data in (data, data.count) }.map {
             CacheHit($0.held, from: .disk, isStale: $0.isStale, at: $0.moment)
         }
@@ -158,7 +158,8 @@ extension SharedCache {
     ///
     /// Two system calls, one where there is none; none for most keys that were never put. The value is there, with
     /// its length; its bytes are not read, so where they are damaged a get misses.
-    public func contains(_ key: String) throws(CacheError) -> Bool {
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func contains(forKey key: String) throws(CacheError) -> Bool {
         try isPublished(settledDigest(ofKey: key))
     }
 
@@ -181,6 +182,7 @@ extension SharedCache {
     ///
     /// Not an access of any key. A file that somebody has made longer by large holes is read to its end, however long,
     /// unless the content was stored under its digest.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func data(for digest: ContentDigest) throws(CacheError) -> Data? {
         try core.checkOpen()
         // What `store` was given may wait to be published.
@@ -197,14 +199,15 @@ extension SharedCache {
     ///
     /// What other processes add or remove meanwhile may or may not be seen. An element is a failure
     /// where a part of the directory could not be read.
-    public func entries() throws(CacheError) -> CacheEntries {
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func entries() throws(CacheError) -> some Sequence<Result<CacheEntry, CacheError>> & Sendable {
         _ = writeBehind.flush()
         return try withStore { (store, now) throws(StoreError) in CacheEntries(store: store, now: now) }
     }
 }
 
 /// The entries of a cache, read from disk while they are walked through.
-public struct CacheEntries: Sequence, Sendable {
+struct CacheEntries: Sequence, Sendable {
     let store: Store
     let now: Timestamp
 

@@ -8,7 +8,7 @@ extension SharedCache {
     /// Stores `data` under `key`, replacing what was there.
     ///
     /// Once it has returned, every get that starts afterwards in any process sees the value; with
-    /// ``WritePolicy/behind``, in this process. Equal bytes under several keys are stored once. Seven system
+    /// ``CacheConfiguration/Writing/behind``, in this process. Equal bytes under several keys are stored once. Seven system
     /// calls where the bytes and the key are known already, ten for new bytes, three more for a new key; after
     /// eight puts that were all new, eleven for the next such. (On kernels before 6.13, two more each.) Where new bytes are written,
     /// one more each half second, to see whether the directory has other limits; and one where it has a minimum of free
@@ -17,46 +17,41 @@ extension SharedCache {
     /// - Parameters:
     ///   - data: the value.
     ///   - key: any string but an empty one.
-    ///   - expires: until when; nil: the configuration's default.
-    ///   - onAccess: what an access does to that; nil: the configuration's default.
-    ///   - attributes: what else to keep.
-    ///   - writing: whether to wait until it is on disk; nil: the configuration's default.
+    ///   - options: until when it is good, and what else to keep.
     /// - Throws: ``CacheError``; what was stored before is then still there.
     public func put(
         _ data: Data,
         forKey key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        writing: WritePolicy? = nil
+        options: PutOptions = PutOptions()
     ) throws(CacheError) {
-        let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
-        if (writing ?? configuration.writing) == .behind {
-            let write = try pendingWrite(data, forKey: key, terms)
+        if (options.writing ?? configuration.writing) == .behind {
+            let write = try pendingWrite(data, forKey: key, options)
             // What is larger than the whole queue takes the other way.
             if writeBehind.put(write) { return }
         }
-        try putThrough(data, forKey: key, terms)
+        try putThrough(data, forKey: key, options)
     }
 
     /// Stores `data` on disk, and in memory, if there is any.
     func putThrough(
         _ data: Data,
         forKey key: String,
-        _ terms: Terms,
+        _ options: PutOptions,
         _ room: RoomTerms = RoomTerms()
     ) throws(CacheError) {
         let held = try withIndicesFromZero(data)
-        try putThrough(data, forKey: key, terms, room) {
+        try putThrough(data, forKey: key, options, room) {
             HeldValue(held, key: key, record: $0, cost: data.count)
         }
     }
 
-    func pendingWrite(_ data: Data, forKey key: String, _ terms: Terms) throws(CacheError) -> PendingWrite {
+    func pendingWrite(_ data: Data, forKey key: String, _ options: PutOptions) throws(CacheError)
+        -> PendingWrite
+    {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
         let unknown = Content(digest: digest, length: data.count, checksum: 0)
-        let draft = try record(of: unknown, key: key, terms, now: now)
+        let draft = try record(of: unknown, key: key, options, now: now)
         return PendingWrite(try withIndicesFromZero(data), forKey: key, digest, draft: draft)
     }
 
@@ -77,7 +72,7 @@ extension SharedCache {
     func putThrough(
         _ data: Data,
         forKey key: String,
-        _ terms: Terms,
+        _ options: PutOptions,
         _ room: RoomTerms = RoomTerms(),
         _ hold: (Record) -> HeldItem
     ) throws(CacheError) {
@@ -85,48 +80,10 @@ extension SharedCache {
         try core.checkOpen()
         // Asked for once: each time costs `Data` 200 instructions.
         let bytes = data.span
-        let record = try record(of: Content(of: bytes), key: key, terms, now: now)
+        let record = try record(of: Content(of: bytes), key: key, options, now: now)
         // Not dropped: until this one is on disk, and if it fails, the earlier one is what gets must see.
         writeBehind.settle(digest)
         try core.publish(bytes, digest, record, room, hold)
-    }
-
-    /// Stores bytes; all else is as when storing `Data`.
-    public func put(
-        _ bytes: [UInt8],
-        forKey key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        writing: WritePolicy? = nil
-    ) throws(CacheError) {
-        try put(
-            try copy(of: bytes.span),
-            forKey: key,
-            expires: expires,
-            onAccess: onAccess,
-            attributes: attributes,
-            writing: writing
-        )
-    }
-
-    /// Stores a string's UTF-8 bytes; all else is as when storing `Data`.
-    public func put(
-        _ string: String,
-        forKey key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        writing: WritePolicy? = nil
-    ) throws(CacheError) {
-        try put(
-            try copy(of: string.utf8Span.span),
-            forKey: key,
-            expires: expires,
-            onAccess: onAccess,
-            attributes: attributes,
-            writing: writing
-        )
     }
 
     /// Stores `data` unless there is a value for `key` already.
@@ -134,15 +91,13 @@ extension SharedCache {
     /// True: it was stored.
     ///
     /// Of any number of processes that do this at once exactly one stores.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func putIfAbsent(
         _ data: Data,
         forKey key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes()
+        options: PutOptions = PutOptions()
     ) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
-        let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
         let content = Content(of: data.span)
         var backoff = ConflictBackoff()
         while true {
@@ -150,7 +105,7 @@ extension SharedCache {
                 try store.observePresence(of: digest, now: now)
             }
             if observed.isPresent { return false }
-            let record = try record(of: content, key: key, terms, now: now)
+            let record = try record(of: content, key: key, options, now: now)
             let isStored = try withStore { (store, _) throws(StoreError) in
                 try store.put(data.span, for: digest, record, ifStill: observed.stored).isPublished
             }
@@ -169,29 +124,24 @@ extension SharedCache {
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
-    ///   - expires: until when the new value is good; nil: the configuration's default.
-    ///   - onAccess: what an access does to that; nil: the configuration's default.
-    ///   - attributes: what else to keep. Those of the present value are not carried over.
+    ///   - options: until when it is good, and what else to keep.
     ///   - transform: gets the present value, nil for a miss; gives the new one, nil to remove it.
     /// - Returns: the new value.
     /// - Throws: what `transform` throws, and ``CacheError``.
     @discardableResult
     public func update(
-        _ key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
+        forKey key: String,
+        options: PutOptions = PutOptions(),
         _ transform: (Data?) throws -> Data?
     ) throws -> Data? {
         let digest = try settledDigest(ofKey: key)
-        let terms = Terms(expires: expires, onAccess: onAccess, attributes: attributes)
         var backoff = ConflictBackoff()
         while true {
             let observed = try withStore { (store, now) throws(StoreError) in
                 try store.observe(digest, now: now)
             }
             let value = try transform(observed.value)
-            if try replace(observed.stored, with: value, digest, key, terms) {
+            if try replace(observed.stored, with: value, digest, key, options) {
                 core.memory?.remove(key, cause: value == nil ? .explicit : .replaced)
                 return value
             }
@@ -204,14 +154,14 @@ extension SharedCache {
         with value: Data?,
         _ digest: Digest,
         _ key: String,
-        _ terms: Terms
+        _ options: PutOptions
     ) throws(CacheError) -> Bool {
         guard let value else {
             return try withStore { (store, _) throws(StoreError) in
                 try store.remove(digest, ifStill: observed)
             }
         }
-        let record = try record(of: Content(of: value.span), key: key, terms, now: now)
+        let record = try record(of: Content(of: value.span), key: key, options, now: now)
         return try withStore { (store, _) throws(StoreError) in
             try store.put(value.span, for: digest, record, ifStill: observed).isPublished
         }
@@ -221,11 +171,12 @@ extension SharedCache {
     /// collection has removed it.
     ///
     /// It lives by the rules of any value: its key is the digest's hexadecimal digits. It is on disk when this
-    /// returns, also where the cache is configured for ``WritePolicy/behind``.
+    /// returns, also where the cache is configured for ``CacheConfiguration/Writing/behind``.
     @discardableResult
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func store(_ data: Data, expires: Expiration? = nil) throws(CacheError) -> ContentDigest {
         let digest = ContentDigest(of: data)
-        try put(data, forKey: digest.description, expires: expires, writing: .through)
+        try put(data, forKey: digest.description, options: PutOptions(expires: expires, writing: .through))
         return digest
     }
 
@@ -236,7 +187,7 @@ extension SharedCache {
     ///
     /// The space of its bytes is reclaimed by the next collection.
     @discardableResult
-    public func remove(_ key: String) throws(CacheError) -> Bool {
+    public func remove(forKey key: String) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
         let name = configuration.keyNames == .stored ? key : nil
         let isRemoved = try withStore { (store, now) throws(StoreError) in
@@ -250,7 +201,8 @@ extension SharedCache {
     ///
     /// False: a get would miss. Five system calls.
     @discardableResult
-    public func touch(_ key: String) throws(CacheError) -> Bool {
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func touch(forKey key: String) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
         return try withStore { (store, now) throws(StoreError) in
             guard try store.liveEntry(digest, now: now, allowingStale: false) != nil else { return false }
@@ -264,10 +216,11 @@ extension SharedCache {
     ///
     /// What was stored with it is kept; `onAccess` replaces what accesses did to the old expiration.
     @discardableResult
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func setExpiration(
-        of key: String,
-        to expires: Expiration,
-        onAccess: AccessExtension = .keep
+        _ expires: Expiration,
+        onAccess: Expiration.OnAccess = .keep,
+        forKey key: String
     ) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
         var backoff = ConflictBackoff()

@@ -12,13 +12,14 @@ package import Platform
 ///
 /// ```swift
 /// let cache = try SharedCache(at: "/var/cache/thumbs")
-/// try cache.put(data, forKey: "user:1/thumb", expires: .days(7))
-/// if let hit = try cache.get("user:1/thumb") { use(hit.data) }
+/// try cache.put(data, forKey: "user:1/thumb", options: PutOptions(expires: .days(7)))
+/// if let hit = try cache.get(forKey: "user:1/thumb") { use(hit.value) }
 /// ```
 ///
 /// Keys are strings that differ if their UTF-8 bytes do: no normalization is applied. They can be
-/// anything but empty. Every call comes in two forms, one that does its work on the calling thread and one
-/// that is `async` and does it on threads of the library; in asynchronous code the compiler takes the latter.
+/// anything but empty. What is used most comes in two forms, one that does its work on the calling thread and one
+/// that is `async` and does it on threads of the library; in asynchronous code the compiler takes the latter, and
+/// everything else is called by ``blocking(_:)``.
 public final class SharedCache: Sendable {
     /// The directory, as it was given.
     public let path: String
@@ -94,34 +95,26 @@ public final class SharedCache: Sendable {
         return digest
     }
 
-    /// What a cache does with one value: the part of a put that is not its bytes.
-    struct Terms {
-        let expires: Expiration?
-        let onAccess: AccessExtension?
-        var attributes: EntryAttributes
-    }
-
     /// The record of a value that is stored at `now`.
     func record(
         of content: Content,
         key: String?,
-        _ terms: Terms,
+        _ options: PutOptions,
         now: Timestamp
     ) throws(CacheError) -> Record {
         var record = Record(content: content, created: now)
-        try apply(terms.expires, terms.onAccess, staleFor: terms.attributes.staleFor, to: &record, now: now)
-        record.cost = terms.attributes.cost
+        try apply(options.expires, options.onAccess, staleFor: options.staleFor, to: &record, now: now)
+        record.cost = options.computeTime
         if configuration.keyNames == .stored, let key, key.utf8.count <= RecordCodec.longestKey {
             record.key = key
         }
-        // Copying what is not there costs 300 instructions.
-        if terms.attributes.describesValue { record.details = RecordDetails(terms.attributes) }
+        if let details = options.details { record.details = details }
         return record
     }
 
     func apply(
         _ expires: Expiration?,
-        _ onAccess: AccessExtension?,
+        _ onAccess: Expiration.OnAccess?,
         staleFor: Duration?,
         to record: inout Record,
         now: Timestamp
@@ -129,7 +122,7 @@ public final class SharedCache: Sendable {
         let end = try (expires ?? configuration.defaultExpiration).moment(from: now)
         record.expires = end
         // Of the moment as it was asked for: rounded, it would make the lifetime another than that of the value.
-        record.idleLifetime = try (onAccess ?? configuration.defaultAccessExtension)
+        record.idleLifetime = try (onAccess ?? configuration.defaultOnAccess)
             .idleLifetime(expires: end, from: now)
         if let staleFor, staleFor < .zero {
             throw CacheError(.invalidArgument, "stale for \(staleFor): it can't be negative: use 0 or more")

@@ -14,7 +14,7 @@ import Testing
     /// Where values may be.
     struct Place: CustomTestStringConvertible {
         let hasMemory: Bool
-        let writing: WritePolicy
+        let writing: CacheConfiguration.Writing
         let metadata: CacheConfiguration.MetadataForm
 
         var testDescription: String {
@@ -22,7 +22,7 @@ import Testing
         }
 
         static let all = [true, false].flatMap { memory in
-            [WritePolicy.through, .behind].flatMap { writing in
+            [CacheConfiguration.Writing.through, .behind].flatMap { writing in
                 [CacheConfiguration.MetadataForm.automatic, .sidecar].map {
                     Place(hasMemory: memory, writing: writing, metadata: $0)
                 }
@@ -123,9 +123,9 @@ private struct AgreementRun {
         case 0...2: try put(key)
         case 3...6: try get(key, allowingStale: false)
         case 7: try get(key, allowingStale: true)
-        case 8: expect("contains", key, try cache.contains(key), present(key) != nil)
+        case 8: expect("contains", key, try cache.contains(forKey: key), present(key) != nil)
         case 9: try touch(key)
-        case 10: expect("remove", key, try cache.remove(key), take(key))
+        case 10: expect("remove", key, try cache.remove(forKey: key), take(key))
         case 11: try putIfAbsent(key)
         case 12: try update(key)
         case 13: try setExpiration(key)
@@ -167,7 +167,7 @@ private struct AgreementRun {
     // MARK: Values
 
     /// A value to come, and how it is asked for.
-    private mutating func order() -> (value: ModelValue, expires: Expiration, onAccess: AccessExtension) {
+    private mutating func order() -> (value: ModelValue, expires: Expiration, onAccess: Expiration.OnAccess) {
         let now = clock.now
         var value = ModelValue(
             text: "value \(UInt8.random(in: 0...9, using: &generator))",
@@ -195,10 +195,14 @@ private struct AgreementRun {
         }
     }
 
-    private func attributes(_ value: ModelValue) -> EntryAttributes {
-        EntryAttributes(
+    private func options(_ value: ModelValue, _ expires: Expiration?, _ onAccess: Expiration.OnAccess)
+        -> PutOptions
+    {
+        PutOptions(
+            expires: expires,
+            onAccess: onAccess,
             staleFor: value.staleFor.map { .microseconds($0) },
-            cost: .milliseconds(3),
+            computeTime: .milliseconds(3),
             tags: value.tag.map { [$0] } ?? []
         )
     }
@@ -208,9 +212,7 @@ private struct AgreementRun {
         try cache.put(
             value.text,
             forKey: key,
-            expires: expires,
-            onAccess: onAccess,
-            attributes: attributes(value)
+            options: options(value, expires, onAccess)
         )
         model[key] = rounded(value)
     }
@@ -226,9 +228,7 @@ private struct AgreementRun {
         let isStored = try cache.putIfAbsent(
             Data(value.text.utf8),
             forKey: key,
-            expires: expires,
-            onAccess: onAccess,
-            attributes: attributes(value)
+            options: options(value, expires, onAccess)
         )
         expect("putIfAbsent", key, isStored, present(key) == nil)
         if isStored { model[key] = rounded(value) }
@@ -238,7 +238,7 @@ private struct AgreementRun {
         let (value, expires, onAccess) = order()
         let removes = Int.random(in: 0..<4, using: &generator) == 0
         var seen: String?
-        _ = try cache.update(key, expires: expires, onAccess: onAccess, attributes: attributes(value)) {
+        _ = try cache.update(forKey: key, options: options(value, expires, onAccess)) {
             seen = $0.map { String(decoding: $0, as: UTF8.self) }
             return removes ? nil : Data(value.text.utf8)
         }
@@ -249,7 +249,7 @@ private struct AgreementRun {
     private mutating func setExpiration(_ key: String) throws {
         let (life, expires) = lifetime()
         let isSliding = Bool.random(using: &generator)
-        let isSet = try cache.setExpiration(of: key, to: expires, onAccess: isSliding ? .renew : .keep)
+        let isSet = try cache.setExpiration(expires, onAccess: isSliding ? .renew : .keep, forKey: key)
         expect("setExpiration", key, isSet, present(key) != nil)
         guard isSet else { return }
         model[key]?.expire(after: life, sliding: isSliding, now: clock.now)
@@ -260,11 +260,11 @@ private struct AgreementRun {
 
     private mutating func get(_ key: String, allowingStale: Bool) throws {
         let now = clock.now
-        let hit = try cache.get(key, allowingStale: allowingStale)
+        let hit = try cache.get(forKey: key, allowingStale: allowingStale)
         let value = model[key].flatMap {
             (allowingStale ? $0.isUsable(at: now) : $0.isFresh(at: now)) ? $0 : nil
         }
-        expect("get", key, hit.map { String(decoding: $0.data, as: UTF8.self) }, value?.text)
+        expect("get", key, hit.map { String(decoding: $0.value, as: UTF8.self) }, value?.text)
         guard let hit, let value else { return }
         expect("get's isStale", key, hit.isStale, !value.isFresh(at: now))
         compare(hit.entry, with: value, end: value.expires, key)
@@ -283,11 +283,11 @@ private struct AgreementRun {
     private mutating func collect() throws {
         guard Int.random(in: 0..<3, using: &generator) == 0 else { return }
         clock.advance(by: 2_000_000)
-        try cache.collectGarbage()
+        try cache.collect()
     }
 
     private mutating func touch(_ key: String) throws {
-        expect("touch", key, try cache.touch(key), present(key) != nil)
+        expect("touch", key, try cache.touch(forKey: key), present(key) != nil)
         if present(key) != nil { model[key]?.accessed = clock.now }
     }
 
@@ -304,16 +304,16 @@ private struct AgreementRun {
         expect("created", key, microseconds(entry.created), value.created)
         expect("expires", key, microseconds(entry.expires), end)
         expect("extendsOnAccess", key, entry.extendsOnAccess, value.idle.map { .microseconds($0) })
-        expect("staleFor", key, entry.attributes.staleFor, value.staleFor.map { .microseconds($0) })
+        expect("staleFor", key, entry.staleFor, value.staleFor.map { .microseconds($0) })
         expect(
             "staleUntil",
             key,
             microseconds(entry.staleUntil),
             end.flatMap { end in value.staleFor.map { end + $0 } }
         )
-        expect("tags", key, entry.attributes.tags, value.tag.map { [$0] } ?? [])
+        expect("tags", key, entry.tags, value.tag.map { [$0] } ?? [])
         // 3 ms, to what one byte can say.
-        expect("cost", key, entry.attributes.cost, .microseconds(3072))
+        expect("cost", key, entry.computeTime, .microseconds(3072))
     }
 
     private mutating func list() throws {

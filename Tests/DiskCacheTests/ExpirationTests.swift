@@ -16,7 +16,7 @@ import Testing
         life: Double
     ) throws {
         let fixture = try CacheFixture()
-        try fixture.cache.put("value", forKey: "key", expires: expiration)
+        try fixture.cache.put("value", forKey: "key", options: PutOptions(expires: expiration))
         fixture.clock.advance(by: life - 0.002)
         #expect(try fixture.text("key") == "value")
         fixture.clock.advance(by: 0.002)
@@ -25,11 +25,11 @@ import Testing
 
     @Test func `at a moment, at once, and never`() throws {
         let fixture = try CacheFixture()
-        try fixture.cache.put("a", forKey: "at", expires: .at(fixture.clock.now + 10))
-        try fixture.cache.put("b", forKey: "past", expires: .at(fixture.clock.now - 10))
-        try fixture.cache.put("c", forKey: "expired", expires: .expired)
-        try fixture.cache.put("d", forKey: "zero", expires: .seconds(0))
-        try fixture.cache.put("e", forKey: "never", expires: .never)
+        try fixture.cache.put("a", forKey: "at", options: PutOptions(expires: .at(fixture.clock.now + 10)))
+        try fixture.cache.put("b", forKey: "past", options: PutOptions(expires: .at(fixture.clock.now - 10)))
+        try fixture.cache.put("c", forKey: "expired", options: PutOptions(expires: .expired))
+        try fixture.cache.put("d", forKey: "zero", options: PutOptions(expires: .seconds(0)))
+        try fixture.cache.put("e", forKey: "never", options: PutOptions(expires: .never))
         for key in ["past", "expired", "zero"] { #expect(try fixture.text(key) == nil, "\(key)") }
         #expect(try fixture.text("at") == "a")
         fixture.clock.advance(by: 10)
@@ -43,7 +43,10 @@ import Testing
     ])
     func `a negative lifetime is refused`(expiration: Expiration) throws {
         let fixture = try CacheFixture()
-        #expect(code { try fixture.cache.put("x", forKey: "key", expires: expiration) } == .invalidArgument)
+        #expect(
+            code { try fixture.cache.put("x", forKey: "key", options: PutOptions(expires: expiration)) }
+                == .invalidArgument
+        )
         #expect(try fixture.text("key") == nil)
     }
 
@@ -53,7 +56,7 @@ import Testing
     ])
     func `a lifetime beyond all bounds is as good as never`(expiration: Expiration) throws {
         let fixture = try CacheFixture()
-        try fixture.cache.put("x", forKey: "key", expires: expiration)
+        try fixture.cache.put("x", forKey: "key", options: PutOptions(expires: expiration))
         fixture.clock.advance(by: 3e9)
         #expect(try fixture.text("key") == "x")
     }
@@ -61,7 +64,7 @@ import Testing
     @Test func `the configuration's default is used where nothing is said`() throws {
         let fixture = try CacheFixture { $0.defaultExpiration = .seconds(5) }
         try fixture.cache.put("x", forKey: "default")
-        try fixture.cache.put("y", forKey: "own", expires: .seconds(50))
+        try fixture.cache.put("y", forKey: "own", options: PutOptions(expires: .seconds(50)))
         fixture.clock.advance(by: 6)
         #expect(try fixture.text("default") == nil)
         #expect(try fixture.text("own") == "y")
@@ -72,13 +75,12 @@ import Testing
         try fixture.cache.put(
             "x",
             forKey: "key",
-            expires: .seconds(10),
-            attributes: EntryAttributes(staleFor: .seconds(5))
+            options: PutOptions(expires: .seconds(10), staleFor: .seconds(5))
         )
         fixture.clock.advance(by: 12)
         #expect(try fixture.text("key") == nil)
-        #expect(try fixture.cache.get("key", allowingStale: true)?.isStale == true)
-        try fixture.cache.collectGarbage()
+        #expect(try fixture.cache.get(forKey: "key", allowingStale: true)?.isStale == true)
+        try fixture.cache.collect()
         #expect(try fixture.text("key", allowingStale: true) == "x")
         fixture.clock.advance(by: 3)
         #expect(try fixture.text("key", allowingStale: true) == nil)
@@ -86,38 +88,49 @@ import Testing
 
     @Test func `how long a value may be stale is kept while it never expires`() throws {
         let fixture = try CacheFixture()
-        let attributes = EntryAttributes(staleFor: .seconds(5))
-        try fixture.cache.put("x", forKey: "key", expires: .never, attributes: attributes)
-        #expect(try fixture.cache.entry(forKey: "key")?.attributes.staleFor == .seconds(5))
-        #expect(try fixture.cache.setExpiration(of: "key", to: .seconds(10)))
+        try fixture.cache.put("x", forKey: "key", options: PutOptions(expires: .never, staleFor: .seconds(5)))
+        #expect(try fixture.cache.entry(forKey: "key")?.staleFor == .seconds(5))
+        #expect(try fixture.cache.setExpiration(.seconds(10), forKey: "key"))
         fixture.clock.advance(by: 12)
         #expect(try fixture.text("key") == nil)
         #expect(try fixture.text("key", allowingStale: true) == "x")
-        try fixture.cache.put("x", forKey: "key", expires: .seconds(10), attributes: attributes)
-        #expect(try fixture.cache.setExpiration(of: "key", to: .never))
-        #expect(try fixture.cache.setExpiration(of: "key", to: .seconds(10)))
+        try fixture.cache.put(
+            "x",
+            forKey: "key",
+            options: PutOptions(expires: .seconds(10), staleFor: .seconds(5))
+        )
+        #expect(try fixture.cache.setExpiration(.never, forKey: "key"))
+        #expect(try fixture.cache.setExpiration(.seconds(10), forKey: "key"))
         fixture.clock.advance(by: 12)
         #expect(try fixture.text("key", allowingStale: true) == "x")
     }
 
     @Test func `a value ends in the process that has put it when it ends in the others`() throws {
-        let fixture = try CacheFixture { $0.memory = MemoryConfiguration() }
+        let fixture = try CacheFixture { $0.memory = CacheConfiguration.Memory() }
         let other = try SharedCache(at: fixture.cache.path, configuration: fixture.cache.configuration)
         fixture.clock.advance(by: 0.000_7)
-        try fixture.cache.put("x", forKey: "key", expires: .after(.microseconds(2500)))
-        let entry = try #require(try fixture.cache.get("key")).entry
-        #expect(try #require(try other.get("key")).entry == entry)
+        try fixture.cache.put("x", forKey: "key", options: PutOptions(expires: .after(.microseconds(2500))))
+        let entry = try #require(try fixture.cache.get(forKey: "key")).entry
+        #expect(try #require(try other.get(forKey: "key")).entry == entry)
         for _ in 0..<20 {
             fixture.clock.advance(by: 0.000_2)
-            let isHere = try fixture.cache.get("key") != nil
-            #expect(try (other.get("key") != nil) == isHere)
+            let isHere = try fixture.cache.get(forKey: "key") != nil
+            #expect(try (other.get(forKey: "key") != nil) == isHere)
         }
     }
 
     @Test func `renew starts the lifetime again with each access`() throws {
         let fixture = try CacheFixture()
-        try fixture.cache.put("x", forKey: "key", expires: .seconds(10), onAccess: .renew)
-        try fixture.cache.put("y", forKey: "kept", expires: .seconds(10), onAccess: .keep)
+        try fixture.cache.put(
+            "x",
+            forKey: "key",
+            options: PutOptions(expires: .seconds(10), onAccess: .renew)
+        )
+        try fixture.cache.put(
+            "y",
+            forKey: "kept",
+            options: PutOptions(expires: .seconds(10), onAccess: .keep)
+        )
         for _ in 0..<5 {
             fixture.clock.advance(by: 8)
             #expect(try fixture.text("key") == "x")
@@ -129,13 +142,23 @@ import Testing
 
     @Test func `set gives a life of its own after an access`() throws {
         let fixture = try CacheFixture()
-        try fixture.cache.put("x", forKey: "key", expires: .seconds(10), onAccess: .set(.seconds(100)))
+        try fixture.cache.put(
+            "x",
+            forKey: "key",
+            options: PutOptions(expires: .seconds(10), onAccess: .set(.seconds(100)))
+        )
         fixture.clock.advance(by: 9)
         #expect(try fixture.text("key") == "x")
         fixture.clock.advance(by: 99)
         #expect(try fixture.text("key") == "x")
         #expect(
-            code { try fixture.cache.put("x", forKey: "key", expires: .days(1), onAccess: .set(.zero)) }
+            code {
+                try fixture.cache.put(
+                    "x",
+                    forKey: "key",
+                    options: PutOptions(expires: .days(1), onAccess: .set(.zero))
+                )
+            }
                 == .invalidArgument
         )
     }
@@ -145,30 +168,28 @@ import Testing
         try fixture.cache.put(
             "x",
             forKey: "key",
-            expires: .seconds(10),
-            onAccess: .renew,
-            attributes: EntryAttributes(tags: ["t"], metadata: ["m": "n"])
+            options: PutOptions(expires: .seconds(10), onAccess: .renew, tags: ["t"], metadata: ["m": "n"])
         )
         let created = fixture.clock.now
         fixture.clock.advance(by: 5)
-        #expect(try fixture.cache.setExpiration(of: "key", to: .seconds(100)))
+        #expect(try fixture.cache.setExpiration(.seconds(100), forKey: "key"))
         fixture.clock.advance(by: 99)
         let entry = try #require(try fixture.cache.entry(forKey: "key"))
         #expect(entry.created == created)
-        #expect(entry.attributes.tags == ["t"] && entry.attributes.metadata == ["m": "n"])
+        #expect(entry.tags == ["t"] && entry.metadata == ["m": "n"])
         #expect(entry.extendsOnAccess == nil)
         fixture.clock.advance(by: 1)
         #expect(try fixture.text("key") == nil)
-        #expect(try !fixture.cache.setExpiration(of: "key", to: .never))
-        #expect(try !fixture.cache.setExpiration(of: "absent", to: .never))
+        #expect(try !fixture.cache.setExpiration(.never, forKey: "key"))
+        #expect(try !fixture.cache.setExpiration(.never, forKey: "absent"))
     }
 
     @Test func `a shortened expiration counts at once`() throws {
         let fixture = try CacheFixture()
-        try fixture.cache.put("x", forKey: "key", expires: .days(1), onAccess: .renew)
+        try fixture.cache.put("x", forKey: "key", options: PutOptions(expires: .days(1), onAccess: .renew))
         fixture.clock.advance(by: 1)
-        _ = try fixture.cache.get("key")
-        #expect(try fixture.cache.setExpiration(of: "key", to: .seconds(1)))
+        _ = try fixture.cache.get(forKey: "key")
+        #expect(try fixture.cache.setExpiration(.seconds(1), forKey: "key"))
         #expect(try fixture.text("key") == "x")
         fixture.clock.advance(by: 1)
         #expect(try fixture.text("key") == nil)
@@ -185,16 +206,17 @@ import Testing
     @Test func `a lifetime of any length`() async {
         await #expect(processExitsWith: .success) {
             let fixture = try CacheFixture()
-            try fixture.cache.put("v", forKey: "k", expires: .after(.seconds(1e19)))
+            try fixture.cache.put("v", forKey: "k", options: PutOptions(expires: .after(.seconds(1e19))))
         }
     }
 
     @Test func `a patience of any length`() async {
         await #expect(processExitsWith: .success) {
             let fixture = try CacheFixture()
-            var options = GarbageCollection()
+            var options = CollectionOptions()
             options.patience = Duration(attoseconds: .max)
-            _ = try fixture.cache.collectGarbage(options)
+            let patient = options
+            _ = try await fixture.cache.blocking { try $0.collect(patient) }
         }
     }
 }

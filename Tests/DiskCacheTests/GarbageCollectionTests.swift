@@ -9,7 +9,7 @@ import Testing
 
 @Suite(.takesTurns) struct GarbageCollectionTests {
     @Test func `a sparing one works in slices, a full one to its end`() throws {
-        var options = GarbageCollection()
+        var options = CollectionOptions()
         #expect(try options.request(SweepLimits()).pace.slice == nil)
         options.pace = .sparing
         options.timeLimit = .seconds(1)
@@ -21,22 +21,22 @@ import Testing
     @Test func `one that is called off is incomplete`() throws {
         let place = try TemporaryDirectory()
         let cache = try SharedCache(at: place.path + "/cache")
-        try cache.put("value", forKey: "key", expires: .expired)
-        var options = GarbageCollection()
+        try cache.put("value", forKey: "key", options: PutOptions(expires: .expired))
+        var options = CollectionOptions()
         options.isCalledOff = { true }
-        let report = try cache.collectGarbage(options)
+        let report = try cache.collect(options)
         #expect(!report.isComplete && report.removed.isEmpty)
     }
 
     @Test func `who may not wait is told who is at it`() throws {
         let place = try TemporaryDirectory()
         let cache = try SharedCache(at: place.path + "/cache")
-        try cache.collectGarbage { progress in
+        try cache.collect { progress in
             guard progress.phase.hasPrefix("waiting") else { return }
             let error = #expect(throws: CacheError.self) {
-                var options = GarbageCollection()
+                var options = CollectionOptions()
                 options.patience = .zero
-                try cache.collectGarbage(options)
+                try cache.collect(options)
             }
             let holder = "process \(ProcessInfo.processInfo.processIdentifier) has been at it for "
             #expect(error?.code == .busy && error?.message.contains(holder) == true)

@@ -44,7 +44,7 @@ import Testing
             try FileManager.default.removeItem(atPath: shard)
         }
         try cache.put(contentsOfFile: directory.path + "/file", forKey: "key")
-        #expect(try cache.get("key")?.data == Data("value".utf8))
+        #expect(try cache.get(forKey: "key")?.value == Data("value".utf8))
     }
 
     @Test func `statistics survive records that claim absurd lengths`() async {
@@ -64,7 +64,7 @@ import Testing
                     to: RecordCodec.encode(record, for: digest).span
                 )
             }
-            _ = try fixture.cache.statistics()
+            _ = try await fixture.cache.blocking { try $0.statistics() }
         }
     }
 
@@ -85,9 +85,9 @@ import Testing
                 for number in try open().subtracting(before) { close(number) }
                 // What needs none still works, what needs one fails; nothing ends the program.
                 for call: () throws -> Void in [
-                    { _ = try cache.get("k") }, { try cache.put("w", forKey: "k") },
-                    { _ = try cache.remove("k") },
-                    { _ = try cache.collectGarbage() },
+                    { _ = try cache.get(forKey: "k") }, { try cache.put("w", forKey: "k") },
+                    { _ = try cache.remove(forKey: "k") },
+                    { _ = try cache.collect() },
                 ] {
                     do { try call() } catch { #expect(error is CacheError) }
                 }
@@ -128,12 +128,12 @@ import Testing
     @Test(arguments: ["entries/00", "objects/00", "tmp/put-x"])
     func `a stray file or link does not stop the collection`(place: String) throws {
         let fixture = try CacheFixture()
-        try fixture.cache.put("v", forKey: "k", expires: .expired)
+        try fixture.cache.put("v", forKey: "k", options: PutOptions(expires: .expired))
         let path = fixture.cache.path + "/" + place
         rmdir(path)
         #expect(symlink("/nowhere", path) == 0)
-        var report: GCReport?
-        #expect(throws: Never.self) { report = try fixture.cache.collectGarbage() }
+        var report: CollectionReport?
+        #expect(throws: Never.self) { report = try fixture.cache.collect() }
         #expect(report?.removed[.expired]?.count == 1)
         #expect(report?.unrecognised == [place])
     }
@@ -212,9 +212,9 @@ import Testing
         try handle.close()
         #expect(store.visibleSweeper(try #require(store.lastSweep())) == nil)
         let error = #expect(throws: CacheError.self) {
-            var options = GarbageCollection()
+            var options = CollectionOptions()
             options.patience = .zero
-            try fixture.cache.collectGarbage(options)
+            try fixture.cache.collect(options)
         }
         #expect(error?.message.contains("process 1 ") == false, "\(error?.message ?? "")")
         lock.release()
@@ -228,11 +228,11 @@ import Testing
             if Digest(ofKey: "k\(index)").stripe == 5 { keys.append("k\(index)") }
             index += 1
         }
-        for key in keys { try fixture.cache.put("v", forKey: key, expires: .expired) }
+        for key in keys { try fixture.cache.put("v", forKey: key, options: PutOptions(expires: .expired)) }
         let descriptor = Glibc.open(fixture.cache.path + "/locks/entry-05", O_RDWR)
         #expect(flock(descriptor, LOCK_SH | LOCK_NB) == 0)
         let start = ContinuousClock.now
-        let report = try fixture.cache.collectGarbage()
+        let report = try fixture.cache.collect()
         let waited = ContinuousClock.now - start
         close(descriptor)
         #expect(waited < .seconds(30), "sixty entries must not take sixty seconds")

@@ -35,7 +35,7 @@ struct LimitTests {
         #expect(try second.limits().maximumSize == .mebibytes(64))
         try second.updateLimits { $0.maximumIdleTime = .seconds(7 * 86400) }
         #expect(try first.limits().maximumIdleTime == .seconds(7 * 86400))
-        try first.setLimits(CacheLimits())
+        try first.updateLimits { $0 = CacheLimits() }
         #expect(try second.limits() == CacheLimits())
     }
 
@@ -77,7 +77,7 @@ struct LimitTests {
     func `limits that the directory has, maybe beside others, are no event`(given: CacheLimits) throws {
         var limits = CacheLimits(maximumSize: .mebibytes(64))
         (limits.minimumFree, limits.maximumAge) = (.percent(100.0 / 3), .milliseconds(12345))
-        try SharedCache(at: path).setLimits(limits)
+        try SharedCache(at: path).updateLimits { $0 = limits }
         let count = Locked(0)
         var configuration = CacheConfiguration()
         configuration.limits = given
@@ -93,7 +93,7 @@ struct LimitTests {
 
     @Test func `limits that make no sense are refused and nothing is changed`() throws {
         let cache = try SharedCache(at: path)
-        try cache.setLimits(CacheLimits(maximumSize: .mebibytes(64)))
+        try cache.updateLimits { $0 = CacheLimits(maximumSize: .mebibytes(64)) }
         for change: (inout CacheLimits) -> Void in [
             { $0.maximumSize = .mebibytes(1) }, { $0.maximumEntries = 0 }, { $0.maximumAge = .seconds(-1) },
             { $0.maximumIdleTime = .seconds(-1) }, { $0.eventLogSize = .mebibytes(60) },
@@ -127,7 +127,7 @@ struct LimitTests {
         try fill(cache, 3)
         try cache.updateLimits { $0.maximumAge = .milliseconds(1) }
         usleep(20_000)
-        let report = try cache.collectGarbage()
+        let report = try cache.collect()
         #expect(report.removed[.age]?.count == 3)
     }
 
@@ -137,10 +137,10 @@ struct LimitTests {
         let cache = try SharedCache(at: path, configuration: configuration)
         try fill(cache, 50)
         try cache.updateLimits { $0.maximumEntries = 20 }
-        var options = GarbageCollection()
+        var options = CollectionOptions()
         options.maximumEntries = 40
-        #expect(try cache.collectGarbage(options).entries.count == 40)
-        #expect(try cache.collectGarbage().entries.count == 20)
+        #expect(try cache.collect(options).entries.count == 40)
+        #expect(try cache.collect().entries.count == 20)
     }
 
     @Test func `a value that can't fit is refused, and computed all the same`() throws {
@@ -151,7 +151,7 @@ struct LimitTests {
         #expect(error?.message.contains("diskcache config") == true)
         let value = cache.value(forKey: "key") { Data("eleven byte".utf8) }
         #expect(value == Data("eleven byte".utf8))
-        #expect(try cache.get("key") == nil)
+        #expect(try cache.get(forKey: "key") == nil)
         #expect(cache.activity.cacheFailures == 1)
     }
 
@@ -183,7 +183,7 @@ struct LimitTests {
         // The copy in memory was to be noted in four minutes.
         try cache.updateLimits { $0.maximumEntries = 1000 }
         try waitUntil("it is so soon") {
-            _ = try cache.get("hot")
+            _ = try cache.get(forKey: "hot")
             return try #require(try store.entries.status(of: Digest(ofKey: "hot"))).accessed > first
         }
         #expect(cache.activity.memoryHits > 0)
@@ -201,15 +201,14 @@ struct LimitTests {
         young: Int,
         misses: Int,
         ghosts: Int,
-        isHigh: Bool
+        isBelow: Bool
     ) {
-        let pressure = EvictionPressure(
-            evictions: evictions,
-            youngEvictions: young,
-            misses: misses,
-            ghostMisses: ghosts
-        )
-        #expect(pressure.isHigh == isHigh)
+        var activity = CacheActivity()
+        activity.swept = [.size: evictions]
+        activity.youngEvictions = young
+        activity.misses = misses
+        activity.ghostMisses = ghosts
+        #expect(activity.isBelowWorkingSet == isBelow)
     }
 
     @Test func `limits in JSON are those of config json`() throws {
@@ -218,15 +217,17 @@ struct LimitTests {
         limits.maximumAge = .seconds(86400)
         limits.eventLogSize = .mebibytes(1)
         let cache = try SharedCache(at: path)
-        try cache.setLimits(limits)
+        try cache.updateLimits { $0 = limits }
         let data = try Data(contentsOf: URL(fileURLWithPath: path + "/config.json"))
         #expect(try JSONDecoder().decode(CacheLimits.self, from: data) == limits)
         #expect(try JSONDecoder().decode(CacheLimits.self, from: JSONEncoder().encode(limits)) == limits)
     }
 
     @Test func `a share of free space that makes no sense can be encoded`() throws {
-        let data = try JSONEncoder().encode([FreeSpace.percent(1e300)])
-        #expect(throws: DecodingError.self) { try JSONDecoder().decode([FreeSpace].self, from: data) }
+        let data = try JSONEncoder().encode([CacheLimits.FreeSpace.percent(1e300)])
+        #expect(throws: DecodingError.self) {
+            try JSONDecoder().decode([CacheLimits.FreeSpace].self, from: data)
+        }
     }
 
     @Test func `whatever the control file says was counted, it can be added up`() throws {
@@ -238,6 +239,6 @@ struct LimitTests {
         let activity = try #require(try cache.totals()).activity
         #expect(activity.evictions > 0 && activity.hits > 0)
         #expect(activity.ghostMisses > 0)
-        _ = EvictionPressure(activity).isHigh
+        _ = activity.isBelowWorkingSet
     }
 }

@@ -25,7 +25,9 @@ final class CacheFixture: Sendable {
     }
 
     func text(_ key: String, allowingStale: Bool = false) throws -> String? {
-        try cache.get(key, allowingStale: allowingStale).map { String(decoding: $0.data, as: UTF8.self) }
+        try cache.get(forKey: key, allowingStale: allowingStale).map {
+            String(decoding: $0.value, as: UTF8.self)
+        }
     }
 }
 
@@ -40,17 +42,15 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
 }
 
 @Suite(.takesTurns) struct SharedCacheTests {
-    @Test func `data, bytes and strings come back as the same bytes`() throws {
+    @Test func `values come back as the same bytes`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put(Data([0, 1, 255]), forKey: "data")
-        try fixture.cache.put([UInt8]([4, 5]), forKey: "bytes")
         try fixture.cache.put("grüße", forKey: "string")
         try fixture.cache.put(Data(), forKey: "nothing")
-        #expect(try fixture.cache.get("data")?.data == Data([0, 1, 255]))
-        #expect(try fixture.cache.get("bytes")?.data == Data([4, 5]))
+        #expect(try fixture.cache.get(forKey: "data")?.value == Data([0, 1, 255]))
         #expect(try fixture.text("string") == "grüße")
-        #expect(try fixture.cache.get("nothing")?.data == Data())
-        #expect(try fixture.cache.get("absent") == nil)
+        #expect(try fixture.cache.get(forKey: "nothing")?.value == Data())
+        #expect(try fixture.cache.get(forKey: "absent") == nil)
     }
 
     @Test(arguments: [
@@ -64,14 +64,14 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try fixture.text(key + "x") == nil)
         let listed = try fixture.cache.entries().map { try $0.get().key }
         #expect(listed == [key.utf8.count > 1024 ? nil : key])
-        #expect(try fixture.cache.remove(key))
+        #expect(try fixture.cache.remove(forKey: key))
         #expect(try fixture.text(key) == nil)
     }
 
     @Test func `an empty key is an error that says so`() throws {
         let fixture = try CacheFixture()
         #expect(code { try fixture.cache.put("x", forKey: "") } == .invalidArgument)
-        #expect(code { _ = try fixture.cache.get("") } == .invalidArgument)
+        #expect(code { _ = try fixture.cache.get(forKey: "") } == .invalidArgument)
     }
 
     @Test func `two values of a key, two keys of a value`() throws {
@@ -86,63 +86,71 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
 
     @Test func `a hit tells what is known of the value`() throws {
         let fixture = try CacheFixture()
-        let attributes = EntryAttributes(
+        let options = PutOptions(
+            expires: .seconds(60),
             staleFor: .seconds(30),
-            cost: .seconds(1),
+            computeTime: .seconds(1),
             entityTag: "\"t\"",
             lastModified: "yesterday",
             contentType: "text/plain",
             tags: ["x", "y"],
             metadata: ["k": "v"]
         )
-        try fixture.cache.put("value", forKey: "key", expires: .seconds(60), attributes: attributes)
-        let entry = try #require(try fixture.cache.get("key")).entry
+        try fixture.cache.put("value", forKey: "key", options: options)
+        let entry = try #require(try fixture.cache.get(forKey: "key")).entry
         #expect(entry.key == "key")
         #expect(entry.size == 5)
         #expect(entry.digest == ContentDigest(of: Data("value".utf8)))
         #expect(entry.created == fixture.clock.now)
         #expect(entry.expires == fixture.clock.now + 60)
         #expect(entry.staleUntil == fixture.clock.now + 90)
-        #expect(entry.attributes.tags == ["x", "y"])
-        #expect(entry.attributes.metadata == ["k": "v"])
-        #expect(entry.attributes.entityTag == "\"t\"")
-        #expect(entry.attributes.staleFor == .seconds(30))
+        #expect(entry.tags == ["x", "y"])
+        #expect(entry.metadata == ["k": "v"])
+        #expect(entry.entityTag == "\"t\"")
+        #expect(entry.staleFor == .seconds(30))
     }
 
     @Test func `contains, entry and touch tell of what a get would find`() throws {
         let fixture = try CacheFixture()
-        #expect(try !fixture.cache.contains("key"))
+        #expect(try !fixture.cache.contains(forKey: "key"))
         #expect(try fixture.cache.entry(forKey: "key") == nil)
-        #expect(try !fixture.cache.touch("key"))
-        try fixture.cache.put("value", forKey: "key", expires: .seconds(10))
-        #expect(try fixture.cache.contains("key"))
+        #expect(try !fixture.cache.touch(forKey: "key"))
+        try fixture.cache.put("value", forKey: "key", options: PutOptions(expires: .seconds(10)))
+        #expect(try fixture.cache.contains(forKey: "key"))
         fixture.clock.advance(by: 5)
-        #expect(try fixture.cache.touch("key"))
+        #expect(try fixture.cache.touch(forKey: "key"))
         #expect(try fixture.cache.entry(forKey: "key")?.lastAccess == fixture.clock.now)
         fixture.clock.advance(by: 5)
-        #expect(try !fixture.cache.contains("key"))
+        #expect(try !fixture.cache.contains(forKey: "key"))
         #expect(try fixture.cache.entry(forKey: "key") == nil)
-        #expect(try !fixture.cache.touch("key"))
+        #expect(try !fixture.cache.touch(forKey: "key"))
     }
 
-    @Test(arguments: [WritePolicy.through, .behind])
-    func `what has expired is absent to a removal, whether it was collected or not`(writing: WritePolicy)
+    @Test(arguments: [CacheConfiguration.Writing.through, .behind])
+    func `what has expired is absent to a removal, whether it was collected or not`(
+        writing: CacheConfiguration.Writing
+    )
         throws
     {
         let fixture = try CacheFixture { $0.writing = writing }
-        let attributes = EntryAttributes(staleFor: .seconds(60), tags: ["tag"])
+        let fresh = PutOptions(staleFor: .seconds(60), tags: ["tag"])
+        var expiring = fresh
+        expiring.expires = .seconds(10)
         func putBoth() throws {
-            try fixture.cache.put("v", forKey: "expired", expires: .seconds(10), attributes: attributes)
-            try fixture.cache.put("v", forKey: "fresh", attributes: attributes)
+            try fixture.cache.put("v", forKey: "expired", options: expiring)
+            try fixture.cache.put("v", forKey: "fresh", options: fresh)
             fixture.clock.advance(by: 11)
         }
         try putBoth()
-        #expect(try !fixture.cache.remove("expired"))
-        #expect(try fixture.cache.remove("fresh"))
-        #expect(try fixture.cache.get("expired", allowingStale: true) == nil, "it is removed all the same")
+        #expect(try !fixture.cache.remove(forKey: "expired"))
+        #expect(try fixture.cache.remove(forKey: "fresh"))
+        #expect(
+            try fixture.cache.get(forKey: "expired", allowingStale: true) == nil,
+            "it is removed all the same"
+        )
         try putBoth()
         #expect(try fixture.cache.removeAll(taggedWith: "tag") == 1)
-        #expect(try fixture.cache.get("expired", allowingStale: true) == nil)
+        #expect(try fixture.cache.get(forKey: "expired", allowingStale: true) == nil)
         try putBoth()
         #expect(try fixture.cache.removeAll() == 1)
         #expect(fixture.directory.files(below: "cache/entries").isEmpty)
@@ -164,18 +172,18 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         func lose() throws {
             try cache.put("value", forKey: "key")
             try FileManager.default.removeItem(atPath: object)
-            if isRead { #expect(try cache.get("key") == nil) }
+            if isRead { #expect(try cache.get(forKey: "key") == nil) }
         }
         try lose()
         #expect(fixture.directory.files(below: "cache/entries").isEmpty == isRead)
-        #expect(try !cache.contains("key"))
+        #expect(try !cache.contains(forKey: "key"))
         #expect(try cache.entry(forKey: "key") == nil)
-        #expect(try !cache.touch("key"))
-        #expect(try !cache.setExpiration(of: "key", to: .never))
+        #expect(try !cache.touch(forKey: "key"))
+        #expect(try !cache.setExpiration(.never, forKey: "key"))
         #expect(try cache.putIfAbsent(Data("value".utf8), forKey: "key"))
         #expect(try fixture.text("key") == "value")
         try lose()
-        try cache.update("key") { value in
+        try cache.update(forKey: "key") { value in
             #expect(value == nil)
             return Data("new".utf8)
         }
@@ -189,7 +197,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try fixture.cache.data(for: digest) == Data("content".utf8))
         #expect(try fixture.cache.data(for: ContentDigest(of: Data("other".utf8))) == nil)
         fixture.clock.advance(by: 11)
-        try fixture.cache.removeExpired()
+        try fixture.cache.collect()
         #expect(try fixture.cache.data(for: digest) == nil)
     }
 
@@ -202,7 +210,13 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
 
     @Test func `put-if-absent stores once, and again when the value has expired`() throws {
         let fixture = try CacheFixture()
-        #expect(try fixture.cache.putIfAbsent(Data("a".utf8), forKey: "key", expires: .seconds(10)))
+        #expect(
+            try fixture.cache.putIfAbsent(
+                Data("a".utf8),
+                forKey: "key",
+                options: PutOptions(expires: .seconds(10))
+            )
+        )
         #expect(try !fixture.cache.putIfAbsent(Data("b".utf8), forKey: "key"))
         #expect(try fixture.text("key") == "a")
         fixture.clock.advance(by: 10)
@@ -223,22 +237,22 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
 
     @Test func `update sees the old value, stores the new one, and removes for nil`() throws {
         let fixture = try CacheFixture()
-        try fixture.cache.update("key") { old in
+        try fixture.cache.update(forKey: "key") { old in
             #expect(old == nil)
             return Data("1".utf8)
         }
-        try fixture.cache.update("key") { old in Data((old ?? Data()) + Data("2".utf8)) }
+        try fixture.cache.update(forKey: "key") { old in Data((old ?? Data()) + Data("2".utf8)) }
         #expect(try fixture.text("key") == "12")
-        try fixture.cache.update("key") { _ in nil }
+        try fixture.cache.update(forKey: "key") { _ in nil }
         #expect(try fixture.text("key") == nil)
         struct Own: Error {}
-        #expect(throws: Own.self) { try fixture.cache.update("key") { _ in throw Own() } }
+        #expect(throws: Own.self) { try fixture.cache.update(forKey: "key") { _ in throw Own() } }
     }
 
     @Test func `an update that removes counts as a removal`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("v", forKey: "k")
-        _ = try fixture.cache.update("k") { (_: Data?) in nil }
+        _ = try fixture.cache.update(forKey: "k") { (_: Data?) in nil }
         #expect(fixture.cache.activity.removals == 1)
     }
 
@@ -246,7 +260,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         let fixture = try CacheFixture()
         onThreads(4) { _ in
             for _ in 0..<25 {
-                _ = try? fixture.cache.update("count") { old in
+                _ = try? fixture.cache.update(forKey: "count") { old in
                     let count = old.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
                     return Data("\(count + 1)".utf8)
                 }
@@ -259,7 +273,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         let fixture = try CacheFixture()
         for index in 0..<6 {
             let tags = index % 2 == 0 ? ["even"] : ["odd", "uneven"]
-            try fixture.cache.put("v\(index)", forKey: "k\(index)", attributes: EntryAttributes(tags: tags))
+            try fixture.cache.put("v\(index)", forKey: "k\(index)", options: PutOptions(tags: tags))
         }
         #expect(try fixture.cache.removeAll(taggedWith: "uneven") == 3)
         #expect(try fixture.text("k1") == nil)
@@ -273,9 +287,9 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
     @Test func `statistics count what is there and what was done`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("same", forKey: "a")
-        try fixture.cache.put("same", forKey: "b", expires: .seconds(1))
-        _ = try fixture.cache.get("a")
-        _ = try fixture.cache.get("nope")
+        try fixture.cache.put("same", forKey: "b", options: PutOptions(expires: .seconds(1)))
+        _ = try fixture.cache.get(forKey: "a")
+        _ = try fixture.cache.get(forKey: "nope")
         fixture.clock.advance(by: 2)
         let statistics = try fixture.cache.statistics()
         #expect(statistics.entries == 2)
@@ -291,7 +305,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
     @Test func `after close every call says that it was closed`() throws {
         let fixture = try CacheFixture()
         fixture.cache.close()
-        #expect(code { _ = try fixture.cache.get("key") } == .closed)
+        #expect(code { _ = try fixture.cache.get(forKey: "key") } == .closed)
         #expect(code { try fixture.cache.put("x", forKey: "key") } == .closed)
     }
 
@@ -299,7 +313,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         let fixture = try CacheFixture()
         try fixture.cache.put("value", forKey: "key")
         try FileManager.default.removeItem(atPath: fixture.cache.path)
-        #expect(try fixture.cache.get("key") == nil)
+        #expect(try fixture.cache.get(forKey: "key") == nil)
         #expect(code { try fixture.cache.put("new", forKey: "key") } == .directoryVanished)
         #expect(!FileManager.default.fileExists(atPath: fixture.cache.path))
     }
@@ -313,32 +327,34 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
             )
             fixture.clock.advance(by: 1)
         }
-        _ = try fixture.cache.get("k0")
+        _ = try fixture.cache.get(forKey: "k0")
         let usage = try #require(try fixture.cache.totals()).usage
-        let report = try fixture.cache.trim(to: ByteCount(usage.overheadBytes + usage.bytes * 3 / 10))
+        let report = try fixture.cache.collect(
+            CollectionOptions(maximumSize: ByteCount(usage.overheadBytes + usage.bytes * 3 / 10))
+        )
         #expect(report.removed[.size]?.count == 7)
-        #expect(try fixture.cache.contains("k0"))
-        #expect(try fixture.cache.contains("k9"))
-        #expect(try !fixture.cache.contains("k1"))
+        #expect(try fixture.cache.contains(forKey: "k0"))
+        #expect(try fixture.cache.contains(forKey: "k9"))
+        #expect(try !fixture.cache.contains(forKey: "k1"))
     }
 
     @Test func `limits that can't be are refused`() throws {
         let fixture = try CacheFixture()
-        var options = GarbageCollection()
+        var options = CollectionOptions()
         options.maximumAge = .seconds(-1)
-        #expect(code { try fixture.cache.collectGarbage(options) } == .invalidArgument)
-        options = GarbageCollection()
+        #expect(code { try fixture.cache.collect(options) } == .invalidArgument)
+        options = CollectionOptions()
         options.maximumEntries = -1
-        #expect(code { try fixture.cache.collectGarbage(options) } == .invalidArgument)
+        #expect(code { try fixture.cache.collect(options) } == .invalidArgument)
     }
 
     @Test func `a report survives JSON with its reasons as names`() throws {
         let fixture = try CacheFixture()
-        try fixture.cache.put("value", forKey: "key", expires: .expired)
-        let report = try fixture.cache.collectGarbage()
+        try fixture.cache.put("value", forKey: "key", options: PutOptions(expires: .expired))
+        let report = try fixture.cache.collect()
         let json = try JSONEncoder().encode(report)
         #expect(String(decoding: json, as: UTF8.self).contains("\"removed\":{\"expired\":{"))
-        #expect(try JSONDecoder().decode(GCReport.self, from: json) == report)
+        #expect(try JSONDecoder().decode(CollectionReport.self, from: json) == report)
     }
 }
 

@@ -16,9 +16,7 @@ import Testing
         try fixture.cache.put(
             "v",
             forKey: "k",
-            expires: .seconds(10),
-            onAccess: .renew,
-            attributes: EntryAttributes(staleFor: .seconds(100))
+            options: PutOptions(expires: .seconds(10), onAccess: .renew, staleFor: .seconds(100))
         )
         fixture.clock.advance(by: 20)
         #expect(try fixture.text("k") == nil)
@@ -29,7 +27,11 @@ import Testing
     @Test func `a put is no access of its own value`() throws {
         let fixture = try CacheFixture()
         fixture.clock.advance(by: 0.0004567)
-        try fixture.cache.put("v", forKey: "k", expires: .seconds(1), onAccess: .set(.seconds(100)))
+        try fixture.cache.put(
+            "v",
+            forKey: "k",
+            options: PutOptions(expires: .seconds(1), onAccess: .set(.seconds(100)))
+        )
         fixture.clock.advance(by: 2)
         #expect(try fixture.text("k") == nil)
     }
@@ -43,14 +45,22 @@ import Testing
         fixture.clock.advance(by: 0.0002)
         #expect(try fixture.text("k") == "old")
         fixture.clock.advance(by: 0.0002)
-        try fixture.cache.put("v", forKey: "k", expires: .seconds(1), onAccess: .set(.seconds(100)))
+        try fixture.cache.put(
+            "v",
+            forKey: "k",
+            options: PutOptions(expires: .seconds(1), onAccess: .set(.seconds(100)))
+        )
         fixture.clock.advance(by: 2)
         #expect(try fixture.text("k") == nil)
     }
 
     @Test func `an access in the millisecond of the put is made up for by the next`() throws {
         let fixture = try CacheFixture { $0.accessGranularity = .seconds(225) }
-        try fixture.cache.put("v", forKey: "k", expires: .seconds(1), onAccess: .set(.seconds(100)))
+        try fixture.cache.put(
+            "v",
+            forKey: "k",
+            options: PutOptions(expires: .seconds(1), onAccess: .set(.seconds(100)))
+        )
         fixture.clock.advance(by: 0.0005)
         #expect(try fixture.text("k") == "v")
         fixture.clock.advance(by: 0.5)
@@ -62,7 +72,7 @@ import Testing
     @Test func `expired is expired at once, sliding or not`() throws {
         let fixture = try CacheFixture()
         fixture.clock.advance(by: 0.0004567)
-        try fixture.cache.put("v", forKey: "k", expires: .expired, onAccess: .renew)
+        try fixture.cache.put("v", forKey: "k", options: PutOptions(expires: .expired, onAccess: .renew))
         #expect(try fixture.text("k") == nil)
     }
 
@@ -73,7 +83,7 @@ import Testing
         fixture.clock.advance(by: 5)
         #expect(try fixture.text("k") == "v")
         fixture.clock.advance(by: 45)
-        try fixture.cache.setExpiration(of: "k", to: .seconds(10), onAccess: .set(.seconds(100)))
+        try fixture.cache.setExpiration(.seconds(10), onAccess: .set(.seconds(100)), forKey: "k")
         // The old access at 5 would make it 105.
         fixture.clock.advance(by: 90)
         #expect(try fixture.text("k") == "v")
@@ -82,7 +92,11 @@ import Testing
     @Test func `an access after an overwrite counts however recent the one before it was`() throws {
         let fixture = try CacheFixture { $0.accessGranularity = .seconds(225) }
         func put() throws {
-            try fixture.cache.put("v", forKey: "k", expires: .seconds(10), onAccess: .set(.seconds(100)))
+            try fixture.cache.put(
+                "v",
+                forKey: "k",
+                options: PutOptions(expires: .seconds(10), onAccess: .set(.seconds(100)))
+            )
         }
         try put()
         fixture.clock.advance(by: 1)
@@ -101,17 +115,17 @@ import Testing
         configuration.accessGranularity = .zero
         configuration.now = { fixture.clock.now + 0.001 }
         let other = try SharedCache(at: fixture.cache.path, configuration: configuration)
-        try fixture.cache.put("v", forKey: "k", expires: .seconds(10), onAccess: .renew)
+        try fixture.cache.put("v", forKey: "k", options: PutOptions(expires: .seconds(10), onAccess: .renew))
         fixture.clock.advance(by: 9)
         #expect(try fixture.text("k") == "v")
         fixture.clock.advance(by: 5)
-        #expect(try other.get("k") != nil)
+        #expect(try other.get(forKey: "k") != nil)
         #expect(try fixture.text("k") == "v")
     }
 
     @Test func `a collection does not delete what was used since it took the time`() throws {
         let fixture = try CacheFixture()
-        try fixture.cache.put("v", forKey: "k", expires: .seconds(10), onAccess: .renew)
+        try fixture.cache.put("v", forKey: "k", options: PutOptions(expires: .seconds(10), onAccess: .renew))
         fixture.clock.advance(by: 9)
         #expect(try fixture.text("k") == "v")
         fixture.clock.advance(by: 5)

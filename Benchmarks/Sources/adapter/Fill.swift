@@ -26,7 +26,7 @@ struct Fill {
         if options.variant == .removed {
             for index in options.count..<(2 * options.count) {
                 try cache.put(values.next(index), forKey: Keys.key(index))
-                _ = try cache.remove(Keys.key(index))
+                _ = try cache.remove(forKey: Keys.key(index))
             }
         }
         try report(since: begin)
@@ -46,7 +46,7 @@ struct Fill {
             clock.date = present - Self.age(rank: rank, of: options.count)
             try cache.put(values.next(index), forKey: Keys.key(index))
             // The file system has noted the present as the file's last access.
-            _ = try cache.touch(Keys.key(index))
+            _ = try cache.touch(forKey: Keys.key(index))
         }
         try report(since: begin)
     }

@@ -11,14 +11,14 @@ func openFirst(_ options: Options) throws {
     let begin = now()
     let cache = try SharedCache(at: options.directory, configuration: configuration)
     let opened = now()
-    let hit = try cache.get(key)
+    let hit = try cache.get(forKey: key)
     let end = now()
     var line = ResultLine(options)
     line.ops = 1
     line.open_ns = opened - begin
     line.first_get_ns = end - opened
     line.p50_ns = Double(end - begin)
-    line.ok = hit.map { Values.isRight($0.data, size: options.size, index) } == true ? 1 : 0
+    line.ok = hit.map { Values.isRight($0.value, size: options.size, index) } == true ? 1 : 0
     try line.write()
 }
 
@@ -35,9 +35,9 @@ func maintain(_ options: Options) throws {
         line.entries = try list(cache)
         line.removed = 0
     } else {
-        var request = GarbageCollection()
+        var request = CollectionOptions()
         if options.operation == .gc { request.maximumEntries = Int(Double(options.count) * options.keep) }
-        let report = try cache.collectGarbage(request)
+        let report = try cache.collect(request)
         let removed = report.removed.filter { $0.key != .orphan && $0.key != .staleTemporary }
         line.removed = removed.reduce(0) { $0 + $1.value.count }
         line.entries = report.entries.count + (line.removed ?? 0)

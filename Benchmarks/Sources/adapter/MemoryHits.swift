@@ -33,19 +33,19 @@ struct MemoryHits {
     /// Gets all values into memory, and on disk where they are not there.
     private func load(_ cache: SharedCache) throws {
         var values = Values(size: options.size)
-        for index in keys.indices where try cache.get(keys[index]) == nil {
-            try cache.put(values.next(index), forKey: keys[index], expires: .days(1))
+        for index in keys.indices where try cache.get(forKey: keys[index]) == nil {
+            try cache.put(values.next(index), forKey: keys[index], options: PutOptions(expires: .days(1)))
         }
         // Putting one value makes those that share its generation be read again.
-        for index in keys.indices { _ = try cache.get(keys[index]) }
+        for index in keys.indices { _ = try cache.get(forKey: keys[index]) }
         try check(cache)
     }
 
     /// Every value comes from memory, expires some time, and is right.
     private func check(_ cache: SharedCache) throws {
         for index in keys.indices {
-            guard let hit = try cache.get(keys[index]), hit.tier == .memory, hit.entry.expires != nil,
-                Values.isRight(hit.data, size: options.size, index)
+            guard let hit = try cache.get(forKey: keys[index]), hit.tier == .memory, hit.entry.expires != nil,
+                Values.isRight(hit.value, size: options.size, index)
             else { throw Options.Failure(description: "\(keys[index]) is wrong or not in memory") }
         }
     }
@@ -82,7 +82,7 @@ struct MemoryHits {
         var bytes = 0
         while previous < end {
             for _ in 0..<Self.batch {
-                bytes += try cache.get(keys[order[position]])?.data.count ?? 0
+                bytes += try cache.get(forKey: keys[order[position]])?.value.count ?? 0
                 position = position + 1 == order.count ? 0 : position + 1
             }
             result.hits += Self.batch

@@ -55,7 +55,7 @@ struct Worker {
         guard options.operation == .getHit || options.operation == .mixed else { return }
         let end = now() + options.warmUpMilliseconds * 1_000_000
         for (position, index) in order.prefix(options.count).enumerated() {
-            _ = try cache.get(keys[index])
+            _ = try cache.get(forKey: keys[index])
             if position & 63 == 0, now() > end { break }
         }
     }
@@ -132,7 +132,7 @@ struct Worker {
     @inline(__always)
     private mutating func read(_ index: Int) -> CacheHit? {
         do throws(CacheError) {
-            return try cache.get(keys[index])
+            return try cache.get(forKey: keys[index])
         } catch {
             fail(error)
             return nil
@@ -154,7 +154,7 @@ struct Worker {
             result.misses += 1
             return
         }
-        if Values.isRight(hit.data, size: options.size, index) {
+        if Values.isRight(hit.value, size: options.size, index) {
             result.hits += 1
         } else {
             result.errors += 1

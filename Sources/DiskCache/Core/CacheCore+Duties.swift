@@ -19,10 +19,10 @@ extension CacheCore {
             },
             reopen: { () throws(StoreError) in try self.reopen() },
             swept: {
-                self.events.send(.swept(GCReport($0, isDryRun: false)))
+                self.events.send(.collected(CollectionReport($0, isDryRun: false)))
                 self.warnOfPressure()
             },
-            failed: { self.events.send(.sweepFailed(CacheError($0))) },
+            failed: { self.events.send(.collectionFailed(CacheError($0))) },
             shut: { self.close() },
             drain: { writeBehind.drain(until: $0) },
             flush: { self.flushAccesses() },
@@ -51,13 +51,13 @@ extension CacheCore {
 
     /// Says so where the directory's limits are below what is in use.
     private func warnOfPressure() {
-        guard let totals = CacheTotals(of: store) else { return }
+        guard let totals = CacheStatistics.Totals(of: store) else { return }
         let now = ContinuousClock.now
-        let present = EvictionPressure(totals.activity)
-        let pressure: EvictionPressure? = pressureWatch.withLock { watch in
+        let present = totals.activity
+        let pressure: CacheActivity? = pressureWatch.withLock { watch in
             let recent = watch.last.map { present.since($0) }
             watch.last = present
-            guard let recent, recent.isHigh, now >= watch.silentUntil else { return nil }
+            guard let recent, recent.isBelowWorkingSet, now >= watch.silentUntil else { return nil }
             watch.silentUntil = now + .seconds(3600)
             return recent
         }

@@ -38,7 +38,9 @@ extension CacheCore {
 
     /// Why a value may not be given out, where more than the generation has to be looked at; nil: it may.
     @inline(never)
-    private func judge(_ item: HeldItem, _ now: Timestamp, _ judgement: inout Judgement?) -> RemovalCause? {
+    private func judge(_ item: HeldItem, _ now: Timestamp, _ judgement: inout Judgement?) -> CacheEvent
+        .RemovalCause?
+    {
         let store = store
         let isCurrent = store.isCurrent(item.stamp.generation)
         if isCurrent == false, configuration.checksGenerations { return .invalidated }
@@ -114,7 +116,7 @@ extension CacheCore {
 
 extension StoreCounters.Event {
     /// What a value's leaving the memory tier counts as.
-    init(_ cause: RemovalCause) {
+    init(_ cause: CacheEvent.RemovalCause) {
         self =
             switch cause {
             case .explicit: .memoryExplicit

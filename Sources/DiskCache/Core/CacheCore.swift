@@ -23,7 +23,7 @@ final class CacheCore: Sendable {
     /// The granularity of accesses when last looked at, ns.
     let heldGranularity: Atomic<Int64>
     /// What evictions there were when last looked at, and until when nothing is said of them.
-    let pressureWatch = Locked<(last: EvictionPressure?, silentUntil: ContinuousClock.Instant)>((nil, .now))
+    let pressureWatch = Locked<(last: CacheActivity?, silentUntil: ContinuousClock.Instant)>((nil, .now))
     private let isClosed = Atomic<Bool>(false)
     private let owner = processGeneration
 
@@ -42,7 +42,7 @@ final class CacheCore: Sendable {
     }
 
     private static func makeMemory(
-        _ configuration: MemoryConfiguration,
+        _ configuration: CacheConfiguration.Memory,
         _ events: EventStreams,
         _ counters: StoreCounters
     ) -> MemoryTier? {

@@ -6,6 +6,7 @@ public import FoundationEssentials
 /// One removal of a key, as the cache's event log has it.
 public struct LoggedRemoval: Sendable, Equatable {
     /// Why a key was removed.
+    @nonexhaustive
     public enum Cause: Sendable, Hashable {
         /// By a collection, and why.
         case collected(RemovalReason)
@@ -52,8 +53,9 @@ extension SharedCache {
     ///   - key: only removals of this key.
     ///   - limit: only the newest so many.
     /// - Complexity: O(*n*) in the log's bytes; memory for what is returned.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func removals(
-        ofKey key: String? = nil,
+        forKey key: String? = nil,
         limit: Int = .max
     ) throws(CacheError) -> [LoggedRemoval]? {
         guard limit >= 0 else {

@@ -41,13 +41,13 @@ final class Janitor: Sendable {
     }
 
     private let duties: JanitorDuties
-    private let configuration: JanitorConfiguration
+    private let configuration: CacheConfiguration.Janitor
     private let schedule: JanitorSchedule
     private let state = Monitored(State())
     private let rounds: Locked<Rounds>
     private let session = Locked<StoreSession?>(nil)
 
-    init(_ configuration: JanitorConfiguration, duties: JanitorDuties) {
+    init(_ configuration: CacheConfiguration.Janitor, duties: JanitorDuties) {
         self.configuration = configuration
         self.duties = duties
         schedule = JanitorSchedule(interval: configuration.interval, jitter: .random(in: 0..<0.1))

@@ -12,7 +12,7 @@ final class Presence: Sendable {
     private let owner = processGeneration
 
     /// Joins the session (two system calls) and starts the janitor's thread (about twenty), as configured.
-    init(_ configuration: JanitorConfiguration, duties: JanitorDuties) {
+    init(_ configuration: CacheConfiguration.Janitor, duties: JanitorDuties) {
         self.duties = duties
         janitor = Janitor(configuration, duties: duties)
         janitor.begin()
@@ -65,7 +65,7 @@ final class Presence: Sendable {
             return
         }
         duties.swept(result)
-        report.collection = GCReport(result, isDryRun: false)
+        report.collection = CollectionReport(result, isDryRun: false)
         if !result.isComplete { report.isComplete = false }
     }
 }

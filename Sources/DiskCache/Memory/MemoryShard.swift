@@ -60,8 +60,8 @@ struct MemoryShard: ~Copyable, Sendable {
         _ key: String,
         _ form: ObjectIdentifier,
         at now: Timestamp,
-        judge: (HeldItem) -> RemovalCause?
-    ) -> (item: HeldItem, cause: RemovalCause?)? {
+        judge: (HeldItem) -> CacheEvent.RemovalCause?
+    ) -> (item: HeldItem, cause: CacheEvent.RemovalCause?)? {
         guard let position = position(of: name, key, form), let item = table[position].item else {
             return nil
         }

@@ -24,7 +24,7 @@ final class MemoryTier: Sendable {
     }
 
     /// What left the tier, and why.
-    typealias Removals = [(item: HeldItem, cause: RemovalCause)]
+    typealias Removals = [(item: HeldItem, cause: CacheEvent.RemovalCause)]
 
     private static let shardCount = 64
 
@@ -33,13 +33,13 @@ final class MemoryTier: Sendable {
     private let seed = HashSeed()
     /// Keeps alive what the shards look at.
     private let store = Locked<Store?>(nil)
-    private let onRemoval: (@Sendable (HeldItem, RemovalCause) -> Void)?
+    private let onRemoval: (@Sendable (HeldItem, CacheEvent.RemovalCause) -> Void)?
 
     /// An empty tier.
     ///
     /// `onRemoval` is told of every value that leaves, on the thread that made it leave, with no lock held,
     /// in no certain order between threads; nil costs nothing.
-    init(limits: MemoryLimits, onRemoval: (@Sendable (HeldItem, RemovalCause) -> Void)? = nil) {
+    init(limits: MemoryLimits, onRemoval: (@Sendable (HeldItem, CacheEvent.RemovalCause) -> Void)? = nil) {
         shards = LockArray(count: Self.shardCount) { MemoryShard() }
         ledger = Locked(Ledger(limits: limits))
         self.onRemoval = onRemoval
@@ -71,7 +71,7 @@ final class MemoryTier: Sendable {
         _ key: String,
         _ form: ObjectIdentifier = HeldItem.bytes,
         at now: Timestamp,
-        judge: (HeldItem) -> RemovalCause?
+        judge: (HeldItem) -> CacheEvent.RemovalCause?
     ) -> HeldItem? {
         let name = KeyBytes(key, seed)
         let found = shards.withLock(at: Self.shard(of: name)) {
@@ -149,7 +149,7 @@ final class MemoryTier: Sendable {
     /// Removes all forms of a key's value.
     ///
     /// One short critical section where none is held.
-    func remove(_ key: String, cause: RemovalCause = .explicit) {
+    func remove(_ key: String, cause: CacheEvent.RemovalCause = .explicit) {
         let name = KeyBytes(key, seed)
         let number = Self.shard(of: name)
         guard shards.withLock(at: number, { $0.contains(name, key) }) else { return }
@@ -165,7 +165,7 @@ final class MemoryTier: Sendable {
 
     /// Removes the value that was found not to be valid, unless it has left meanwhile.
     @inline(never)
-    private func remove(_ item: HeldItem, _ cause: RemovalCause) {
+    private func remove(_ item: HeldItem, _ cause: CacheEvent.RemovalCause) {
         let isRemoved = ledger.withLock { ledger in
             guard shards.withLock(at: Self.shard(of: item.name), { $0.remove(item) }) else { return false }
             ledger.queues.remove(item.handle)
@@ -175,7 +175,7 @@ final class MemoryTier: Sendable {
     }
 
     /// Removes everything, and forgets what was evicted before.
-    func removeAll(cause: RemovalCause = .explicit) {
+    func removeAll(cause: CacheEvent.RemovalCause = .explicit) {
         let removed = ledger.withLock { ledger in
             var removed: Removals = []
             ledger.queues.forEachOldestFirst { removed.append(($0, cause)) }

@@ -3,27 +3,36 @@
 import CacheStore
 
 extension SharedCache {
-    /// How much this process's memory tier holds: the sum of the costs, and the number of values.
-    public var memoryUsage: (cost: Int, count: Int) { core.memory?.usage ?? (0, 0) }
+    /// What this process holds of the cache in its own memory.
+    public var memory: Memory { Memory(tier: core.memory) }
 
-    /// Gives the memory tier other limits; what is over them leaves at once.
-    ///
-    /// Without effect where the cache was opened without memory.
-    public func resizeMemory(costLimit: ByteCount, countLimit: Int? = nil) {
-        core.memory?.resize(to: MemoryConfiguration(costLimit: costLimit, countLimit: countLimit).limits)
-    }
+    /// The memory tier of a process: without effect and empty where the cache was opened without memory.
+    public struct Memory: Sendable {
+        let tier: MemoryTier?
 
-    /// Empties the memory tier; what is on disk stays.
-    public func clearMemory() {
-        core.memory?.removeAll(cause: .explicit)
-    }
+        /// The sum of the values' costs.
+        public var cost: Int { tier?.usage.cost ?? 0 }
 
-    /// Whether the memory tier keeps what it has: it goes on answering, but takes nothing new and evicts
-    /// nothing.
-    ///
-    /// For phases in which a scan should leave it alone. Values that have changed still leave.
-    public var isMemoryFrozen: Bool {
-        get { core.memory?.isFrozen ?? false }
-        set { core.memory?.isFrozen = newValue }
+        /// How many values it holds.
+        public var count: Int { tier?.usage.count ?? 0 }
+
+        /// Gives it other limits; what is over them leaves at once.
+        public func resize(costLimit: ByteCount, countLimit: Int? = nil) {
+            let limits = CacheConfiguration.Memory(costLimit: costLimit, countLimit: countLimit).limits
+            tier?.resize(to: limits)
+        }
+
+        /// Empties it; what is on disk stays.
+        public func removeAll() {
+            tier?.removeAll(cause: .explicit)
+        }
+
+        /// Whether it keeps what it has: it goes on answering, but takes nothing new and evicts nothing.
+        ///
+        /// For phases in which a scan should leave it alone. Values that have changed still leave.
+        public var isFrozen: Bool {
+            get { tier?.isFrozen ?? false }
+            nonmutating set { tier?.isFrozen = newValue }
+        }
     }
 }

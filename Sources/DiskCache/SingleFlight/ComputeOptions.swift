@@ -52,14 +52,14 @@ public struct ComputeOptions: Sendable, Equatable {
         self.waitLimit = waitLimit
     }
 
-    /// What is stored with a value that took `cost` to compute: what was asked for, what it cost, and that it
-    /// stays after its expiration for as long as these options may need it.
-    func attributes(_ asked: EntryAttributes, cost: Duration) -> EntryAttributes {
-        var attributes = asked
-        attributes.cost = asked.cost ?? cost
+    /// The terms on which a value is stored that took `computeTime`: as asked for, with that, and so that it stays after
+    /// its expiration for as long as these options may need it.
+    func terms(_ asked: PutOptions, computeTime: Duration) -> PutOptions {
+        var terms = asked
+        terms.computeTime = asked.computeTime ?? computeTime
         let needed = max(staleWhileRevalidate, staleIfError)
-        if needed > .zero { attributes.staleFor = max(needed, asked.staleFor ?? .zero) }
-        return attributes
+        if needed > .zero { terms.staleFor = max(needed, asked.staleFor ?? .zero) }
+        return terms
     }
 }
 

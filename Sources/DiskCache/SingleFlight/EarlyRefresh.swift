@@ -35,7 +35,7 @@ enum EarlyRefresh {
     /// Whether to refresh what was found.
     static func isDue(_ entry: CacheEntry, beta: Double, now: Timestamp) -> Bool {
         guard beta > 0, let expires = entry.expires, entry.extendsOnAccess == nil,
-            let cost = entry.attributes.cost
+            let cost = entry.computeTime
         else { return false }
         var generator = SystemRandomNumberGenerator()
         return isDue(

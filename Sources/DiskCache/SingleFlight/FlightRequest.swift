@@ -12,7 +12,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
 
     let source: Source
     let key: String
-    let terms: SharedCache.Terms
+    let terms: PutOptions
     let options: ComputeOptions
     /// How long to wait for somebody else's computation; nil: as long as it takes.
     let limit: Duration?
@@ -24,15 +24,13 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     init(
         _ source: Source,
         _ key: String,
-        _ expires: Expiration?,
-        _ onAccess: AccessExtension?,
-        _ attributes: EntryAttributes,
+        _ terms: PutOptions,
         _ options: ComputeOptions,
         within limit: Duration? = nil
     ) {
         self.source = source
         self.key = key
-        self.terms = SharedCache.Terms(expires: expires, onAccess: onAccess, attributes: attributes)
+        self.terms = terms
         self.options = options
         self.limit = limit ?? options.waitLimit
         kind = limit == nil ? .value : .valueInTime
@@ -59,7 +57,9 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     /// How it ends, on the calling thread.
     func end(_ compute: @escaping Compute) -> End {
         guard isOwn else { return Result(catching: compute).mapError { .computation($0) } }
-        let hit = withoutFailing { () throws(CacheError) in try source.get(key, allowingStale: allowsStale) }
+        let hit = withoutFailing { () throws(CacheError) in
+            try source.get(forKey: key, allowingStale: allowsStale)
+        }
         var course = FlightCourse(kind)
         course.proceed(verdict(on: hit))
         if let hit, course.action == .finish { return .success(hit.value) }
@@ -74,7 +74,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         guard isOwn else { return await Result(awaiting: compute).mapError { .computation($0) } }
         var hit: Source.Hit?
         do throws(CacheError) {
-            hit = try await source.get(key, allowingStale: allowsStale)
+            hit = try await source.get(forKey: key, allowingStale: allowsStale)
         } catch {
             source.cache.flights.count(.cacheFailure)
         }
@@ -121,7 +121,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     func storedMeanwhile() -> Value? {
         let hit = withoutFailing { () throws(CacheError) -> Source.Hit? in
             guard try source.cache.isWorthGetting(key) else { return nil }
-            return try source.get(key, allowingStale: false)
+            return try source.get(forKey: key, allowingStale: false)
         }
         return hit?.value
     }
@@ -129,7 +129,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     /// The expired value, for want of a better one.
     func lastResort() -> Value? {
         guard options.staleIfError > .zero else { return nil }
-        let hit = withoutFailing { () throws(CacheError) in try source.get(key, allowingStale: true) }
+        let hit = withoutFailing { () throws(CacheError) in try source.get(forKey: key, allowingStale: true) }
         guard let hit, !hit.isStale || isExpired(hit.entry, forLessThan: options.staleIfError) else {
             return nil
         }
@@ -141,8 +141,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     /// It waits a second at most for room: the caller wants the value, and it is there. If it takes longer than a
     /// moment, the lock is released first, so that nobody in another process waits for that.
     func store(_ value: Value, cost: Duration, holding lock: FlightLock?) -> Bool {
-        var terms = terms
-        terms.attributes = options.attributes(terms.attributes, cost: cost)
+        let terms = options.terms(terms, computeTime: cost)
         let patience = min(source.cache.configuration.roomPatience, Self.roomPatience)
         let room = RoomTerms(patience: patience) { lock?.release(isStored: false) }
         do throws(CacheError) {

@@ -17,7 +17,7 @@ extension SharedCache {
     /// a closed cache, an expiration that makes no sense) never show here: the value is computed then, still
     /// once for those of this process who want it at the same time, and not kept.
     ///
-    /// A hit costs what `get(_:allowingStale:)` does and nothing more. Computing costs some
+    /// A hit costs what `get(forKey:allowingStale:)` does and nothing more. Computing costs some
     /// ten system calls besides the put. The closure must not ask for the same key: it would wait for itself.
     /// Nor is this form for Swift's tasks: while it waits, it blocks one of their few threads, and if it waits
     /// for a computation that needs one of these, it may wait forever.
@@ -27,24 +27,19 @@ extension SharedCache {
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
-    ///   - expires: until when a computed value is good; nil: the configuration's default.
-    ///   - onAccess: what an access does to that; nil: the configuration's default.
-    ///   - attributes: what else to keep. `cost` is measured if it is not given, and `staleFor` is at
-    ///     least as long as `options` need.
-    ///   - options: whether old values will do, and how long to wait.
+    ///   - options: until when a computed value is good, and what else to keep.
+    ///   - computing: whether old values will do, and how long to wait.
     ///   - compute: makes the value; on this thread, or, for a refresh in the background, on another one after
     ///     this call has returned.
     /// - Throws: the computation's own error and no other.
     @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        options: ComputeOptions = ComputeOptions(),
+        options: PutOptions = PutOptions(),
+        computing: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) throws(Failure) -> Data {
-        try FlightRequest(self, key, expires, onAccess, attributes, options).value(compute)
+        try FlightRequest(self, key, options, computing).value(compute)
     }
 
     /// The value of `key`, computed and stored if it is not there, once across all tasks, threads and
@@ -58,77 +53,65 @@ extension SharedCache {
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
-    ///   - expires: until when a computed value is good; nil: the configuration's default.
-    ///   - onAccess: what an access does to that; nil: the configuration's default.
-    ///   - attributes: what else to keep.
-    ///   - options: whether old values will do, and how long to wait.
+    ///   - options: until when a computed value is good, and what else to keep.
+    ///   - computing: whether old values will do, and how long to wait.
     ///   - compute: makes the value; in this task, or, for a refresh in the background, in one of its own.
     /// - Throws: the computation's own error and no other.
     public func value<Failure: Error>(
         forKey key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        options: ComputeOptions = ComputeOptions(),
+        options: PutOptions = PutOptions(),
+        computing: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
     ) async throws(Failure) -> Data {
-        try await FlightRequest(self, key, expires, onAccess, attributes, options).value(compute)
+        try await FlightRequest(self, key, options, computing).value(compute)
     }
 
     /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
     /// is not done within `limit`.
     ///
-    /// Otherwise as the form without a limit. `options.waitLimit` has no meaning here.
+    /// Otherwise as the form without a limit. `computing.waitLimit` has no meaning here.
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
     ///   - limit: how long to wait for somebody else's computation; zero: not at all. How long this caller's
     ///     own takes is not limited.
-    ///   - expires: until when a computed value is good; nil: the configuration's default.
-    ///   - onAccess: what an access does to that; nil: the configuration's default.
-    ///   - attributes: what else to keep.
-    ///   - options: whether old values will do.
+    ///   - options: until when a computed value is good, and what else to keep.
+    ///   - computing: whether old values will do.
     ///   - compute: makes the value.
     /// - Throws: ``WaitError/timedOut(_:)``, or ``WaitError/computation(_:)`` with the computation's error.
     @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
         within limit: Duration,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        options: ComputeOptions = ComputeOptions(),
+        options: PutOptions = PutOptions(),
+        computing: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) throws(WaitError<Failure>) -> Data {
-        try FlightRequest(self, key, expires, onAccess, attributes, options, within: limit).end(compute).get()
+        try FlightRequest(self, key, options, computing, within: limit).end(compute).get()
     }
 
     /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
     /// is not done within `limit`, or the task is cancelled while it waits for that.
     ///
-    /// Otherwise as the form without a limit. `options.waitLimit` has no meaning here.
+    /// Otherwise as the form without a limit. `computing.waitLimit` has no meaning here.
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
     ///   - limit: how long to wait for somebody else's computation; zero: not at all. How long this caller's
     ///     own takes is not limited.
-    ///   - expires: until when a computed value is good; nil: the configuration's default.
-    ///   - onAccess: what an access does to that; nil: the configuration's default.
-    ///   - attributes: what else to keep.
-    ///   - options: whether old values will do.
+    ///   - options: until when a computed value is good, and what else to keep.
+    ///   - computing: whether old values will do.
     ///   - compute: makes the value.
     /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, if the task was cancelled
     ///   while it waited; ``WaitError/computation(_:)`` with the computation's error.
     public func value<Failure: Error>(
         forKey key: String,
         within limit: Duration,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        options: ComputeOptions = ComputeOptions(),
+        options: PutOptions = PutOptions(),
+        computing: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
     ) async throws(WaitError<Failure>) -> Data {
-        try await FlightRequest(self, key, expires, onAccess, attributes, options, within: limit).end(compute)
+        try await FlightRequest(self, key, options, computing, within: limit).end(compute)
             .get()
     }
 
@@ -138,13 +121,11 @@ extension SharedCache {
     /// runs in this task. In asynchronous code the compiler takes this form, and never the one that blocks.
     public func value<Failure: Error>(
         forKey key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        options: ComputeOptions = ComputeOptions(),
+        options: PutOptions = PutOptions(),
+        computing: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) async throws(Failure) -> Data {
-        try await FlightRequest(self, key, expires, onAccess, attributes, options)
+        try await FlightRequest(self, key, options, computing)
             .value { () async throws(Failure) in try compute() }
     }
 
@@ -155,23 +136,16 @@ extension SharedCache {
     public func value<Failure: Error>(
         forKey key: String,
         within limit: Duration,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        options: ComputeOptions = ComputeOptions(),
+        options: PutOptions = PutOptions(),
+        computing: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) async throws(WaitError<Failure>) -> Data {
-        try await FlightRequest(self, key, expires, onAccess, attributes, options, within: limit)
+        try await FlightRequest(self, key, options, computing, within: limit)
             .end { () async throws(Failure) in try compute() }.get()
     }
 
-    /// Who computes the value of `key` now, as far as its lock's file tells; nil if nobody does.
-    ///
-    /// The file of a process that was killed may still name it until somebody computes the value again or the
-    /// garbage is collected. Three system calls.
-    ///
-    /// - Throws: ``CacheError`` if the directory can't be read.
-    public func computingProcess(forKey key: String) throws(CacheError) -> ComputingProcess? {
+    /// Who computes the value of `key` now, as far as its lock's file tells; nil if nobody does. Three system calls.
+    func computingProcess(forKey key: String) throws(CacheError) -> ComputingProcess? {
         let digest = try digest(ofKey: key)
         return try withStore { (store, _) throws(StoreError) in
             try FlightHolder.current(of: digest, in: store.directory).map { ComputingProcess($0) }

@@ -15,23 +15,19 @@ extension TypedCache {
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
-    ///   - expires: until when a computed value is good; nil: the configuration's default.
-    ///   - onAccess: what an access does to that; nil: the configuration's default.
-    ///   - attributes: what else to keep.
-    ///   - options: whether old values will do, and how long to wait.
+    ///   - options: until when a computed value is good, and what else to keep.
+    ///   - computing: whether old values will do, and how long to wait.
     ///   - compute: makes the value; on this thread, or, for a refresh in the background, on another one
     ///     when this call has returned.
     /// - Throws: the computation's own error and no other.
     @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        options: ComputeOptions = ComputeOptions(),
+        options: PutOptions = PutOptions(),
+        computing: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        try FlightRequest(self, key, expires, onAccess, attributes, options).value(compute)
+        try FlightRequest(self, key, options, computing).value(compute)
     }
 
     /// The value of `key`, computed and stored if it is not there, once across all tasks, threads and
@@ -41,21 +37,17 @@ extension TypedCache {
     ///
     /// - Parameters:
     ///   - key: any string but an empty one.
-    ///   - expires: until when a computed value is good; nil: the configuration's default.
-    ///   - onAccess: what an access does to that; nil: the configuration's default.
-    ///   - attributes: what else to keep.
-    ///   - options: whether old values will do, and how long to wait.
+    ///   - options: until when a computed value is good, and what else to keep.
+    ///   - computing: whether old values will do, and how long to wait.
     ///   - compute: makes the value; in this task, or, for a refresh in the background, in one of its own.
     /// - Throws: the computation's own error and no other.
     public func value<Failure: Error>(
         forKey key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        options: ComputeOptions = ComputeOptions(),
+        options: PutOptions = PutOptions(),
+        computing: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await FlightRequest(self, key, expires, onAccess, attributes, options).value(compute)
+        try await FlightRequest(self, key, options, computing).value(compute)
     }
 
     /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
@@ -64,23 +56,19 @@ extension TypedCache {
     /// - Parameters:
     ///   - key: any string but an empty one.
     ///   - limit: how long to wait for somebody else's computation; zero: not at all.
-    ///   - expires: until when a computed value is good; nil: the configuration's default.
-    ///   - onAccess: what an access does to that; nil: the configuration's default.
-    ///   - attributes: what else to keep.
-    ///   - options: whether old values will do; its `waitLimit` has no meaning here.
+    ///   - options: until when a computed value is good, and what else to keep.
+    ///   - computing: whether old values will do; its `waitLimit` has no meaning here.
     ///   - compute: makes the value.
     /// - Throws: ``WaitError/timedOut(_:)``, or ``WaitError/computation(_:)`` with the computation's error.
     @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
         within limit: Duration,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        options: ComputeOptions = ComputeOptions(),
+        options: PutOptions = PutOptions(),
+        computing: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) throws(WaitError<Failure>) -> Value {
-        try FlightRequest(self, key, expires, onAccess, attributes, options, within: limit).end(compute).get()
+        try FlightRequest(self, key, options, computing, within: limit).end(compute).get()
     }
 
     /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
@@ -89,23 +77,19 @@ extension TypedCache {
     /// - Parameters:
     ///   - key: any string but an empty one.
     ///   - limit: how long to wait for somebody else's computation; zero: not at all.
-    ///   - expires: until when a computed value is good; nil: the configuration's default.
-    ///   - onAccess: what an access does to that; nil: the configuration's default.
-    ///   - attributes: what else to keep.
-    ///   - options: whether old values will do; its `waitLimit` has no meaning here.
+    ///   - options: until when a computed value is good, and what else to keep.
+    ///   - computing: whether old values will do; its `waitLimit` has no meaning here.
     ///   - compute: makes the value.
     /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, where the task was cancelled
     ///   while it waited; ``WaitError/computation(_:)`` with the computation's error.
     public func value<Failure: Error>(
         forKey key: String,
         within limit: Duration,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        options: ComputeOptions = ComputeOptions(),
+        options: PutOptions = PutOptions(),
+        computing: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Value
     ) async throws(WaitError<Failure>) -> Value {
-        try await FlightRequest(self, key, expires, onAccess, attributes, options, within: limit).end(compute)
+        try await FlightRequest(self, key, options, computing, within: limit).end(compute)
             .get()
     }
 
@@ -115,13 +99,11 @@ extension TypedCache {
     /// runs in this task. In asynchronous code the compiler takes this form, and never the one that blocks.
     public func value<Failure: Error>(
         forKey key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        options: ComputeOptions = ComputeOptions(),
+        options: PutOptions = PutOptions(),
+        computing: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await FlightRequest(self, key, expires, onAccess, attributes, options)
+        try await FlightRequest(self, key, options, computing)
             .value { () async throws(Failure) in try compute() }
     }
 
@@ -132,13 +114,11 @@ extension TypedCache {
     public func value<Failure: Error>(
         forKey key: String,
         within limit: Duration,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        options: ComputeOptions = ComputeOptions(),
+        options: PutOptions = PutOptions(),
+        computing: ComputeOptions = ComputeOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(WaitError<Failure>) -> Value {
-        try await FlightRequest(self, key, expires, onAccess, attributes, options, within: limit)
+        try await FlightRequest(self, key, options, computing, within: limit)
             .end { () async throws(Failure) in try compute() }.get()
     }
 }

@@ -11,8 +11,8 @@ import Platform
 ///
 /// ```swift
 /// let thumbs = cache.typed(Thumbnail.self)
-/// try thumbs.put(thumbnail, forKey: "user:1", expires: .days(7))
-/// let thumb = try thumbs.get("user:1")?.value
+/// try thumbs.put(thumbnail, forKey: "user:1", options: PutOptions(expires: .days(7)))
+/// let thumb = try thumbs.get(forKey: "user:1")?.value
 /// ```
 public struct TypedCache<Codec: CacheCodec>: Sendable {
     /// What the codec encodes.
@@ -33,47 +33,10 @@ public struct TypedCache<Codec: CacheCodec>: Sendable {
     var form: ObjectIdentifier { ObjectIdentifier(Codec.self) }
 }
 
-/// A value that was found by a ``TypedCache``.
-public struct TypedHit<Value: Sendable>: Sendable {
-    /// The decoded value; one of a class may be shared with others who got it.
-    public let value: Value
-    /// Where it came from.
-    public let tier: CacheHit.Tier
-    /// Whether it has expired; only where stale values were asked for.
-    public let isStale: Bool
-    /// What it was found as, and when.
-    private let held: HeldItem
-    private let moment: Timestamp
-
-    /// What belongs to it.
-    public var entry: CacheEntry { held.entry(at: moment) }
-}
-
-extension TypedHit {
-    init(_ held: HeldValue<Value>, from tier: CacheHit.Tier, isStale: Bool, at moment: Timestamp) {
-        value = held.value
-        self.held = held
-        self.moment = moment
-        self.tier = tier
-        self.isStale = isStale
-    }
-
-    /// What the bytes of `hit` were decoded to.
-    init(_ value: Value, of hit: CacheHit) {
-        self.value = value
-        (held, moment, tier, isStale) = (hit.held, hit.moment, hit.tier, hit.isStale)
-    }
-}
-
 extension SharedCache {
     /// This cache's values as JSON of `type`.
     public func typed<Value: Codable & Sendable>(_ type: Value.Type) -> TypedCache<JSONCodec<Value>> {
         TypedCache(self, codec: JSONCodec())
-    }
-
-    /// This cache's values as `codec` writes and reads them.
-    public func typed<Codec: CacheCodec>(_ type: Codec.Value.Type, codec: Codec) -> TypedCache<Codec> {
-        TypedCache(self, codec: codec)
     }
 }
 
@@ -81,35 +44,38 @@ extension TypedCache {
     /// The value of `key`, or nil: it is not there, has expired, was damaged, or does not decode.
     ///
     /// - Throws: ``CacheError`` where the directory can't be read.
-    public func get(_ key: String, allowingStale: Bool = false) throws(CacheError) -> TypedHit<Value>? {
+    public func get(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheHit<Value>? {
         switch try cache.pendingHit(key, allowingStale: allowingStale) {
         case .hit(let hit):
-            return decode(hit.data).map { TypedHit($0, of: hit) }
+            return decode(hit.value).map { value in
+                let held = HeldValue(value, key: key, form: form, record: hit.held.makeRecord(), cost: 0)
+                return CacheHit(held, from: hit.tier, isStale: hit.isStale, at: hit.moment)
+            }
         case .miss: return nil
         case .unsettled(let write):
             guard cache.writeBehind.awaitEnd(of: write) else {
                 cache.counters.add(.miss)
                 return nil
             }
-            return try get(key, allowingStale: allowingStale)
+            return try get(forKey: key, allowingStale: allowingStale)
         case .unknown: break
         }
         if let hit = heldHit(key) { return hit }
         let found = try cache.readThrough(key, form, allowingStale: allowingStale) { data in
             decode(data).map { ($0, codec.cost(of: $0, encodedSize: data.count)) }
         }
-        return found.map { TypedHit($0.held, from: .disk, isStale: $0.isStale, at: cache.now) }
+        return found.map { CacheHit($0.held, from: .disk, isStale: $0.isStale, at: cache.now) }
     }
 
     /// The decoded value in memory.
-    private func heldHit(_ key: String) -> TypedHit<Value>? {
+    private func heldHit(_ key: String) -> CacheHit<Value>? {
         cache.core.held(key, form, as: Value.self).map {
-            TypedHit($0.held, from: .memory, isStale: false, at: $0.moment)
+            CacheHit($0.held, from: .memory, isStale: false, at: $0.moment)
         }
     }
 
     /// The value in memory, where no put waits to be published.
-    func memoryHit(_ key: String) throws(CacheError) -> TypedHit<Value>? {
+    func memoryHit(_ key: String) throws(CacheError) -> CacheHit<Value>? {
         try cache.core.checkOpen()
         if !cache.writeBehind.isIdle, cache.writeBehind.isPending(Digest(ofKey: key)) { return nil }
         return heldHit(key)
@@ -121,43 +87,32 @@ extension TypedCache {
     public func put(
         _ value: Value,
         forKey key: String,
-        expires: Expiration? = nil,
-        onAccess: AccessExtension? = nil,
-        attributes: EntryAttributes = EntryAttributes(),
-        writing: WritePolicy? = nil
+        options: PutOptions = PutOptions()
     ) throws(CacheError) {
-        if (writing ?? cache.configuration.writing) == .behind {
-            return try cache.put(
-                try encode(value, forKey: key),
-                forKey: key,
-                expires: expires,
-                onAccess: onAccess,
-                attributes: attributes,
-                writing: writing
-            )
+        if (options.writing ?? cache.configuration.writing) == .behind {
+            return try cache.put(try encode(value, forKey: key), forKey: key, options: options)
         }
-        let terms = SharedCache.Terms(expires: expires, onAccess: onAccess, attributes: attributes)
-        try putThrough(value, forKey: key, terms)
+        try putThrough(value, forKey: key, options)
     }
 
     /// Stores a value on disk, encoded, and in memory, if there is any, as it is.
     func putThrough(
         _ value: Value,
         forKey key: String,
-        _ terms: SharedCache.Terms,
+        _ options: PutOptions,
         _ room: RoomTerms = RoomTerms()
     ) throws(CacheError) {
         let data = try encode(value, forKey: key)
         let cost = codec.cost(of: value, encodedSize: data.count)
-        try cache.putThrough(data, forKey: key, terms, room) {
+        try cache.putThrough(data, forKey: key, options, room) {
             HeldValue(value, key: key, form: form, record: $0, cost: cost)
         }
     }
 
     /// Removes the value of `key`, whatever its type; false: there was none.
     @discardableResult
-    public func remove(_ key: String) throws(CacheError) -> Bool {
-        try cache.remove(key)
+    public func remove(forKey key: String) throws(CacheError) -> Bool {
+        try cache.remove(forKey: key)
     }
 
     func encode(_ value: Value, forKey key: String) throws(CacheError) -> Data {
@@ -175,5 +130,35 @@ extension TypedCache {
         } catch {
             return nil
         }
+    }
+}
+
+// The asynchronous forms: coding and system calls happen on threads of ours.
+
+extension TypedCache {
+    /// The value of `key`, or nil for a miss.
+    ///
+    /// From memory without a change of thread.
+    public func get(forKey key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheHit<
+        Value
+    >? {
+        // Without a control file even a hit in memory asks the disk.
+        if cache.core.store.hasGenerations, let hit = try memoryHit(key) { return hit }
+        return try await offload(on: .reading) { () throws(CacheError) in
+            try self.get(forKey: key, allowingStale: allowingStale)
+        }
+    }
+
+    /// Stores a value, replacing what was there.
+    public func put(_ value: Value, forKey key: String, options: PutOptions = PutOptions())
+        async throws(CacheError)
+    {
+        try await offload { () throws(CacheError) in try self.put(value, forKey: key, options: options) }
+    }
+
+    /// Removes the value of `key`, whatever its type; false: there was none.
+    @discardableResult
+    public func remove(forKey key: String) async throws(CacheError) -> Bool {
+        try await cache.remove(forKey: key)
     }
 }

@@ -5,7 +5,7 @@ import Platform
 extension SharedCache {
     /// Waits until all puts of this cache so far are published, or have failed, which the events tell.
     ///
-    /// Only those with ``WritePolicy/behind`` can be late.
+    /// Only those with ``CacheConfiguration/Writing/behind`` can be late.
     ///
     /// - Parameter limit: how long to wait; nil: as long as it takes.
     /// - Returns: false where the limit passed first, and in a child that was forked from the process that has opened

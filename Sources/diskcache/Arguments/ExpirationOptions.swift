@@ -32,7 +32,7 @@ enum ExpirationOptions {
     }
 
     /// What an access does, nil where it was not said.
-    static func accessExtension(_ arguments: Arguments) -> AccessExtension? {
+    static func accessExtension(_ arguments: Arguments) -> Expiration.OnAccess? {
         arguments.has("renew") ? .renew : nil
     }
 

@@ -21,7 +21,7 @@ enum Quantity {
     }
 
     /// "10%", or a size.
-    static func freeSpace(_ text: String) throws(Failure) -> FreeSpace {
+    static func freeSpace(_ text: String) throws(Failure) -> CacheLimits.FreeSpace {
         guard text.last == "%" else {
             do throws(Failure) {
                 return .bytes(try size(text))
@@ -36,7 +36,7 @@ enum Quantity {
     }
 
     /// "10%", "2.0 GiB".
-    static func text(_ space: FreeSpace) -> String {
+    static func text(_ space: CacheLimits.FreeSpace) -> String {
         switch space {
         case .bytes(let count): text(bytes: count.bytes)
         case .percent(let percent): percent == percent.rounded() ? "\(Int(percent))%" : "\(percent)%"

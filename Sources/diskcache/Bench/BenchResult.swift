@@ -80,14 +80,14 @@ struct BenchResult {
 /// What is in the directory after one collection, with nobody working on it.
 struct BenchLeftovers: Encodable {
     /// The collection: after kills, and where values were replaced, it removes something.
-    let sweep: GCReport
+    let sweep: CollectionReport
     /// Keys and distinct values that are left, re-read and hashed anew.
     let verify: VerifyReport
     /// Files in `tmp`.
     let temporaries: Int
 
     init(in cache: SharedCache) throws {
-        sweep = try cache.collectGarbage()
+        sweep = try cache.collect()
         verify = try cache.verify()
         do throws(Errno) {
             temporaries = try Directory(opening: cache.path + "/tmp").names().count

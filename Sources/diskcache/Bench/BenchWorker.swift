@@ -97,7 +97,7 @@ struct BenchWorker {
     }
 
     private mutating func collect() throws {
-        let removed = try cache.collectGarbage().removed
+        let removed = try cache.collect().removed
         report.counts.sweeps += 1
         report.counts.swept += removed.values.reduce(0) { $0 + $1.count }
     }
@@ -109,7 +109,7 @@ struct BenchWorker {
         switch Int.random(in: 0..<100, using: &generator) {
         case 0..<plan.puts: try put(index)
         case plan.puts..<plan.puts + plan.removals:
-            try cache.remove(values.key(index))
+            try cache.remove(forKey: values.key(index))
             report.counts.removals += 1
         default: try get(index)
         }
@@ -134,11 +134,11 @@ struct BenchWorker {
     private mutating func get(_ index: Int) throws {
         let key = values.key(index)
         let start = ContinuousClock.now
-        let hit = try cache.get(key)
+        let hit = try cache.get(forKey: key)
         report.gets.record(nanoseconds: (.now - start).saturatingNanoseconds)
         guard let hit else { return report.counts.misses += 1 }
-        report.counts.bytesRead += hit.data.count
-        guard let problem = values.problem(in: hit.data, of: index) else { return }
+        report.counts.bytesRead += hit.value.count
+        guard let problem = values.problem(in: hit.value, of: index) else { return }
         report.counts.wrong += 1
         try tell("\(key): \(problem)")
     }

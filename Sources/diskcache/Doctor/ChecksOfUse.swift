@@ -144,17 +144,17 @@ extension DirectoryFacts {
     }
 
     var evictionChecks: [Finding?] {
-        guard let evictions else { return [] }
-        let share = "about \(evictions.ghostMisses) of \(evictions.misses) misses"
+        guard let activity else { return [] }
+        let share = "about \(activity.ghostMisses) of \(activity.misses) misses"
         return [
             .risk(
                 "working set",
-                evictions.isHigh,
+                activity.isBelowWorkingSet,
                 "larger than the limit: \(share) were for values just evicted"
             ) {
                 "raise the limit (`diskcache config set max-size`), or store less, to turn these into hits"
             },
-            .fine("working set", evictions.evictions == 0 ? "nothing was evicted" : "fits the limit"),
+            .fine("working set", activity.evictions == 0 ? "nothing was evicted" : "fits the limit"),
         ]
     }
 

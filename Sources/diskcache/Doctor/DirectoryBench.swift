@@ -87,12 +87,12 @@ struct DirectoryBench {
             try cache.put($1, forKey: "key \($0)")
         }
         let get = try measure("get", 1...20, count: put.count) { number, _ in
-            guard try cache.get("key \(number)") != nil else {
+            guard try cache.get(forKey: "key \(number)") != nil else {
                 throw Failure(.dataError, "doctor: a value just stored is missing: run `diskcache bench`")
             }
         }
         let miss = try measure("get of a key that is not there", 0.1...5) { number, _ in
-            _ = try cache.get("none \(number)")
+            _ = try cache.get(forKey: "none \(number)")
         }
         return [put, over, get, miss] + (try collections(0.5...20, 5...300))
     }
@@ -121,16 +121,16 @@ struct DirectoryBench {
         _ going: ClosedRange<Double>
     ) throws -> [Row] {
         // The first removes what the puts over keys have left: that is part of their price.
-        _ = try cache.collectGarbage()
-        let keys = try cache.collectGarbage().entries.count
-        var half = GarbageCollection()
+        _ = try cache.collect()
+        let keys = try cache.collect().entries.count
+        var half = CollectionOptions()
         half.maximumEntries = keys / 2
         let requests = [
-            ("gc, for each key that stays", GarbageCollection(), staying, keys),
+            ("gc, for each key that stays", CollectionOptions(), staying, keys),
             ("gc, for each key that goes", half, going, keys - keys / 2),
         ]
         return try requests.filter { $0.3 > 0 }.map { operation, request, usual, keys in
-            let time = try ContinuousClock().measure { _ = try cache.collectGarbage(request) }
+            let time = try ContinuousClock().measure { _ = try cache.collect(request) }
             return Row(operation, usual, [time], keys: keys)
         }
     }

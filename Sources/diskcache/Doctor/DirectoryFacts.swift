@@ -84,8 +84,8 @@ struct DirectoryFacts {
     var configurationProblem: String?
     /// What the cache takes on disk, as its processes have added it up; nil if that isn't known.
     var usedBytes: Int64?
-    /// What the limits have evicted; nil if that isn't known.
-    var evictions: EvictionPressure?
+    /// What its processes have done; nil if that isn't known.
+    var activity: CacheActivity?
 }
 
 extension DirectoryFacts {
@@ -113,7 +113,7 @@ extension DirectoryFacts {
             return facts
         }
         usedBytes = totals.flatMap { $0.usage.isCounted ? $0.usage.bytes + overhead : nil }
-        evictions = totals.map { EvictionPressure($0.activity) }
+        activity = totals?.activity
     }
 
     private init(of directory: StoreDirectory) throws(Errno) {

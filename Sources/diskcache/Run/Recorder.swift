@@ -48,22 +48,20 @@ struct Recorder: ~Copyable {
         _ status: Int32,
         in cache: SharedCache,
         forKey key: String,
-        expires: Expiration,
-        attributes: EntryAttributes
+        options: PutOptions
     ) throws {
         buffer += RecordingFormat.end(status: status)
         if file != nil { flush() }
         if let failure { throw failure }
         guard let file else {
-            try cache.put(Data(buffer), forKey: key, expires: expires, attributes: attributes)
+            try cache.put(Data(buffer), forKey: key, options: options)
             return
         }
         try file.rewind()
         try cache.put(
             contentsOfDescriptor: file.rawValue,
             forKey: key,
-            expires: expires,
-            attributes: attributes
+            options: options
         )
     }
 }

@@ -101,14 +101,16 @@ struct RunOrder {
     }
 
     /// How a result with this status is to be stored; nil: not at all.
-    func terms(status: Int32, cost: Duration) -> (expires: Expiration, attributes: EntryAttributes)? {
-        var attributes = EntryAttributes(cost: cost, contentType: RecordingFormat.contentType)
+    func options(status: Int32, computeTime: Duration) -> PutOptions? {
+        var options = PutOptions(computeTime: computeTime, contentType: RecordingFormat.contentType)
         if status == 0 {
-            attributes.staleFor = staleFor
-            return (Self.expiration(lifetime), attributes)
+            options.expires = Self.expiration(lifetime)
+            options.staleFor = staleFor
+        } else {
+            guard case .kept(let lifetime) = failures else { return nil }
+            options.expires = Self.expiration(lifetime)
         }
-        guard case .kept(let lifetime) = failures else { return nil }
-        return (Self.expiration(lifetime), attributes)
+        return options
     }
 
     private static func expiration(_ lifetime: Duration?) -> Expiration {

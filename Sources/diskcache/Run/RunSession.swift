@@ -207,7 +207,7 @@ struct RunSession: ~Copyable {
     private mutating func store(in cache: SharedCache) -> Bool {
         guard let outcome = run?.outcome, outcome.isComplete,
             case .exited(let status) = outcome.end,
-            let terms = order.terms(status: status, cost: run?.cost ?? .zero),
+            let options = order.options(status: status, computeTime: run?.cost ?? .zero),
             let recorder = run?.recorder.take()
         else { return true }
         do {
@@ -215,8 +215,7 @@ struct RunSession: ~Copyable {
                 status,
                 in: cache,
                 forKey: order.key,
-                expires: terms.expires,
-                attributes: terms.attributes
+                options: options
             )
             return true
         } catch {

@@ -14,9 +14,9 @@ struct Exposition {
     private let directory: String
 
     /// - Parameter directory: the value of the label that every sample has.
-    init(_ totals: CacheTotals, _ last: SweepSummary?, directory: String) {
+    init(_ totals: CacheStatistics.Totals, _ last: CacheStatistics.LastCollection?, directory: String) {
         self.directory = directory
-        let usage: CacheUsage? = totals.usage.isCounted ? totals.usage : nil
+        let usage: CacheStatistics.Usage? = totals.usage.isCounted ? totals.usage : nil
         gauge("entries", usage?.entries)
         gauge("usage_bytes", usage?.bytes)
         gauge("overhead_bytes", totals.usage.overheadBytes)

@@ -71,11 +71,11 @@ enum StatsCommand: Command {
         let cache = try arguments.requireCache()
         if arguments.has("prometheus") {
             let path = try Exposition.label(forPath: cache.path)
-            try Output.print(Exposition(totals(of: cache), cache.lastSweep(), directory: path).text)
+            try Output.print(Exposition(totals(of: cache), cache.lastCollection(), directory: path).text)
         } else if arguments.has("reset") {
             try reset(cache, arguments)
         } else if arguments.has("quick") {
-            let (totals, last) = (try totals(of: cache), try cache.lastSweep())
+            let (totals, last) = (try totals(of: cache), try cache.lastCollection())
             try arguments.print(
                 StatsText.counts(cache.path, totals, last, now: .now),
                 json: json(cache.path, nil, totals, last)
@@ -84,14 +84,14 @@ enum StatsCommand: Command {
             let statistics = try cache.statistics()
             try arguments.print(
                 StatsText.everything(cache.path, statistics, now: .now),
-                json: json(cache.path, statistics.json, statistics.totals, statistics.lastSweep)
+                json: json(cache.path, statistics.json, statistics.totals, statistics.lastCollection)
             )
         }
         return .done
     }
 
     /// What all processes counted.
-    static func totals(of cache: SharedCache) throws -> CacheTotals {
+    static func totals(of cache: SharedCache) throws -> CacheStatistics.Totals {
         if let totals = try cache.totals() { return totals }
         throw Failure(
             .configuration,
@@ -103,8 +103,8 @@ enum StatsCommand: Command {
     static func json(
         _ path: String,
         _ part: JSON.Object?,
-        _ totals: CacheTotals?,
-        _ last: SweepSummary?
+        _ totals: CacheStatistics.Totals?,
+        _ last: CacheStatistics.LastCollection?
     ) -> JSON.Object {
         let common: JSON.Object = ["path": path, "lastSweep": last?.json]
         return JSON.Object(common, part ?? [:], totals?.json ?? [:])

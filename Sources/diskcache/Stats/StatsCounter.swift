@@ -89,7 +89,7 @@ struct StatsCounter {
             }
     }
 
-    private static func words(_ cause: RemovalCause) -> String {
+    private static func words(_ cause: CacheEvent.RemovalCause) -> String {
         switch cause {
         case .explicit: "removed"
         case .replaced: "replaced"

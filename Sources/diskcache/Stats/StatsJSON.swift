@@ -4,7 +4,7 @@ import DiskCache
 import FoundationEssentials
 
 extension CacheStatistics {
-    /// What a scan has counted, as `stats` writes it besides ``CacheTotals/json(_:)``.
+    /// What a scan has counted, as `stats` writes it besides ``CacheStatistics.Totals/json(_:)``.
     var json: JSON.Object {
         [
             "entries": entries, "entryBytes": entryBytes, "expiredEntries": expiredEntries,
@@ -15,12 +15,12 @@ extension CacheStatistics {
     }
 }
 
-extension CacheTotals {
+extension CacheStatistics.Totals {
     /// What all processes have counted, and what follows from it.
     var json: JSON.Object {
         [
             "totals": counts, "usage": usage, "limits": limits, "evictionAgeSeconds": evictionAge?.inSeconds,
-            "isBelowWorkingSet": EvictionPressure(activity).isHigh,
+            "isBelowWorkingSet": activity.isBelowWorkingSet,
         ]
     }
 
@@ -30,7 +30,7 @@ extension CacheTotals {
     }
 }
 
-extension SweepSummary {
+extension CacheStatistics.LastCollection {
     /// Spans in seconds, and what follows from the rest.
     var json: JSON.Object {
         [

@@ -22,14 +22,14 @@ enum StatsText {
         } else {
             text += "\nno control file: what processes do is not counted; see `diskcache doctor`\n"
         }
-        return text + "\n" + lastSweep(statistics.lastSweep, now: now)
+        return text + "\n" + lastSweep(statistics.lastCollection, now: now)
     }
 
     /// What all processes have counted, and what of it in an interval.
     static func counts(
         _ path: String,
-        _ totals: CacheTotals,
-        _ last: SweepSummary?,
+        _ totals: CacheStatistics.Totals,
+        _ last: CacheStatistics.LastCollection?,
         now: Date,
         _ interval: StatsInterval? = nil
     ) -> String {
@@ -59,7 +59,7 @@ enum StatsText {
     }
 
     /// The same as the processes have added it up.
-    static func usage(_ usage: CacheUsage) -> String {
+    static func usage(_ usage: CacheStatistics.Usage) -> String {
         guard usage.isCounted else { return rows([["keys", "?"], ["on disk", "?", "until a gc counts"]]) }
         return rows([
             ["keys", Quantity.grouped(usage.entries)], ["on disk", Quantity.text(bytes: usage.bytes)],
@@ -67,7 +67,7 @@ enum StatsText {
     }
 
     /// What the directory may take, and how much of that it does; nothing where it has no limits.
-    static func limits(_ totals: CacheTotals) -> String {
+    static func limits(_ totals: CacheStatistics.Totals) -> String {
         let (limits, usage) = (totals.limits, totals.usage)
         let sizeShare = share(usage.bytes + usage.overheadBytes, of: limits.maximumSize?.bytes, usage)
         let keyShare = share(Int64(usage.entries), of: limits.maximumEntries.map { Int64($0) }, usage)
@@ -81,16 +81,15 @@ enum StatsText {
         ])
     }
 
-    private static func share(_ part: Int64, of whole: Int64?, _ usage: CacheUsage) -> String {
+    private static func share(_ part: Int64, of whole: Int64?, _ usage: CacheStatistics.Usage) -> String {
         guard usage.isCounted, let whole, whole > 0 else { return "" }
         return StatsRow.percent(Double(part) / Double(whole)) + " used"
     }
 
     /// What to do about limits that are below what is in use; nothing where they are not.
     static func advice(_ activity: CacheActivity) -> String {
-        let pressure = EvictionPressure(activity)
-        guard pressure.isHigh else { return "" }
-        let ratio = Double(pressure.ghostMisses) / Double(max(1, pressure.misses))
+        guard activity.isBelowWorkingSet else { return "" }
+        let ratio = Double(activity.ghostMisses) / Double(max(1, activity.misses))
         return """
             the limits are smaller than what is in use: \(StatsRow.percent(min(1, ratio))) of the misses were of keys evicted \
             shortly before: raise them with `diskcache config set`
@@ -105,7 +104,9 @@ enum StatsText {
     }
 
     /// What all processes did, and what of it in an interval.
-    static func totals(_ totals: CacheTotals, now: Date, _ interval: StatsInterval? = nil) -> String {
+    static func totals(_ totals: CacheStatistics.Totals, now: Date, _ interval: StatsInterval? = nil)
+        -> String
+    {
         let heading = [
             "all processes, \(span(totals.since, now: now))", "", interval == nil ? "" : "A SECOND",
         ]
@@ -117,7 +118,7 @@ enum StatsText {
     // MARK: The last sweep
 
     /// One line: details are for `gc --last`.
-    static func lastSweep(_ sweep: SweepSummary?, now: Date) -> String {
+    static func lastSweep(_ sweep: CacheStatistics.LastCollection?, now: Date) -> String {
         guard let sweep else { return "last sweep: none yet\n" }
         var text = "last sweep: "
         if let ended = sweep.ended {
@@ -130,12 +131,12 @@ enum StatsText {
     }
 
     /// How it ended.
-    static func end(of sweep: SweepSummary) -> String {
+    static func end(of sweep: CacheStatistics.LastCollection) -> String {
         if sweep.ended == nil { return "under way, or killed" }
         return sweep.isComplete ? "complete" : "cut short"
     }
 
-    private static func removals(of sweep: SweepSummary) -> String {
+    private static func removals(of sweep: CacheStatistics.LastCollection) -> String {
         let count = sweep.removed.values.reduce(0) { $0 + $1.count }
         return count == 0 ? "nothing" : "\(count) (\(Quantity.text(bytes: sweep.removedBytes)))"
     }

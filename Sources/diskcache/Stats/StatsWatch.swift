@@ -18,8 +18,8 @@ struct StatsWatch {
     private struct Reading {
         let path: String
         let instant: ContinuousClock.Instant
-        let totals: CacheTotals
-        let lastSweep: SweepSummary?
+        let totals: CacheStatistics.Totals
+        let lastCollection: CacheStatistics.LastCollection?
     }
 
     init(_ arguments: Arguments, interval: Duration) {
@@ -71,7 +71,7 @@ struct StatsWatch {
             path: cache.path,
             instant: .now,
             totals: try StatsCommand.totals(of: cache),
-            lastSweep: try cache.lastSweep()
+            lastCollection: try cache.lastCollection()
         )
     }
 
@@ -96,7 +96,7 @@ struct StatsWatch {
                 "hitRatio": interval.activity.hitRatio, "perSecond": interval.perSecond,
             ]
             try Output.print(
-                JSON.line(StatsCommand.json(reading.path, part, reading.totals, reading.lastSweep))
+                JSON.line(StatsCommand.json(reading.path, part, reading.totals, reading.lastCollection))
             )
         }
     }
@@ -104,7 +104,7 @@ struct StatsWatch {
     /// Written over what was there, so that nothing flickers: to the first column of the first line (CUP), what
     /// is left of each line erased (EL), and what is left below (ED).
     private func draw(_ reading: Reading, _ interval: StatsInterval?, before start: String = "") throws {
-        let text = StatsText.counts(reading.path, reading.totals, reading.lastSweep, now: .now, interval)
+        let text = StatsText.counts(reading.path, reading.totals, reading.lastCollection, now: .now, interval)
         let screen = Self.screen(text, Terminal.size(Terminal.standardOutput))
         try Output.draw(start + screen, to: Terminal.standardOutput)
     }
@@ -131,7 +131,7 @@ enum StatsLine {
 
     static var heading: String { Table.line(names, columns, widths: widths) }
 
-    static func text(_ totals: CacheTotals, _ interval: StatsInterval, now: Date) -> String {
+    static func text(_ totals: CacheStatistics.Totals, _ interval: StatsInterval, now: Date) -> String {
         let usage = totals.usage
         let rates = interval.perSecond
         func rate(_ name: String) -> String { number(rates[name, default: 0]) }

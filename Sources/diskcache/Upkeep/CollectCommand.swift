@@ -106,15 +106,15 @@ enum CollectCommand: Command {
     /// One sweep, with progress on a terminal, and the seconds that it took.
     private static func collect(
         _ cache: SharedCache,
-        _ request: GarbageCollection,
+        _ request: CollectionOptions,
         insists: Bool
-    ) throws(CacheError) -> (GCReport, seconds: Double) {
+    ) throws(CacheError) -> (CollectionReport, seconds: Double) {
         let start = ContinuousClock.now
         let report = try ProgressLine.during { (line) throws(CacheError) in
             try waiting(request.patience, insists: insists) { (patience) throws(CacheError) in
                 var request = request
                 request.patience = patience
-                return try cache.collectGarbage(request) { line.show($0) }
+                return try cache.collect(request) { line.show($0) }
             } meanwhile: { error in
                 line.show(error.message)
             }
@@ -159,18 +159,18 @@ enum CollectCommand: Command {
 
     /// What the last sweep of any process did.
     private static func last(_ arguments: Arguments) throws -> ExitStatus {
-        guard let sweep = try arguments.requireCache().lastSweep() else { return .miss }
+        guard let sweep = try arguments.requireCache().lastCollection() else { return .miss }
         try arguments.print(LastSweepText.text(sweep, now: .now), json: sweep.json)
         return .done
     }
 
-    static func request(_ arguments: Arguments) throws(Failure) -> GarbageCollection {
-        var request = GarbageCollection()
+    static func request(_ arguments: Arguments) throws(Failure) -> CollectionOptions {
+        var request = CollectionOptions()
         request.maximumSize = try arguments.value("max-size", as: Quantity.size)
         request.maximumEntries = try arguments.value("max-entries", as: Quantity.count)
         request.maximumAge = try arguments.value("max-age", as: Quantity.duration)
         request.maximumIdleTime = try arguments.value("max-idle", as: Quantity.duration)
-        request.minimumFreeSpace = try arguments.value("min-free", as: Quantity.freeSpace)
+        request.minimumFree = try arguments.value("min-free", as: Quantity.freeSpace)
         request.expiredOnly = arguments.has("expired-only")
         request.isDryRun = arguments.has("dry-run")
         request.pace = arguments.has("nice") ? .sparing : .full
@@ -181,7 +181,7 @@ enum CollectCommand: Command {
     /// How long to wait while another process sweeps.
     private static func patience(_ arguments: Arguments) throws(Failure) -> Duration {
         guard arguments.has("wait") else {
-            return arguments.has("no-wait") ? .zero : GarbageCollection().patience
+            return arguments.has("no-wait") ? .zero : CollectionOptions().patience
         }
         // Without a value it is empty.
         if arguments.value("wait") == "" { return .seconds(9e9) }
@@ -190,7 +190,7 @@ enum CollectCommand: Command {
 
     /// The library's report, and what it does not hold.
     static func json(
-        _ report: GCReport,
+        _ report: CollectionReport,
         seconds: Double,
         time: Date? = nil,
         verify: VerifyReport? = nil
@@ -203,7 +203,7 @@ enum CollectCommand: Command {
 
     // MARK: Text
 
-    static func text(_ report: GCReport) -> String {
+    static func text(_ report: CollectionReport) -> String {
         let left = words(left: report.entries, report.objects)
         if report.removed.isEmpty { return "nothing to do: \(left)\n" + notes(report) }
         return table(report.removed, heading: report.isDryRun ? "WOULD GO" : "REMOVED")
@@ -211,7 +211,7 @@ enum CollectCommand: Command {
     }
 
     /// What was removed, by reason.
-    static func table(_ removed: [RemovalReason: Tally], heading: String) -> String {
+    static func table(_ removed: [RemovalReason: CollectionReport.Tally], heading: String) -> String {
         var table = Table(.left, .right, .right)
         table.add(heading, "COUNT", "BYTES")
         for reason in RemovalReason.allCases {
@@ -225,7 +225,7 @@ enum CollectCommand: Command {
     }
 
     /// "1 key, 2 values, 12.0 KiB".
-    static func words(left entries: Tally, _ objects: Tally) -> String {
+    static func words(left entries: CollectionReport.Tally, _ objects: CollectionReport.Tally) -> String {
         """
         \(Quantity.count(entries.count, "key")), \(Quantity.count(objects.count, "value")), \
         \(Quantity.text(bytes: entries.bytes + objects.bytes))
@@ -247,7 +247,7 @@ enum CollectCommand: Command {
         }
     }
 
-    private static func notes(_ report: GCReport) -> String {
+    private static func notes(_ report: CollectionReport) -> String {
         var notes = ""
         if report.spared > 0 { notes += "spared, in use or changed meanwhile: \(report.spared)\n" }
         if !report.skippedStripes.isEmpty {

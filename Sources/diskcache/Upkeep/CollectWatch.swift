@@ -7,10 +7,10 @@ import Platform
 /// `diskcache gc --watch`: a sweep every so often, until a signal ends it.
 struct CollectWatch {
     private let arguments: Arguments
-    private let request: GarbageCollection
+    private let request: CollectionOptions
     private let interval: Duration
 
-    init(_ arguments: Arguments, _ request: GarbageCollection, interval: Duration) {
+    init(_ arguments: Arguments, _ request: CollectionOptions, interval: Duration) {
         self.arguments = arguments
         self.request = request
         self.interval = interval
@@ -32,12 +32,12 @@ struct CollectWatch {
     }
 
     /// Sweeps once and prints what that did, or why it could not be done.
-    private func sweep(_ request: GarbageCollection) throws {
+    private func sweep(_ request: CollectionOptions) throws {
         let start = ContinuousClock.now
-        let report: GCReport
+        let report: CollectionReport
         do {
             // Opened anew each time, as the directory may be another one by now, or not be there yet.
-            report = try arguments.requireCache().collectGarbage(request)
+            report = try arguments.requireCache().collect(request)
         } catch let error as CacheError {
             return try Output.complain(error.message)
         } catch let failure as Failure {
@@ -51,7 +51,7 @@ struct CollectWatch {
     }
 
     /// "2026-01-31T12:00:00Z removed 12, 48.0 KiB (expired 12); left 1 key, 1 value, 4.0 KiB; took 0.1 s".
-    static func line(_ report: GCReport, seconds: Double, now: Date) -> String {
+    static func line(_ report: CollectionReport, seconds: Double, now: Date) -> String {
         let count = report.removed.values.reduce(0) { $0 + $1.count }
         let reasons = RemovalReason.allCases.compactMap { reason in
             report.removed[reason].map { "\(CollectCommand.words(reason)) \($0.count)" }

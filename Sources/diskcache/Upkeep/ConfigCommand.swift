@@ -143,7 +143,7 @@ struct Setting {
     private enum Place {
         case size(WritableKeyPath<CacheLimits, ByteCount?>)
         case count(WritableKeyPath<CacheLimits, Int?>)
-        case space(WritableKeyPath<CacheLimits, FreeSpace?>)
+        case space(WritableKeyPath<CacheLimits, CacheLimits.FreeSpace?>)
         case span(WritableKeyPath<CacheLimits, Duration?>)
         case answer(WritableKeyPath<CacheLimits, Bool?>)
     }

@@ -5,11 +5,11 @@ import FoundationEssentials
 
 /// What `diskcache gc --last` prints for people.
 enum LastSweepText {
-    static func text(_ sweep: SweepSummary, now: Date) -> String {
+    static func text(_ sweep: CacheStatistics.LastCollection, now: Date) -> String {
         head(sweep, now) + removed(sweep) + left(sweep)
     }
 
-    private static func head(_ sweep: SweepSummary, _ now: Date) -> String {
+    private static func head(_ sweep: CacheStatistics.LastCollection, _ now: Date) -> String {
         var table = Table(.left, .left)
         table.add("process", "\(sweep.process)")
         table.add("began", Quantity.moment(sweep.began, now))
@@ -24,21 +24,21 @@ enum LastSweepText {
         return table.text
     }
 
-    private static func took(_ sweep: SweepSummary, _ ended: Date) -> String {
+    private static func took(_ sweep: CacheStatistics.LastCollection, _ ended: Date) -> String {
         let took = Duration.seconds(ended.timeIntervalSince(sweep.began))
         // It works a trace longer than between the two notes where it takes no rest.
         if sweep.worked >= took { return StatsText.span(took) }
         return "\(StatsText.span(took)), of which it worked \(StatsText.span(sweep.worked))"
     }
 
-    private static func removed(_ sweep: SweepSummary) -> String {
+    private static func removed(_ sweep: CacheStatistics.LastCollection) -> String {
         // Said only when it ends.
         if sweep.ended == nil { return "" }
         if sweep.removed.isEmpty { return "removed nothing\n" }
         return CollectCommand.table(sweep.removed, heading: "REMOVED")
     }
 
-    private static func left(_ sweep: SweepSummary) -> String {
+    private static func left(_ sweep: CacheStatistics.LastCollection) -> String {
         // One that was cut short has not counted all.
         guard sweep.ended != nil, sweep.isComplete else { return "" }
         var text = "left: \(CollectCommand.words(left: sweep.entries, sweep.objects))\n"

@@ -74,7 +74,7 @@ enum VerifyCommand: Command {
         return report
     }
 
-    private static func words(_ finding: VerifyFinding) -> String {
+    private static func words(_ finding: VerifyReport.Finding) -> String {
         switch finding {
         case .corruptObject(let digest): "corrupt value: \(digest)"
         case .corruptEntry(let digest): "corrupt entry: \(digest)"

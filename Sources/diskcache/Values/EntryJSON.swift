@@ -13,17 +13,17 @@ extension CacheEntry {
         [
             "key": key, "keyDigest": keyDigest.description, "digest": digest.description, "size": size,
             "created": created, "lastAccess": lastAccess, "expires": expires, "staleUntil": staleUntil,
-            "extendsOnAccess": extendsOnAccess?.inSeconds, "cost": attributes.cost?.inSeconds,
-            "etag": attributes.entityTag, "lastModified": attributes.lastModified,
-            "contentType": attributes.contentType, "tags": attributes.tags.isEmpty ? nil : attributes.tags,
-            "metadata": attributes.metadata.isEmpty ? nil : attributes.metadata,
+            "extendsOnAccess": extendsOnAccess?.inSeconds, "computeTime": computeTime?.inSeconds,
+            "etag": entityTag, "lastModified": lastModified,
+            "contentType": contentType, "tags": tags.isEmpty ? nil : tags,
+            "metadata": metadata.isEmpty ? nil : metadata,
         ]
     }
 
     /// The names in ``json``, for the help texts of the commands.
     static let help = """
         JSON: key, keyDigest, digest, size (bytes), created, lastAccess, expires, staleUntil (UTC, ISO 8601),
-        extendsOnAccess, cost (seconds), etag, lastModified, contentType, tags, metadata. What does not apply
+        extendsOnAccess, computeTime (seconds), etag, lastModified, contentType, tags, metadata. What does not apply
         is left out.
         """
 }

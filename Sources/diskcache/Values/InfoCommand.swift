@@ -40,12 +40,11 @@ enum InfoCommand: Command {
             )
             return .miss
         }
-        let explanation = try cache.explanation(forKey: key)
-        let rank = arguments.has("order") ? try cache.evictionRank(ofKey: key) : nil
+        let explanation = try cache.explanation(forKey: key, ranking: arguments.has("order"))
         let paths = explanation.entry.map { cache.paths(of: $0) }
         try arguments.print(
-            text(explanation, key: key, paths: paths, rank: rank, now: .now),
-            json: json(explanation, key: key, paths: paths, rank: rank)
+            text(explanation, key: key, paths: paths, now: .now),
+            json: json(explanation, key: key, paths: paths)
         )
         switch explanation.state {
         case .hit: return .done
@@ -58,13 +57,12 @@ enum InfoCommand: Command {
         _ explanation: KeyExplanation,
         key: String,
         paths: (entry: String, object: String)?,
-        rank: EvictionRank?,
         now: Date
     ) -> String {
         var table = Table(.left, .left)
         table.add("key", key.escaped)
         table.add("status", words(explanation, now))
-        if let rank { table.add("eviction", words(rank)) }
+        if let rank = explanation.rank { table.add("eviction", words(rank)) }
         guard let entry = explanation.entry, let paths else {
             table.add("key digest", explanation.keyDigest.description)
             return table.text
@@ -99,7 +97,7 @@ enum InfoCommand: Command {
         }
     }
 
-    private static func words(_ rank: EvictionRank) -> String {
+    private static func words(_ rank: KeyExplanation.Rank) -> String {
         "\(Quantity.grouped(rank.usedLongerAgo)) of \(Quantity.grouped(rank.entries, "key")) "
             + "were used less recently and would be evicted first"
     }
@@ -119,12 +117,12 @@ enum InfoCommand: Command {
         add("expires", entry.expires.map { Quantity.moment($0, now) } ?? "never")
         add("extends on access", entry.extendsOnAccess.map { Quantity.text($0) })
         add("stale until", entry.staleUntil.map { Quantity.moment($0, now) })
-        add("cost", entry.attributes.cost.map { "\($0)" })
-        add("etag", entry.attributes.entityTag)
-        add("last modified", entry.attributes.lastModified)
-        add("content type", entry.attributes.contentType)
-        for tag in entry.attributes.tags { add("tag", tag) }
-        for (name, value) in entry.attributes.metadata.sorted(by: { $0.key < $1.key }) {
+        add("compute time", entry.computeTime.map { "\($0)" })
+        add("etag", entry.entityTag)
+        add("last modified", entry.lastModified)
+        add("content type", entry.contentType)
+        for tag in entry.tags { add("tag", tag) }
+        for (name, value) in entry.metadata.sorted(by: { $0.key < $1.key }) {
             add("meta", "\(name)=\(value)")
         }
         add("key digest", entry.keyDigest.description)
@@ -143,13 +141,12 @@ enum InfoCommand: Command {
     private static func json(
         _ explanation: KeyExplanation,
         key: String,
-        paths: (entry: String, object: String)?,
-        rank: EvictionRank?
+        paths: (entry: String, object: String)?
     ) -> JSON.Object {
         let entry: JSON.Object = ["key": key, "keyDigest": explanation.keyDigest.description]
         let rest: JSON.Object = [
             "entryPath": paths?.entry, "objectPath": paths?.object, "state": name(of: explanation.state),
-            "lastRemoval": explanation.lastRemoval?.json, "evictionRank": rank,
+            "lastRemoval": explanation.lastRemoval?.json, "evictionRank": explanation.rank,
         ]
         return JSON.Object(explanation.entry?.json ?? entry, rest)
     }

@@ -155,7 +155,7 @@ enum ListCommand: Command {
 
 /// The entries that can be read; of those that can't, the first failure is kept for the end.
 private final class Reader: Sequence, IteratorProtocol {
-    private var entries: CacheEntries.Iterator
+    private var entries: any IteratorProtocol<Result<CacheEntry, CacheError>>
     private let isForNull: Bool
     private(set) var failure: CacheError?
     private var unkept = 0
@@ -163,7 +163,7 @@ private final class Reader: Sequence, IteratorProtocol {
 
     /// - Parameter isForNull: leaves out entries whose key is not kept, and keys that contain a NUL: whoever reads
     ///   them would take what stands there for another key.
-    init(_ entries: CacheEntries, isForNull: Bool) {
+    init(_ entries: some Sequence<Result<CacheEntry, CacheError>>, isForNull: Bool) {
         self.entries = entries.makeIterator()
         self.isForNull = isForNull
     }

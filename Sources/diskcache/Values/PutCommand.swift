@@ -66,19 +66,18 @@ enum PutCommand: Command {
 
     /// What the options say of the value.
     private struct Order {
-        let expires: Expiration?
-        let onAccess: AccessExtension?
-        let attributes: EntryAttributes
+        let options: PutOptions
         let isOnlyIfAbsent: Bool
 
         init(_ arguments: Arguments) throws(Failure) {
-            expires = try ExpirationOptions.expiration(arguments)
-            onAccess = ExpirationOptions.accessExtension(arguments)
+            let expires = try ExpirationOptions.expiration(arguments)
             let stale = try arguments.value("stale", as: Quantity.duration)
             if stale != nil, expires == nil || expires == .never {
                 throw .usage("put: --stale is for values that expire: give --ttl or --expires-at too")
             }
-            attributes = EntryAttributes(
+            options = PutOptions(
+                expires: expires,
+                onAccess: ExpirationOptions.accessExtension(arguments),
                 staleFor: stale,
                 entityTag: arguments.value("etag"),
                 lastModified: arguments.value("last-modified"),
@@ -117,20 +116,16 @@ enum PutCommand: Command {
             return try cache.put(
                 contentsOfDescriptor: input.rawValue,
                 forKey: key,
-                expires: order.expires,
-                onAccess: order.onAccess,
-                attributes: order.attributes
+                options: order.options
             )
         }
         // Asked before all of the value is read into memory; what is stored meanwhile is noticed below.
-        if try cache.contains(key) { return nil }
+        if try cache.contains(forKey: key) { return nil }
         let data = try InputFile.contents(input)
         let isStored = try cache.putIfAbsent(
             data,
             forKey: key,
-            expires: order.expires,
-            onAccess: order.onAccess,
-            attributes: order.attributes
+            options: order.options
         )
         // Also where it has expired at once, or was removed meanwhile: it was stored.
         return isStored ? try cache.entry(forKey: key, allowingStale: true) : nil

@@ -40,7 +40,7 @@ enum RemoveCommand: Command {
 
     private static func remove(_ keys: [String], _ tags: [String], from cache: SharedCache) throws -> Int {
         var removed = 0
-        for key in keys where try cache.remove(key) { removed += 1 }
+        for key in keys where try cache.remove(forKey: key) { removed += 1 }
         for tag in tags { removed += try cache.removeAll(taggedWith: tag) }
         return removed
     }

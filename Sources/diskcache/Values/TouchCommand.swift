@@ -28,7 +28,7 @@ enum TouchCommand: Command {
         let expiration = try ExpirationOptions.expiration(arguments)
         let onAccess = ExpirationOptions.accessExtension(arguments) ?? .keep
         guard let cache = try arguments.openExistingCache() else { return .miss }
-        guard let expiration else { return try cache.touch(key) ? .done : .miss }
-        return try cache.setExpiration(of: key, to: expiration, onAccess: onAccess) ? .done : .miss
+        guard let expiration else { return try cache.touch(forKey: key) ? .done : .miss }
+        return try cache.setExpiration(expiration, onAccess: onAccess, forKey: key) ? .done : .miss
     }
 }

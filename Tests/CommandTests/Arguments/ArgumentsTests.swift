@@ -98,11 +98,11 @@ import Testing
 /// What `gc` makes of its options.
 @Suite(.takesTurns) struct CollectCommandTests {
     /// Arguments made without getopt, whose state is global.
-    static func request(_ words: String...) throws -> GarbageCollection {
+    static func request(_ words: String...) throws -> CollectionOptions {
         try request(words)
     }
 
-    static func request(_ words: [String]) throws -> GarbageCollection {
+    static func request(_ words: [String]) throws -> CollectionOptions {
         var scanned = ScannedOptions()
         var rest = words[...]
         while let word = rest.popFirst() {

@@ -169,12 +169,7 @@ import Testing
         isRisk: Bool
     ) {
         let troubles = ChecksTests.troubles {
-            $0.evictions = EvictionPressure(
-                evictions: evictions,
-                youngEvictions: young,
-                misses: misses,
-                ghostMisses: ghosts
-            )
+            $0.activity = activity(evictions: evictions, young: young, misses: misses, ghosts: ghosts)
         }
         #expect(troubles == (isRisk ? ["working set": .risk] : [:]))
     }
@@ -193,4 +188,14 @@ import Testing
             troubles == (isRisk ? ["file system": .fallback, "memory": .risk] : ["file system": .fallback])
         )
     }
+}
+
+/// What processes have done that have missed and evicted so much.
+func activity(evictions: Int, young: Int, misses: Int, ghosts: Int) -> CacheActivity {
+    var activity = CacheActivity()
+    activity.swept = [.size: evictions]
+    activity.youngEvictions = young
+    activity.misses = misses
+    activity.ghostMisses = ghosts
+    return activity
 }

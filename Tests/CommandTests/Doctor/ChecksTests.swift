@@ -67,7 +67,7 @@ import Testing
             $0.hasHashInstructions = false
             $0.age = .seconds(86401)
             $0.configuration = DirectoryConfiguration()
-            $0.evictions = EvictionPressure(evictions: 1, youngEvictions: 1, misses: 256, ghostMisses: 256)
+            $0.activity = activity(evictions: 1, young: 1, misses: 256, ghosts: 256)
         }
         #expect(findings.filter { $0.level != .fine }.count == 14)
         #expect(findings.allSatisfy { ($0.level == .fine) == ($0.advice == nil) })

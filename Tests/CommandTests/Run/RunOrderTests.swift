@@ -54,7 +54,7 @@ struct RunOrderTests {
     /// An entry that was stored with these lifetimes.
     static func entry(_ expires: Expiration, staleFor: Duration? = nil) throws -> CacheEntry {
         let cache = try SharedCache(at: TemporaryDirectory().path + "/cache")
-        try cache.put("x", forKey: "k", expires: expires, attributes: EntryAttributes(staleFor: staleFor))
+        try cache.put("x", forKey: "k", options: PutOptions(expires: expires, staleFor: staleFor))
         return try #require(try cache.entry(forKey: "k", allowingStale: true))
     }
 

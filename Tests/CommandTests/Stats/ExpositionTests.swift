@@ -69,12 +69,12 @@ import Testing
     }
 
     private func exposition(directory: String = "/c") throws -> String {
-        Exposition(try #require(try cache.totals()), try cache.lastSweep(), directory: directory).text
+        Exposition(try #require(try cache.totals()), try cache.lastCollection(), directory: directory).text
     }
 
     @Test func `counters end in total, gauges do not, and all say what they are`() throws {
         try cache.put("value", forKey: "key")
-        try cache.collectGarbage()
+        try cache.collect()
         let metrics = try Self.parse(exposition())
         #expect(metrics.count == 29)
         for (name, metric) in metrics {
@@ -88,10 +88,10 @@ import Testing
 
     @Test func `what was done is in it`() throws {
         try cache.put("value", forKey: "key")
-        try cache.put("old", forKey: "expired", expires: .expired)
-        #expect(try cache.get("key") != nil)
-        #expect(try cache.get("absent") == nil)
-        try cache.collectGarbage()
+        try cache.put("old", forKey: "expired", options: PutOptions(expires: .expired))
+        #expect(try cache.get(forKey: "key") != nil)
+        #expect(try cache.get(forKey: "absent") == nil)
+        try cache.collect()
         let metrics = try Self.parse(exposition())
         func value(_ name: String, _ labels: [String: String] = [:]) -> Double? {
             let labels = labels.merging(["directory": "/c"]) { $1 }
@@ -140,7 +140,7 @@ import Testing
     @Test(.enabled(if: Promtool.path != nil, "promtool is not installed"))
     func `promtool has nothing to say against it`() throws {
         try cache.put("value", forKey: "key")
-        try cache.collectGarbage()
+        try cache.collect()
         let run = try Promtool.check(exposition(directory: "/qu\"ote\\n\n"))
         #expect(run.status == 0 && run.output == "", "\(run.output)")
         // It does object where there is reason to.

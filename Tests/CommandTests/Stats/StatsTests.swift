@@ -53,14 +53,16 @@ import Testing
         let cache = try SharedCache(at: place.path + "/cache")
         try cache.put("value", forKey: "a")
         try cache.put("value", forKey: "b")
-        var stale = EntryAttributes()
-        stale.staleFor = .seconds(3600)
-        try cache.put("old", forKey: "stale", expires: .expired, attributes: stale)
-        cache.clearMemory()
-        for _ in 0..<3 { #expect(try cache.get("a") != nil) }
-        #expect(try cache.get("stale", allowingStale: true) != nil)
-        #expect(try cache.get("absent") == nil)
-        #expect(try cache.remove("b"))
+        try cache.put(
+            "old",
+            forKey: "stale",
+            options: PutOptions(expires: .expired, staleFor: .seconds(3600))
+        )
+        cache.memory.removeAll()
+        for _ in 0..<3 { #expect(try cache.get(forKey: "a") != nil) }
+        #expect(try cache.get(forKey: "stale", allowingStale: true) != nil)
+        #expect(try cache.get(forKey: "absent") == nil)
+        #expect(try cache.remove(forKey: "b"))
         return (cache, place)
     }
 
@@ -81,7 +83,7 @@ import Testing
     @Test func `an interval has rates of its own`() throws {
         let (cache, place) = try cache()
         let before = cache.activity
-        for _ in 0..<5 { #expect(try cache.get("a") != nil) }
+        for _ in 0..<5 { #expect(try cache.get(forKey: "a") != nil) }
         let interval = StatsInterval(activity: cache.activity.since(before), seconds: 2)
         let rows = StatsRow.all(cache.activity, interval)
         func rate(_ name: String) -> String? { rows.first { $0.name == name }?.rate }
@@ -96,7 +98,7 @@ import Testing
         let (cache, place) = try cache()
         let before = try #require(try cache.totals()).activity
         #expect(try cache.resetTotals())
-        #expect(try cache.get("a") != nil)
+        #expect(try cache.get(forKey: "a") != nil)
         let since = try #require(try cache.totals()).activity.since(before)
         #expect(since.memoryHits == 1 && since.diskHits == 0 && since.puts == 0 && since.leftMemory.isEmpty)
         #expect(cache.activity.puts == 3, "what this process did stays")
@@ -146,8 +148,8 @@ import Testing
     @Test func `a sweep in one line, and with its details`() throws {
         let (cache, place) = try cache()
         #expect(StatsText.lastSweep(nil, now: .now) == "last sweep: none yet\n")
-        try cache.collectGarbage()
-        let sweep = try #require(try cache.lastSweep())
+        try cache.collect()
+        let sweep = try #require(try cache.lastCollection())
         let line = StatsText.lastSweep(sweep, now: .now)
         #expect(line.hasPrefix("last sweep: 0s ago by process \(CurrentProcess.identifier), took "))
         #expect(line.hasSuffix(", complete, removed nothing\n"))

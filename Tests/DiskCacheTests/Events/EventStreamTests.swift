@@ -28,13 +28,13 @@ import Testing
 
     @Test func `the collection of the last one out is still told of`() async throws {
         let fixture = try CacheFixture()
-        try await fixture.cache.put("v", forKey: "k", expires: .seconds(1))
+        try await fixture.cache.put("v", forKey: "k", options: PutOptions(expires: .seconds(1)))
         fixture.clock.advance(by: 2)
         let events = fixture.cache.events
         let report = await fixture.cache.close()
         var sweeps = 0
         for await event in events {
-            if case .swept = event { sweeps += 1 }
+            if case .collected = event { sweeps += 1 }
         }
         #expect(sweeps == (report.collection == nil ? 0 : 1))
         #expect(report.wasLast)

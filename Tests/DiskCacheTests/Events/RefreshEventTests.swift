@@ -21,12 +21,11 @@ import Testing
         try fixture.cache.put(
             "old",
             forKey: "key",
-            expires: .seconds(10),
-            attributes: EntryAttributes(staleFor: .seconds(100))
+            options: PutOptions(expires: .seconds(10), staleFor: .seconds(100))
         )
         fixture.clock.advance(by: 11)
         let options = ComputeOptions(staleWhileRevalidate: .seconds(100))
-        let value = try fixture.cache.value(forKey: "key", options: options) { () throws(Failed) in
+        let value = try fixture.cache.value(forKey: "key", computing: options) { () throws(Failed) in
             throw Failed()
         }
         #expect(value == Data("old".utf8))

@@ -17,7 +17,11 @@ import Testing
         place = try TemporaryDirectory()
         cache = try SharedCache(at: place.path + "/cache")
         for index in 0..<10 {
-            try cache.put(Data("value \(index)".utf8), forKey: "key \(index)", expires: .expired)
+            try cache.put(
+                Data("value \(index)".utf8),
+                forKey: "key \(index)",
+                options: PutOptions(expires: .expired)
+            )
         }
         try cache.put(Data("stays".utf8), forKey: "stays")
     }
@@ -52,7 +56,7 @@ import Testing
 
     @Test func `a closed cache refuses calls, and closing it again does nothing`() throws {
         cache.close()
-        #expect { try cache.get("stays") } throws: { ($0 as? CacheError)?.code == .closed }
+        #expect { try cache.get(forKey: "stays") } throws: { ($0 as? CacheError)?.code == .closed }
         #expect(cache.close() == CloseReport())
     }
 
@@ -90,7 +94,7 @@ import Testing
         }
         duties.swept = { _ in steps.value.withLock { $0.append("sweep") } }
         cache.close()
-        let presence = Presence(JanitorConfiguration(), duties: duties)
+        let presence = Presence(CacheConfiguration.Janitor(), duties: duties)
         let report = presence.close(deadline: .seconds(5))
         #expect(steps.value.withLock { $0 } == ["drain", "flush", "sweep"])
         #expect(report.wasLast && !report.isComplete, "what could not be drained is reported")

@@ -30,7 +30,11 @@ struct JanitorTests {
 
     private func store(_ count: Int, in cache: SharedCache, expires: Expiration = .expired) throws {
         for index in 0..<count {
-            try cache.put(Data("value \(index)".utf8), forKey: "key \(index)", expires: expires)
+            try cache.put(
+                Data("value \(index)".utf8),
+                forKey: "key \(index)",
+                options: PutOptions(expires: expires)
+            )
         }
     }
 
@@ -39,7 +43,7 @@ struct JanitorTests {
         try store(10, in: cache, expires: .seconds(1))
         try cache.put(Data("stays".utf8), forKey: "stays")
         waitUntil("it is so soon") { entries == 1 && place.files(below: "cache/objects").count == 1 }
-        #expect(try cache.get("stays") != nil)
+        #expect(try cache.get(forKey: "stays") != nil)
     }
 
     @Test func `one sweeps for all, and the interval counts over all of them`() throws {
@@ -110,11 +114,11 @@ struct JanitorTests {
         // Everything is another one now, also for those who come.
         try cache.put("new", forKey: "key")
         let other = try SharedCache(at: path)
-        #expect(try other.get("key")?.data == Data("new".utf8))
+        #expect(try other.get(forKey: "key")?.value == Data("new".utf8))
         try other.put("newer", forKey: "key")
-        #expect(try cache.get("key")?.data == Data("newer".utf8))
+        #expect(try cache.get(forKey: "key")?.value == Data("newer".utf8))
         #expect(try cache.verify().isClean)
-        #expect(try cache.collectGarbage().unreadable.isEmpty)
+        #expect(try cache.collect().unreadable.isEmpty)
     }
 
     @Test func `what a slow deletion has left, with a control file made anew, is a cache again`()
@@ -134,12 +138,12 @@ struct JanitorTests {
         let other = try SharedCache(at: path)
         waitUntil("it is noticed") { replaced.load(ordering: .relaxed) }
         try cache.put("new", forKey: "key")
-        #expect(try other.get("key")?.data == Data("new".utf8))
+        #expect(try other.get(forKey: "key")?.value == Data("new".utf8))
         #expect(try cache.verify().isClean)
     }
 
     private func withPresence(_ duties: JanitorDuties, _ body: () throws -> Void) rethrows {
-        let presence = Presence(JanitorConfiguration(), duties: duties)
+        let presence = Presence(CacheConfiguration.Janitor(), duties: duties)
         try body()
         withExtendedLifetime(presence) {}
     }

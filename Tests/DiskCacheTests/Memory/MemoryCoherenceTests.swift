@@ -16,7 +16,7 @@ private final class Pair: Sendable {
 
     init(_ change: (inout CacheConfiguration) -> Void = { _ in }) throws {
         fixture = try CacheFixture {
-            $0.memory = MemoryConfiguration()
+            $0.memory = CacheConfiguration.Memory()
             change(&$0)
         }
         other = try SharedCache(at: fixture.cache.path, configuration: fixture.cache.configuration)
@@ -24,26 +24,26 @@ private final class Pair: Sendable {
 
     /// Puts, and reads until both have it in memory.
     func warm(_ key: String, _ value: String, expires: Expiration? = nil) throws {
-        try cache.put(value, forKey: key, expires: expires)
+        try cache.put(value, forKey: key, options: PutOptions(expires: expires))
         for cache in [cache, other] {
-            _ = try cache.get(key)
-            #expect(try cache.get(key)?.tier == .memory)
+            _ = try cache.get(forKey: key)
+            #expect(try cache.get(forKey: key)?.tier == .memory)
         }
     }
 }
 
-private func text(_ hit: CacheHit?) -> String? {
-    hit.map { String(decoding: $0.data, as: UTF8.self) }
+private func text(_ hit: CacheHit<Data>?) -> String? {
+    hit.map { String(decoding: $0.value, as: UTF8.self) }
 }
 
 @Suite(.takesTurns) struct MemoryCoherenceTests {
     @Test func `what was read or put comes from memory the next time`() throws {
         let pair = try Pair()
-        try pair.cache.put("value", forKey: "key", expires: .days(1))
-        let own = try #require(try pair.cache.get("key"))
+        try pair.cache.put("value", forKey: "key", options: PutOptions(expires: .days(1)))
+        let own = try #require(try pair.cache.get(forKey: "key"))
         #expect(own.tier == .memory)
-        #expect(try pair.other.get("key")?.tier == .disk)
-        let hit = try #require(try pair.other.get("key"))
+        #expect(try pair.other.get(forKey: "key")?.tier == .disk)
+        let hit = try #require(try pair.other.get(forKey: "key"))
         #expect(hit.tier == .memory)
         #expect(text(hit) == "value")
         #expect(hit.entry == own.entry)
@@ -62,10 +62,10 @@ private func text(_ hit: CacheHit?) -> String? {
         try Data("from file".utf8).write(to: URL(filePath: file))
         let changes: [(String, String?, (String) throws -> Void)] = [
             ("put", "new", { try pair.other.put("new", forKey: $0) }),
-            ("remove", nil, { try pair.other.remove($0) }),
-            ("update", "old+", { try pair.other.update($0) { ($0 ?? Data()) + Data("+".utf8) } }),
+            ("remove", nil, { try pair.other.remove(forKey: $0) }),
+            ("update", "old+", { try pair.other.update(forKey: $0) { ($0 ?? Data()) + Data("+".utf8) } }),
             ("file", "from file", { try pair.other.put(contentsOfFile: file, forKey: $0) }),
-            ("expiration", nil, { try pair.other.setExpiration(of: $0, to: .expired) }),
+            ("expiration", nil, { try pair.other.setExpiration(.expired, forKey: $0) }),
             (
                 "typed", #""json""#,
                 { try pair.other.typed(String.self).put("json", forKey: $0) }
@@ -73,7 +73,7 @@ private func text(_ hit: CacheHit?) -> String? {
             (
                 "behind", "later",
                 {
-                    try pair.other.put("later", forKey: $0, writing: .behind)
+                    try pair.other.put("later", forKey: $0, options: PutOptions(writing: .behind))
                     pair.other.flush()
                 }
             ),
@@ -82,8 +82,8 @@ private func text(_ hit: CacheHit?) -> String? {
         for (name, expected, change) in changes {
             try pair.warm(name, "old")
             try change(name)
-            #expect(text(try pair.cache.get(name)) == expected, "\(name)")
-            #expect(text(try pair.other.get(name)) == expected, "\(name)")
+            #expect(text(try pair.cache.get(forKey: name)) == expected, "\(name)")
+            #expect(text(try pair.other.get(forKey: name)) == expected, "\(name)")
         }
     }
 
@@ -92,20 +92,20 @@ private func text(_ hit: CacheHit?) -> String? {
         let pair = try Pair { $0.accessGranularity = granularity }
         try pair.warm("key", "value", expires: .seconds(10))
         pair.fixture.clock.advance(by: 9.999)
-        #expect(try pair.cache.get("key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
         pair.fixture.clock.advance(by: 0.001)
-        #expect(try pair.cache.get("key") == nil)
-        #expect(try pair.other.get("key") == nil)
+        #expect(try pair.cache.get(forKey: "key") == nil)
+        #expect(try pair.other.get(forKey: "key") == nil)
     }
 
     @Test func `by the system's clock too, within its resolution`() throws {
         let directory = try TemporaryDirectory()
         let cache = try SharedCache(at: directory.path + "/cache")
         let end = Date.now + 0.05
-        try cache.put("value", forKey: "key", expires: .at(end))
+        try cache.put("value", forKey: "key", options: PutOptions(expires: .at(end)))
         while true {
             let before = Date.now
-            let hit = try cache.get("key")
+            let hit = try cache.get(forKey: "key")
             // Ends are kept to the millisecond, and never later than asked for.
             if Date.now < end - 0.001 { #expect(hit?.tier == .memory) }
             if before >= end {
@@ -118,27 +118,27 @@ private func text(_ hit: CacheHit?) -> String? {
     @Test func `eviction from disk leaves what is in memory, which is still the value`() throws {
         let pair = try Pair()
         try pair.warm("key", "value")
-        try pair.other.trim(to: .bytes(0))
-        #expect(try pair.cache.get("key")?.tier == .memory)
+        try pair.other.collect(CollectionOptions(maximumSize: .bytes(0)))
+        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
         try pair.other.put("new", forKey: "key")
-        #expect(text(try pair.cache.get("key")) == "new")
+        #expect(text(try pair.cache.get(forKey: "key")) == "new")
     }
 
     @Test func `what was evicted from disk is removed from every memory`() throws {
         let pair = try Pair()
         let removals: [(String, (String) throws -> Void)] = [
-            ("remove", { try pair.other.remove($0) }),
+            ("remove", { try pair.other.remove(forKey: $0) }),
             ("all", { _ in try pair.other.removeAll() }),
             ("tag", { _ in try pair.other.removeAll(taggedWith: "tag") }),
-            ("update", { try pair.other.update($0) { _ in nil } }),
-            ("expiration", { try pair.other.setExpiration(of: $0, to: .expired) }),
+            ("update", { try pair.other.update(forKey: $0) { _ in nil } }),
+            ("expiration", { try pair.other.setExpiration(.expired, forKey: $0) }),
         ]
         for (name, remove) in removals {
-            try pair.cache.put("value", forKey: name, attributes: EntryAttributes(tags: ["tag"]))
-            try pair.other.trim(to: .bytes(0))
-            #expect(try pair.cache.get(name)?.tier == .memory)
+            try pair.cache.put("value", forKey: name, options: PutOptions(tags: ["tag"]))
+            try pair.other.collect(CollectionOptions(maximumSize: .bytes(0)))
+            #expect(try pair.cache.get(forKey: name)?.tier == .memory)
             try remove(name)
-            #expect(try pair.cache.get(name) == nil)
+            #expect(try pair.cache.get(forKey: name) == nil)
         }
     }
 
@@ -147,11 +147,11 @@ private func text(_ hit: CacheHit?) -> String? {
         try pair.warm("key", "value")
         let before = try #require(try pair.cache.entry(forKey: "key")?.lastAccess)
         pair.fixture.clock.advance(by: 30)
-        #expect(try pair.cache.get("key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
         pair.cache.core.flushAccesses()
         #expect(try pair.cache.entry(forKey: "key")?.lastAccess == before)
         pair.fixture.clock.advance(by: 60)
-        #expect(try pair.cache.get("key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
         pair.cache.core.flushAccesses()
         #expect(try pair.cache.entry(forKey: "key")?.lastAccess == pair.fixture.clock.now)
     }
@@ -160,9 +160,9 @@ private func text(_ hit: CacheHit?) -> String? {
         let pair = try Pair { $0.accessGranularity = .seconds(60) }
         try pair.warm("key", "value")
         pair.fixture.clock.advance(by: 61)
-        #expect(try pair.cache.get("key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
         pair.fixture.clock.advance(by: 500)
-        try pair.other.touch("key")
+        try pair.other.touch(forKey: "key")
         let noted = pair.fixture.clock.now
         pair.fixture.clock.advance(by: 5)
         pair.cache.core.flushAccesses()
@@ -175,12 +175,12 @@ private func text(_ hit: CacheHit?) -> String? {
     }
 
     @Test func `a slice comes from memory with the indices that it has from disk`() throws {
-        let pair = try Pair { $0.writeBehindLimits = WriteBehindLimits() }
+        let pair = try Pair { $0.writeBehind = CacheConfiguration.WriteBehind() }
         let whole = Data(0..<100)
-        for policy in [WritePolicy.through, .behind] {
-            try pair.cache.put(whole[40..<50], forKey: "key", writing: policy)
+        for policy in [CacheConfiguration.Writing.through, .behind] {
+            try pair.cache.put(whole[40..<50], forKey: "key", options: PutOptions(writing: policy))
             for cache in [pair.cache, pair.cache, pair.other] {
-                let data = try #require(try cache.get("key")?.data)
+                let data = try #require(try cache.get(forKey: "key")?.value)
                 #expect(data.startIndex == 0 && data == Data(40..<50))
                 pair.cache.flush()
             }
@@ -197,37 +197,41 @@ private func text(_ hit: CacheHit?) -> String? {
         try FileManager.default.removeItem(atPath: cache.path)
         try cache.core.reopen()
         #expect(old == nil, "what is not used any more has no descriptors open")
-        #expect(try cache.get("key") == nil)
+        #expect(try cache.get(forKey: "key") == nil)
         try cache.put("new", forKey: "key")
-        #expect(try cache.get("key")?.tier == .memory)
+        #expect(try cache.get(forKey: "key")?.tier == .memory)
         #expect(cache.activity.memoryHits == hits + 1)
         let third = try SharedCache(at: cache.path, configuration: cache.configuration)
         #expect(try third.totals()?.activity.memoryHits == 1)
         try third.put("newer", forKey: "key")
-        #expect(text(try cache.get("key")) == "newer")
+        #expect(text(try cache.get(forKey: "key")) == "newer")
     }
 
     @Test func `hits in memory are counted`() throws {
         let pair = try Pair()
         try pair.cache.put("value", forKey: "key")
-        for _ in 0..<3 { #expect(try pair.cache.get("key")?.tier == .memory) }
+        for _ in 0..<3 { #expect(try pair.cache.get(forKey: "key")?.tier == .memory) }
         #expect(pair.cache.activity.hits == 3)
         #expect(pair.cache.activity.misses == 0)
     }
 
     @Test func `hits in memory prolong a sliding expiration, for all processes`() throws {
         let pair = try Pair()
-        try pair.cache.put("value", forKey: "key", expires: .seconds(160), onAccess: .renew)
+        try pair.cache.put(
+            "value",
+            forKey: "key",
+            options: PutOptions(expires: .seconds(160), onAccess: .renew)
+        )
         pair.fixture.clock.advance(by: 1)
         for _ in 0..<100 {
-            #expect(text(try pair.cache.get("key")) == "value")
+            #expect(text(try pair.cache.get(forKey: "key")) == "value")
             pair.fixture.clock.advance(by: 9)
         }
         pair.fixture.clock.advance(by: 130)
-        #expect(text(try pair.other.get("key")) == "value")
+        #expect(text(try pair.other.get(forKey: "key")) == "value")
         pair.fixture.clock.advance(by: 171)
-        #expect(try pair.cache.get("key") == nil)
-        #expect(try pair.other.get("key") == nil)
+        #expect(try pair.cache.get(forKey: "key") == nil)
+        #expect(try pair.other.get(forKey: "key") == nil)
     }
 
     @Test func `stale values are not held as good ones`() throws {
@@ -235,13 +239,12 @@ private func text(_ hit: CacheHit?) -> String? {
         try pair.cache.put(
             "value",
             forKey: "key",
-            expires: .seconds(10),
-            attributes: EntryAttributes(staleFor: .seconds(10))
+            options: PutOptions(expires: .seconds(10), staleFor: .seconds(10))
         )
         pair.fixture.clock.advance(by: 11)
         for _ in 0..<2 {
-            #expect(try pair.cache.get("key", allowingStale: true)?.isStale == true)
-            #expect(try pair.cache.get("key") == nil)
+            #expect(try pair.cache.get(forKey: "key", allowingStale: true)?.isStale == true)
+            #expect(try pair.cache.get(forKey: "key") == nil)
         }
     }
 
@@ -256,10 +259,10 @@ private func text(_ hit: CacheHit?) -> String? {
         #expect(!pair.cache.core.store.hasGenerations)
         try pair.warm("key", "old")
         try pair.other.put("new", forKey: "key")
-        #expect(text(try pair.cache.get("key")) == "new")
-        #expect(try pair.cache.get("key")?.tier == .memory)
-        try pair.other.remove("key")
-        #expect(try pair.cache.get("key") == nil)
+        #expect(text(try pair.cache.get(forKey: "key")) == "new")
+        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        try pair.other.remove(forKey: "key")
+        #expect(try pair.cache.get(forKey: "key") == nil)
     }
 
     @Test(arguments: granularities)
@@ -270,10 +273,12 @@ private func text(_ hit: CacheHit?) -> String? {
         let third = try SharedCache(at: pair.cache.path, configuration: pair.cache.configuration)
         try third.put("new", forKey: "key")
         try waitUntil("the janitor, which looks once a second, has seen it") {
-            try [pair.cache, pair.other].allSatisfy { text(try $0.get("key")) == "new" }
+            try [pair.cache, pair.other].allSatisfy { text(try $0.get(forKey: "key")) == "new" }
         }
         try pair.cache.put("newer", forKey: "key")
-        for cache in [pair.cache, pair.other, third] { #expect(text(try cache.get("key")) == "newer") }
+        for cache in [pair.cache, pair.other, third] {
+            #expect(text(try cache.get(forKey: "key")) == "newer")
+        }
     }
 
     @Test func `a word counts in its own mapping only`() throws {
@@ -300,13 +305,13 @@ private func text(_ hit: CacheHit?) -> String? {
         }
         try pair.warm("key", "old")
         try pair.other.put("new", forKey: "key")
-        #expect(text(try pair.cache.get("key")) == "old")
+        #expect(text(try pair.cache.get(forKey: "key")) == "old")
     }
 
     @Test func `removals from memory are told with their cause`() throws {
         let causes = Locked<Set<String>>([])
         let pair = try Pair {
-            $0.memory = MemoryConfiguration(costLimit: .bytes(100), countLimit: 2)
+            $0.memory = CacheConfiguration.Memory(costLimit: .bytes(100), countLimit: 2)
             $0.onEvent = { event in
                 guard case .removedFromMemory(let key, let cause, _) = event else { return }
                 causes.withLock { _ = $0.insert("\(key): \(cause)") }
@@ -314,24 +319,24 @@ private func text(_ hit: CacheHit?) -> String? {
         }
         let cache = pair.cache
         try cache.put("1", forKey: "explicit")
-        try cache.remove("explicit")
+        try cache.remove(forKey: "explicit")
         try cache.put("1", forKey: "replaced")
         try cache.put("2", forKey: "replaced")
-        try cache.put("1", forKey: "expired", expires: .seconds(1))
+        try cache.put("1", forKey: "expired", options: PutOptions(expires: .seconds(1)))
         pair.fixture.clock.advance(by: 2)
-        _ = try cache.get("expired")
-        cache.clearMemory()
+        _ = try cache.get(forKey: "expired")
+        cache.memory.removeAll()
         try cache.put("1", forKey: "invalidated")
         try pair.other.put("2", forKey: "invalidated")
-        _ = try cache.get("invalidated")
-        cache.clearMemory()
+        _ = try cache.get(forKey: "invalidated")
+        cache.memory.removeAll()
         for key in ["count", "b", "c"] { try cache.put("1", forKey: key) }
-        cache.clearMemory()
-        for key in ["cost", "d"] { try cache.put([UInt8](repeating: 1, count: 25), forKey: key) }
-        cache.resizeMemory(costLimit: .bytes(40), countLimit: 2)
-        #expect(cache.memoryUsage.count == 1)
+        cache.memory.removeAll()
+        for key in ["cost", "d"] { try cache.put(Data(repeating: 1, count: 25), forKey: key) }
+        cache.memory.resize(costLimit: .bytes(40), countLimit: 2)
+        #expect(cache.memory.count == 1)
         let found = causes.withLock { $0 }
-        for cause in RemovalCause.allCases where cause != .pressure {
+        for cause in CacheEvent.RemovalCause.allCases where cause != .pressure {
             #expect(found.contains("\(cause): \(cause)"))
         }
     }
@@ -343,38 +348,39 @@ private func text(_ hit: CacheHit?) -> String? {
         let pair = try Pair { $0.memory.shrinksUnderPressure = !isOff }
         for index in 0..<100 { try pair.cache.put("1234", forKey: "\(index)") }
         pair.cache.core.relieve { .none }
-        #expect(pair.cache.memoryUsage == (400, 100))
+        #expect(pair.cache.memory.cost == 400 && pair.cache.memory.count == 100)
         pair.cache.core.relieve { .some }
-        #expect(pair.cache.memoryUsage == (isOff ? (400, 100) : (300, 75)))
+        #expect(pair.cache.memory.cost == (isOff ? 400 : 300))
+        #expect(pair.cache.memory.count == (isOff ? 100 : 75))
         pair.cache.core.relieve { .critical }
-        #expect(pair.cache.memoryUsage.cost == (isOff ? 400 : 72))
+        #expect(pair.cache.memory.cost == (isOff ? 400 : 72))
         #expect(pair.cache.core.store.counters[.memoryPressure] == (isOff ? 0 : 82))
     }
 
     @Test func `a frozen tier answers and takes nothing`() throws {
         let pair = try Pair()
         try pair.warm("key", "value")
-        pair.cache.isMemoryFrozen = true
+        pair.cache.memory.isFrozen = true
         try pair.cache.put("x", forKey: "new")
-        #expect(try pair.cache.get("new")?.tier == .disk)
-        #expect(try pair.cache.get("key")?.tier == .memory)
-        pair.cache.isMemoryFrozen = false
-        #expect(try pair.cache.get("new")?.tier == .disk)
-        #expect(try pair.cache.get("new")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "new")?.tier == .disk)
+        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        pair.cache.memory.isFrozen = false
+        #expect(try pair.cache.get(forKey: "new")?.tier == .disk)
+        #expect(try pair.cache.get(forKey: "new")?.tier == .memory)
     }
 
     @Test func `a cache that was closed answers from nowhere`() throws {
         let pair = try Pair()
         try pair.warm("key", "value")
         pair.cache.close()
-        #expect(code { _ = try pair.cache.get("key") } == .closed)
+        #expect(code { _ = try pair.cache.get(forKey: "key") } == .closed)
     }
 
     @Test func `tasks are served from memory too`() async throws {
         let pair = try Pair()
         try pair.warm("key", "value")
-        #expect(try await pair.cache.get("key")?.tier == .memory)
+        #expect(try await pair.cache.get(forKey: "key")?.tier == .memory)
         try await pair.other.put("new", forKey: "key")
-        #expect(text(try await pair.cache.get("key")) == "new")
+        #expect(text(try await pair.cache.get(forKey: "key")) == "new")
     }
 }

@@ -11,9 +11,11 @@ import Testing
 final class RemovalLog: Sendable {
     private let list = Locked<MemoryTier.Removals>([])
 
-    func add(_ item: HeldItem, _ cause: RemovalCause) { list.withLock { $0.append((item, cause)) } }
+    func add(_ item: HeldItem, _ cause: CacheEvent.RemovalCause) {
+        list.withLock { $0.append((item, cause)) }
+    }
     var removals: MemoryTier.Removals { list.withLock { $0 } }
-    var causes: [RemovalCause] { removals.map(\.cause) }
+    var causes: [CacheEvent.RemovalCause] { removals.map(\.cause) }
     var keys: [String] { removals.map(\.item.key) }
 }
 

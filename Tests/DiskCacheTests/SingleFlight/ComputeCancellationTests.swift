@@ -99,7 +99,7 @@ import Testing
         task.cancel()
         gate.open()
         #expect(await task.value == "one")
-        #expect(try await cache.get("key")?.data.text == "one")
+        #expect(try await cache.get(forKey: "key")?.value.text == "one")
     }
 
     @Test func `where all are cancelled nothing is left, not even the cache`() async throws {

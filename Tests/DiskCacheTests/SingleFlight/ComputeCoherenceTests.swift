@@ -41,23 +41,23 @@ private struct StoppingSource: FlightSource {
 
     var form: ObjectIdentifier { cache.form }
 
-    func get(_ key: String, allowingStale: Bool) throws(CacheError) -> CacheHit? {
-        let hit = try cache.get(key, allowingStale: allowingStale)
+    func get(forKey key: String, allowingStale: Bool) throws(CacheError) -> CacheHit<Data>? {
+        let hit = try cache.get(forKey: key, allowingStale: allowingStale)
         if place == .found, hit != nil { stop.pass() }
         return hit
     }
 
-    func get(_ key: String, allowingStale: Bool) async throws(CacheError) -> CacheHit? {
-        try await cache.get(key, allowingStale: allowingStale)
+    func get(forKey key: String, allowingStale: Bool) async throws(CacheError) -> CacheHit<Data>? {
+        try await cache.get(forKey: key, allowingStale: allowingStale)
     }
 
     func putThrough(
         _ value: Data,
         forKey key: String,
-        _ terms: SharedCache.Terms,
+        _ options: PutOptions,
         _ room: RoomTerms
     ) throws(CacheError) {
-        try cache.putThrough(value, forKey: key, terms, room)
+        try cache.putThrough(value, forKey: key, options, room)
         if place == .stored { stop.pass() }
     }
 }
@@ -88,9 +88,7 @@ private struct StoppingSource: FlightSource {
             let request = FlightRequest<Source, Never>(
                 source,
                 "key",
-                expires,
-                nil,
-                EntryAttributes(),
+                PutOptions(expires: expires),
                 options
             )
             switch form {
@@ -104,7 +102,7 @@ private struct StoppingSource: FlightSource {
     /// Asks for the key while its value, by now removed, is still being handed out.
     private func expectAnew(while source: StoppingSource, _ form: Form) async throws {
         try await eventually("the leader has it") { source.stop.isReached }
-        #expect(try await cache.remove("key"))
+        #expect(try await cache.remove(forKey: "key"))
         let late = text(form, from: cache, orCompute: "new")
         try await eventually("who comes late waits") { cache.flights.inProgress.waiting == 1 }
         source.stop.open()
@@ -146,7 +144,7 @@ private struct StoppingSource: FlightSource {
         let source = source(.stored)
         let early = text(form, from: source, ComputeOptions(waitLimit: .zero), orCompute: "old")
         try await eventually("it has computed beside") { source.stop.isReached }
-        #expect(try await cache.remove("key"))
+        #expect(try await cache.remove(forKey: "key"))
         let patient = ComputeOptions(waitLimit: .milliseconds(500))
         let late = text(form, from: cache, patient, orCompute: "new")
         // It waits for the first, then for the one beside; and if that takes another half second, no more.
@@ -165,8 +163,8 @@ private struct StoppingSource: FlightSource {
         let source = source(.stored)
         _ = await cache.value(
             forKey: "key",
-            expires: .seconds(10),
-            options: options,
+            options: PutOptions(expires: .seconds(10)),
+            computing: options,
             orCompute: fixture.compute("stale")
         )
         fixture.clock.advance(by: 10)
@@ -199,9 +197,7 @@ private struct StoppingSource: FlightSource {
             let request = FlightRequest<StoppingSource, Never>(
                 source,
                 "key",
-                nil,
-                nil,
-                EntryAttributes(),
+                PutOptions(),
                 ComputeOptions()
             )
             return await request.value(fixture.compute("old", gate)).text
@@ -211,7 +207,7 @@ private struct StoppingSource: FlightSource {
         try await eventually("all wait") { cache.flights.inProgress.waiting == 10 }
         gate.open()
         try await eventually("it is stored") { source.stop.isReached }
-        #expect(try await cache.remove("key"))
+        #expect(try await cache.remove(forKey: "key"))
         let late = (0..<10).map { _ in text(.asynchronous, from: cache, orCompute: "new") }
         try await eventually("all wait") { cache.flights.inProgress.waiting == 20 }
         source.stop.open()

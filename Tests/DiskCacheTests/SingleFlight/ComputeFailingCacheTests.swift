@@ -14,9 +14,11 @@ enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
     var testDescription: String { rawValue }
 
     var key: String { self == .emptyKey ? "" : "key" }
-    var expires: Expiration? { self == .senselessExpiration ? .seconds(-1) : nil }
-    var attributes: EntryAttributes {
-        EntryAttributes(metadata: self == .longMetadata ? ["a": String(repeating: "x", count: 70_000)] : [:])
+    var options: PutOptions {
+        PutOptions(
+            expires: self == .senselessExpiration ? .seconds(-1) : nil,
+            metadata: self == .longMetadata ? ["a": String(repeating: "x", count: 70_000)] : [:]
+        )
     }
 
     func breakCache(_ fixture: ComputeFixture) throws {
@@ -50,8 +52,7 @@ enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
             Task { [fixture] in
                 await cache.value(
                     forKey: broken.key,
-                    expires: broken.expires,
-                    attributes: broken.attributes,
+                    options: broken.options,
                     orCompute: fixture.compute("one", gate)
                 ).text
             }
@@ -68,8 +69,7 @@ enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
         let again = await offload { [fixture] in
             cache.value(
                 forKey: broken.key,
-                expires: broken.expires,
-                attributes: broken.attributes,
+                options: broken.options,
                 orCompute: fixture.computeBlocking("two")
             )
         }
@@ -91,9 +91,9 @@ enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
         let caches = try (0..<4).map { _ in try fixture.other() }
         let cache = cache
         let gates = [Gate(), Gate()]
-        let long = EntryAttributes(metadata: ["a": String(repeating: "x", count: 70_000)])
+        let long = PutOptions(metadata: ["a": String(repeating: "x", count: 70_000)])
         let first = Task { [fixture] in
-            await cache.value(forKey: "key", attributes: long, orCompute: fixture.compute("one", gates[0]))
+            await cache.value(forKey: "key", options: long, orCompute: fixture.compute("one", gates[0]))
                 .text
         }
         try await eventually("it computes") { gates[0].count == 1 }
@@ -101,7 +101,7 @@ enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
             Task { [fixture] in
                 await cache.value(
                     forKey: "key",
-                    attributes: long,
+                    options: long,
                     orCompute: fixture.compute("two", gates[1])
                 ).text
             }

@@ -110,7 +110,7 @@ import Testing
         let cache = fixture.cache
         let here = SingleThread()
         let task = Task(executorPreference: here) { [words] in
-            try await cache.update("key") { [words] _ in
+            try await cache.update(forKey: "key") { [words] _ in
                 #expect(!here.isCurrent)
                 return words.plain()
             }

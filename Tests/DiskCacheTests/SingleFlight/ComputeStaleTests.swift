@@ -24,14 +24,14 @@ import Testing
     ) async -> String {
         await (other ?? cache).value(
             forKey: "key",
-            expires: .seconds(10),
-            options: options,
+            options: PutOptions(expires: .seconds(10)),
+            computing: options,
             orCompute: fixture.compute(text, gate)
         ).text
     }
 
     func fail(_ options: ComputeOptions, _ number: Int = 0) async throws -> String {
-        try await cache.value(forKey: "key", expires: .seconds(10), options: options) {
+        try await cache.value(forKey: "key", options: PutOptions(expires: .seconds(10)), computing: options) {
             () async throws(Broken) in throw Broken(number: number)
         }.text
     }
@@ -48,13 +48,13 @@ import Testing
             #expect(await value("three", stale, in: other, gate) == "one")
         }
         let synchronous = await offload { [cache, fixture, stale] in
-            cache.value(forKey: "key", options: stale, orCompute: fixture.computeBlocking("four"))
+            cache.value(forKey: "key", computing: stale, orCompute: fixture.computeBlocking("four"))
         }
         #expect(synchronous.text == "one")
         try await eventually("one refreshes") { gate.count == 1 }
         gate.open()
-        try await eventually("it is done") { try cache.get("key") != nil }
-        let text = try #require(try await cache.get("key")?.data.text)
+        try await eventually("it is done") { try cache.get(forKey: "key") != nil }
+        let text = try #require(try await cache.get(forKey: "key")?.value.text)
         #expect(["two", "three"].contains(text))
         #expect(await value("five", stale, in: other) == text)
         try await eventually("nothing is under way") {
@@ -69,10 +69,10 @@ import Testing
         #expect(await value("one", stale) == "one")
         fixture.clock.advance(by: 10)
         let old = await offload { [cache, fixture, stale] in
-            cache.value(forKey: "key", options: stale, orCompute: fixture.computeBlocking("two"))
+            cache.value(forKey: "key", computing: stale, orCompute: fixture.computeBlocking("two"))
         }
         #expect(old.text == "one")
-        try await eventually("it is refreshed") { try cache.get("key")?.data.text == "two" }
+        try await eventually("it is refreshed") { try cache.get(forKey: "key")?.value.text == "two" }
     }
 
     @Test func `a refresh by the synchronous form needs no thread of Swift's pool`() async throws {
@@ -93,7 +93,7 @@ import Testing
         _ stale: ComputeOptions
     ) -> String {
         let compute = fixture.computeBlocking("two", for: .milliseconds(100))
-        _ = cache.value(forKey: "key", options: stale, orCompute: compute)
+        _ = cache.value(forKey: "key", computing: stale, orCompute: compute)
         // A limit, since who waits in vain is to fail and not to hang.
         let result = Result { () throws(WaitError<Never>) in
             try cache.value(forKey: "key", within: .seconds(20), orCompute: compute)
@@ -120,9 +120,8 @@ import Testing
         func value(_ text: String) async -> String {
             await cache.value(
                 forKey: "key",
-                expires: .seconds(160),
-                onAccess: .renew,
-                options: options,
+                options: PutOptions(expires: .seconds(160), onAccess: .renew),
+                computing: options,
                 orCompute: compute(text)
             ).text
         }
@@ -133,7 +132,7 @@ import Testing
         }
         fixture.clock.advance(by: 165)
         #expect(await value("three") == "one", "old, and refreshed")
-        try await eventually("it is refreshed") { try cache.get("key")?.data.text == "three" }
+        try await eventually("it is refreshed") { try cache.get(forKey: "key")?.value.text == "three" }
     }
 
     @Test func `a failing refresh leaves the old value, and is counted`() async throws {
@@ -143,7 +142,7 @@ import Testing
         try await eventually("it has failed") { cache.flights[.computeFailure] == 1 }
         try await eventually("nothing is under way") { cache.flights.inProgress.flights == 0 }
         #expect(await value("two", stale) == "one")
-        try await eventually("the next one succeeds") { try cache.get("key")?.data.text == "two" }
+        try await eventually("the next one succeeds") { try cache.get(forKey: "key")?.value.text == "two" }
     }
 
     @Test func `after a failure the old value will do, for so long`() async throws {
@@ -155,7 +154,7 @@ import Testing
         await #expect(throws: Broken()) { try await fail(ComputeOptions()) }
         let synchronous = await offload { [cache] in
             Result { () throws(Broken) in
-                try cache.value(forKey: "key", options: options) { () throws(Broken) in throw Broken() }
+                try cache.value(forKey: "key", computing: options) { () throws(Broken) in throw Broken() }
             }
         }
         #expect(try synchronous.get().text == "one")
@@ -165,32 +164,33 @@ import Testing
 
     @Test func `the longer of the windows decides how long a value is kept`() async throws {
         let options = ComputeOptions(staleWhileRevalidate: .seconds(5), staleIfError: .seconds(20))
-        let attributes = EntryAttributes(staleFor: .seconds(7))
+        let terms = PutOptions(expires: .seconds(1), staleFor: .seconds(7))
         _ = await cache.value(
             forKey: "a",
-            expires: .seconds(1),
-            attributes: attributes,
-            options: options,
+            options: terms,
+            computing: options,
             orCompute: fixture.compute("")
         )
         _ = await cache.value(
             forKey: "b",
-            expires: .seconds(1),
-            attributes: attributes,
+            options: terms,
             orCompute: fixture.compute("")
         )
-        #expect(try await cache.entry(forKey: "a")?.attributes.staleFor == .seconds(20))
-        #expect(try await cache.entry(forKey: "b")?.attributes.staleFor == .seconds(7))
+        #expect(try await cache.entry(forKey: "a")?.staleFor == .seconds(20))
+        #expect(try await cache.entry(forKey: "b")?.staleFor == .seconds(7))
     }
 
     @Test func `a value that is dear and soon expires is refreshed early`() async throws {
-        let attributes = EntryAttributes(cost: .seconds(3600))
-        try await cache.put(Data("one".utf8), forKey: "key", expires: .seconds(10), attributes: attributes)
+        try await cache.put(
+            Data("one".utf8),
+            forKey: "key",
+            options: PutOptions(expires: .seconds(10), computeTime: .seconds(3600))
+        )
         #expect(await value("two", ComputeOptions()) == "one")
         #expect(fixture.count == 0)
         // 10 s before its end one that takes an hour is due all but surely: e^(−10/3600000).
         #expect(await value("two", ComputeOptions(earlyRefresh: 1000)) == "one")
-        try await eventually("it is refreshed") { try cache.get("key")?.data.text == "two" }
+        try await eventually("it is refreshed") { try cache.get(forKey: "key")?.value.text == "two" }
         #expect(cache.flights[.refresh] == 1)
         #expect(await value("three", ComputeOptions(earlyRefresh: 1)) == "two", "that one was cheap")
         #expect(fixture.count == 1)
@@ -215,7 +215,7 @@ import Testing
         let gate = Gate()
         let tasks = (0..<20).map { index in
             Task { [cache] in
-                try await cache.value(forKey: "key", options: options) { () async throws(Broken) in
+                try await cache.value(forKey: "key", computing: options) { () async throws(Broken) in
                     await gate.pass()
                     throw Broken(number: 7)
                 }
@@ -230,7 +230,7 @@ import Testing
     @Test func `a cancellation is not remembered`() async throws {
         let options = ComputeOptions(failureMemory: .seconds(10))
         let task = Task { [cache] in
-            try await cache.value(forKey: "key", options: options) {
+            try await cache.value(forKey: "key", computing: options) {
                 try await Task.sleep(for: .seconds(3600))
                 return Data()
             }
@@ -238,7 +238,7 @@ import Testing
         try await eventually("it computes") { cache.flights[.computation] == 1 }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
-        let data = try await cache.value(forKey: "key", options: options) { () async throws in
+        let data = try await cache.value(forKey: "key", computing: options) { () async throws in
             Data("one".utf8)
         }
         #expect(data.text == "one")

@@ -25,15 +25,16 @@ import Testing
     }
 
     @Test func `what was computed is kept, with what it cost, and computed no more`() async throws {
-        let first = await cache.value(forKey: "key", expires: .seconds(60)) { [fixture] in
+        let first = await cache.value(forKey: "key", options: PutOptions(expires: .seconds(60))) {
+            [fixture] in
             await offload(fixture.computeBlocking("one", for: .milliseconds(20)))
         }
         let second = await cache.value(forKey: "key", orCompute: fixture.compute("two"))
         #expect([first.text, second.text] == ["one", "one"])
         let entry = try #require(try await cache.entry(forKey: "key"))
         #expect(entry.expires == fixture.clock.now + 60)
-        #expect(try #require(entry.attributes.cost) > .milliseconds(15))
-        #expect(entry.attributes.staleFor == nil)
+        #expect(try #require(entry.computeTime) > .milliseconds(15))
+        #expect(entry.staleFor == nil)
         fixture.clock.advance(by: 60)
         #expect(await cache.value(forKey: "key", orCompute: fixture.compute("two")).text == "two")
         #expect(fixture.count == 2)
@@ -51,7 +52,7 @@ import Testing
             try cache.value(forKey: "key") { () throws(Broken) in throw Broken(number: 8) }
         }
         #expect(throws: Broken(number: 8)) { try synchronously() }
-        #expect(try await cache.get("key") == nil)
+        #expect(try await cache.get(forKey: "key") == nil)
         #expect(cache.flights[.computeFailure] == 2)
         fixture.expectNothingLeft()
     }
@@ -165,12 +166,15 @@ import Testing
             await offload { other.value(forKey: "key", orCompute: fixture.computeBlocking("two")).text }
         }
         try await eventually("all wait") { other.flights[.wait] == 11 }
-        #expect(try other.computingProcess(forKey: "key")?.processIdentifier == getpid())
+        #expect(
+            try await other.blocking { try $0.explanation(forKey: "key").computedBy?.processIdentifier }
+                == getpid()
+        )
         gate.open()
         for task in tasks + [thread] { #expect(await task.value == "one") }
         #expect(await first.text == "one")
         #expect(fixture.count == 1)
-        #expect(try other.computingProcess(forKey: "key") == nil)
+        #expect(try await other.blocking { try $0.explanation(forKey: "key").computedBy } == nil)
         fixture.expectNothingLeft(other)
     }
 

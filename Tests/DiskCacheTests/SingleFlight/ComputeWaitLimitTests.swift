@@ -34,8 +34,12 @@ import Testing
         let start = ContinuousClock.now
         let tasks = (0..<10).map { _ in
             Task { [fixture, brief] in
-                await cache.value(forKey: "key", options: brief, orCompute: fixture.compute("two", gates[1]))
-                    .text
+                await cache.value(
+                    forKey: "key",
+                    computing: brief,
+                    orCompute: fixture.compute("two", gates[1])
+                )
+                .text
             }
         }
         try await eventually("one of them computes") { gates[1].count >= 1 }
@@ -55,10 +59,10 @@ import Testing
         let other = try fixture.other()
         for cache in [cache, other] {
             let data = await offload { [fixture, brief] in
-                cache.value(forKey: "key", options: brief, orCompute: fixture.computeBlocking("two"))
+                cache.value(forKey: "key", computing: brief, orCompute: fixture.computeBlocking("two"))
             }
             #expect(data.text == "two")
-            try await cache.remove("key")
+            try await cache.remove(forKey: "key")
         }
         gate.open()
         #expect(await first.value == "slow")

@@ -43,7 +43,7 @@ private struct Picture: Codable, Equatable, DiscardableValue {
 
 @Suite(.takesTurns) struct TypedCacheTests {
     private func fixture() throws -> CacheFixture {
-        try CacheFixture { $0.memory = MemoryConfiguration() }
+        try CacheFixture { $0.memory = CacheConfiguration.Memory() }
     }
 
     @Test func `a value comes back as it was, from memory and from disk`() throws {
@@ -51,35 +51,35 @@ private struct Picture: Codable, Equatable, DiscardableValue {
         let point = Point(x: 0.1, name: "ö")
         let view = fixture.cache.typed(Point.self)
         try view.put(point, forKey: "key")
-        #expect(try view.get("key")?.value == point)
-        #expect(try view.get("key")?.tier == .memory)
+        #expect(try view.get(forKey: "key")?.value == point)
+        #expect(try view.get(forKey: "key")?.tier == .memory)
         let other = try SharedCache(at: fixture.cache.path).typed(Point.self)
-        #expect(try other.get("key")?.value == point)
-        #expect(try other.get("absent") == nil)
+        #expect(try other.get(forKey: "key")?.value == point)
+        #expect(try other.get(forKey: "absent") == nil)
     }
 
     @Test func `property lists work like JSON`() throws {
         let fixture = try CacheFixture()
-        let view = fixture.cache.typed(Point.self, codec: PropertyListCodec())
+        let view = TypedCache(fixture.cache, codec: PropertyListCodec<Point>())
         try view.put(Point(x: 1.5, name: "a"), forKey: "key")
-        let hit = try view.get("key")
+        let hit = try view.get(forKey: "key")
         #expect(hit?.value == Point(x: 1.5, name: "a"))
         #expect(hit?.tier == .disk)
-        #expect(try fixture.cache.get("key")?.data.starts(with: Data("bplist".utf8)) == true)
+        #expect(try fixture.cache.get(forKey: "key")?.value.starts(with: Data("bplist".utf8)) == true)
     }
 
     @Test func `a hit in memory does not decode again`() throws {
         let fixture = try fixture()
         let codec = CountingCodec()
         try fixture.cache.put("text", forKey: "key")
-        let view = fixture.cache.typed(String.self, codec: codec)
-        for _ in 0..<5 { #expect(try view.get("key")?.value == "text") }
+        let view = TypedCache(fixture.cache, codec: codec)
+        for _ in 0..<5 { #expect(try view.get(forKey: "key")?.value == "text") }
         #expect(codec.decoded.load(ordering: .relaxed) == 1)
     }
 
     @Test func `a decoded value costs what its codec says`() throws {
-        let fixture = try CacheFixture { $0.memory = MemoryConfiguration(costLimit: .bytes(1000)) }
-        let view = fixture.cache.typed(String.self, codec: CountingCodec())
+        let fixture = try CacheFixture { $0.memory = CacheConfiguration.Memory(costLimit: .bytes(1000)) }
+        let view = TypedCache(fixture.cache, codec: CountingCodec())
         try view.put("1234567", forKey: "key")
         #expect(fixture.cache.core.memory?.usage.cost == 70)
     }
@@ -88,9 +88,9 @@ private struct Picture: Codable, Equatable, DiscardableValue {
         let fixture = try fixture()
         try fixture.cache.put("no JSON", forKey: "key")
         let view = fixture.cache.typed(Point.self)
-        #expect(try view.get("key") == nil)
+        #expect(try view.get(forKey: "key") == nil)
         try view.put(Point(x: 1, name: "b"), forKey: "key")
-        #expect(try view.get("key")?.value == Point(x: 1, name: "b"))
+        #expect(try view.get(forKey: "key")?.value == Point(x: 1, name: "b"))
     }
 
     @Test func `what can't be encoded is an error`() throws {
@@ -110,14 +110,14 @@ private struct Picture: Codable, Equatable, DiscardableValue {
     @Test func `views and bytes of one key see each other's puts`() throws {
         let fixture = try fixture()
         let json = fixture.cache.typed(Point.self)
-        let text = fixture.cache.typed(String.self, codec: CountingCodec())
+        let text = TypedCache(fixture.cache, codec: CountingCodec())
         try json.put(Point(x: 1, name: "a"), forKey: "key")
-        #expect(try text.get("key")?.value == #"{"name":"a","x":1}"#)
+        #expect(try text.get(forKey: "key")?.value == #"{"name":"a","x":1}"#)
         try text.put(#"{"name":"b","x":2}"#, forKey: "key")
-        #expect(try json.get("key")?.value == Point(x: 2, name: "b"))
+        #expect(try json.get(forKey: "key")?.value == Point(x: 2, name: "b"))
         try fixture.cache.put("broken", forKey: "key")
-        #expect(try json.get("key") == nil)
-        #expect(try text.get("key")?.value == "broken")
+        #expect(try json.get(forKey: "key") == nil)
+        #expect(try text.get(forKey: "key")?.value == "broken")
     }
 
     @Test func `values drop what they can make again before any has to go`() throws {
@@ -127,7 +127,7 @@ private struct Picture: Codable, Equatable, DiscardableValue {
         fixture.cache.core.memory?.shrink(to: 0.9)
         #expect(fixture.cache.core.memory?.usage.count == 1)
         #expect(fixture.cache.core.memory?.usage.cost == 8)
-        let hit = try view.get("key")
+        let hit = try view.get(forKey: "key")
         #expect(hit?.tier == .memory)
         #expect(hit?.value == Picture(seed: 7, pixels: [7]))
         #expect(try #require(fixture.cache.core.memory).usage.cost > 8)
@@ -136,27 +136,27 @@ private struct Picture: Codable, Equatable, DiscardableValue {
     @Test(arguments: [Duration.zero, .seconds(3600)])
     func `a frozen tier gives out what was discarded and does not lose it`(granularity: Duration) throws {
         let fixture = try CacheFixture {
-            $0.memory = MemoryConfiguration()
+            $0.memory = CacheConfiguration.Memory()
             $0.accessGranularity = granularity
         }
         let view = fixture.cache.typed(Picture.self)
         try view.put(Picture(seed: 7, pixels: [7]), forKey: "key")
         fixture.cache.core.memory?.shrink(to: 0.9)
-        fixture.cache.isMemoryFrozen = true
+        fixture.cache.memory.isFrozen = true
         for _ in 0..<2 {
-            let hit = try view.get("key")
+            let hit = try view.get(forKey: "key")
             #expect(hit?.tier == .memory && hit?.value.pixels == [7])
         }
-        #expect(fixture.cache.memoryUsage == (8, 1))
+        #expect(fixture.cache.memory.cost == 8 && fixture.cache.memory.count == 1)
     }
 
     @Test func `the calls work in tasks`() async throws {
         let fixture = try fixture()
         let view = fixture.cache.typed(Point.self)
         try await view.put(Point(x: 3, name: "c"), forKey: "key")
-        #expect(try await view.get("key")?.value == Point(x: 3, name: "c"))
-        #expect(try await view.remove("key"))
-        #expect(try await view.get("key") == nil)
+        #expect(try await view.get(forKey: "key")?.value == Point(x: 3, name: "c"))
+        #expect(try await view.remove(forKey: "key"))
+        #expect(try await view.get(forKey: "key") == nil)
     }
 
     @Test func `a value is computed once, kept decoded, and computed anew once it does not decode`()
@@ -169,11 +169,11 @@ private struct Picture: Codable, Equatable, DiscardableValue {
             Point(x: Double(count.add(1, ordering: .relaxed).newValue), name: "computed")
         }
         for _ in 0..<3 { #expect(await view.value(forKey: "key", orCompute: compute).x == 1) }
-        #expect(try await view.get("key")?.tier == .memory)
+        #expect(try await view.get(forKey: "key")?.tier == .memory)
         try await fixture.cache.put("from another version", forKey: "key")
         for _ in 0..<3 { #expect(await view.value(forKey: "key", orCompute: compute).x == 2) }
         let other = try await SharedCache.open(at: fixture.cache.path).typed(Point.self)
-        #expect(try await other.get("key")?.value.x == 2)
+        #expect(try await other.get(forKey: "key")?.value.x == 2)
     }
 
     @Test func `the computation's error is the only one, and what can't be encoded is given out`() throws {
@@ -185,12 +185,12 @@ private struct Picture: Codable, Equatable, DiscardableValue {
         }
         let infinite = view.value(forKey: "key") { Point(x: .infinity, name: "") }
         #expect(infinite.x == .infinity)
-        #expect(try view.get("key") == nil)
+        #expect(try view.get(forKey: "key") == nil)
     }
 
     @Test func `a computed value is on disk when it is given out, also with write-behind`() throws {
         let fixture = try CacheFixture {
-            $0.memory = MemoryConfiguration()
+            $0.memory = CacheConfiguration.Memory()
             $0.writing = .behind
         }
         let view = fixture.cache.typed(Point.self)
@@ -198,7 +198,7 @@ private struct Picture: Codable, Equatable, DiscardableValue {
             let key = "key \(round)"
             _ = view.value(forKey: key) { Point(x: 1, name: "") }
             let other = try SharedCache(at: fixture.cache.path, configuration: fixture.cache.configuration)
-            #expect(try other.typed(Point.self).get(key)?.value.x == 1)
+            #expect(try other.typed(Point.self).get(forKey: key)?.value.x == 1)
         }
     }
 }

@@ -53,8 +53,8 @@ private final class Queue {
         for (key, value) in [("a", "1"), ("b", "2"), ("a", "3")] { #expect(pending.add(write(key, value))) }
         #expect(pending.count == 2)
         #expect(pending.bytes == 2)
-        #expect(pending.takeNext()?.data == Data("3".utf8))
-        #expect(pending.takeNext()?.data == Data("2".utf8))
+        #expect(pending.takeNext()?.value == Data("3".utf8))
+        #expect(pending.takeNext()?.value == Data("2".utf8))
         #expect(pending.takeNext() == nil)
     }
 
@@ -64,9 +64,9 @@ private final class Queue {
         let first = try #require(pending.takeNext())
         #expect(pending.add(write("a", "2")))
         #expect(pending.takeNext() == nil)
-        #expect(pending.latest(of: first.keyDigest)?.data == Data("2".utf8))
+        #expect(pending.latest(of: first.keyDigest)?.value == Data("2".utf8))
         pending.finish(first)
-        #expect(pending.takeNext()?.data == Data("2".utf8))
+        #expect(pending.takeNext()?.value == Data("2".utf8))
     }
 
     @Test func `the limits hold for what waits and what is being published`() throws {

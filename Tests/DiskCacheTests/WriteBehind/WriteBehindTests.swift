@@ -43,7 +43,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         let gate = Valve()
         let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { gate.publish($0) }
         #expect(queue.put(write("a", "1")))
-        #expect(queue.latest { Digest(ofKey: "a") }?.data == Data("1".utf8))
+        #expect(queue.latest { Digest(ofKey: "a") }?.value == Data("1".utf8))
         #expect(gate.published.withLock { $0 }.isEmpty)
         gate.open()
         #expect(queue.flush())
@@ -150,7 +150,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
 @Suite(.takesTurns) struct SharedCacheWriteBehindTests {
     private func fixture() throws -> CacheFixture {
         try CacheFixture {
-            $0.memory = MemoryConfiguration()
+            $0.memory = CacheConfiguration.Memory()
             $0.writing = .behind
         }
     }
@@ -164,37 +164,38 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
             try cache.put("new", forKey: key)
             switch round % 8 {
             case 0: #expect(try fixture.text(key) == "new")
-            case 1: #expect(try cache.contains(key))
+            case 1: #expect(try cache.contains(forKey: key))
             case 2: #expect(try cache.entry(forKey: key)?.size == 3)
             case 3:
-                #expect(try cache.remove(key))
+                #expect(try cache.remove(forKey: key))
                 #expect(try fixture.text(key) == nil)
             case 4:
                 #expect(
-                    try cache.update(key) { Data(($0 ?? Data()) + Data("er".utf8)) } == Data("newer".utf8)
+                    try cache.update(forKey: key) { Data(($0 ?? Data()) + Data("er".utf8)) }
+                        == Data("newer".utf8)
                 )
             case 5: #expect(try !cache.putIfAbsent(Data(), forKey: key))
             case 6:
-                try cache.put("through", forKey: key, writing: .through)
+                try cache.put("through", forKey: key, options: PutOptions(writing: .through))
                 #expect(try fixture.text(key) == "through")
-            default: #expect(try cache.setExpiration(of: key, to: .expired))
+            default: #expect(try cache.setExpiration(.expired, forKey: key))
             }
         }
         #expect(cache.flush())
         let other = try SharedCache(at: cache.path)
         for round in 0..<200 {
-            let text = try other.get("key \(round)").map { String(decoding: $0.data, as: UTF8.self) }
+            let text = try other.get(forKey: "key \(round)").map { String(decoding: $0.value, as: UTF8.self) }
             #expect(text == ["new", "new", "new", nil, "newer", "new", "through", nil][round % 8])
         }
     }
 
     @Test func `a put that fails leaves the one before, also where that was pending`() throws {
         let fixture = try fixture()
-        let tooLong = EntryAttributes(metadata: ["long": String(repeating: "x", count: 70_000)])
+        let tooLong = PutOptions(metadata: ["long": String(repeating: "x", count: 70_000)], writing: .through)
         for round in 0..<200 {
             try fixture.cache.put("\(round)", forKey: "key")
             #expect(
-                code { try fixture.cache.put("x", forKey: "key", attributes: tooLong, writing: .through) }
+                code { try fixture.cache.put("x", forKey: "key", options: tooLong) }
                     == .invalidArgument
             )
             #expect(try fixture.text("key") == "\(round)")
@@ -220,9 +221,9 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
             for round in 1...500 {
                 let value = 2 * round
                 do {
-                    try cache.put("\(value)", forKey: "key", writing: .behind)
+                    try cache.put("\(value)", forKey: "key", options: PutOptions(writing: .behind))
                     promised.store(value, ordering: .releasing)
-                    try cache.put("\(value + 1)", forKey: "key", writing: .through)
+                    try cache.put("\(value + 1)", forKey: "key", options: PutOptions(writing: .through))
                     promised.store(value + 1, ordering: .releasing)
                 } catch {
                     Issue.record(error)
@@ -246,7 +247,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
     {
         let valve = Valve()
         let fixture = try CacheFixture {
-            $0.memory = MemoryConfiguration()
+            $0.memory = CacheConfiguration.Memory()
             // The value is on disk when it takes the place of the old one in memory: there the put stands still.
             $0.onEvent = { event in
                 if case .removedFromMemory(key: "key", cause: .replaced, cost: _) = event { valve.pass() }
@@ -255,22 +256,25 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         let cache = fixture.cache
         let view = cache.typed(String.self)
         try await cache.put(Data("\"old\"".utf8), forKey: "key")
-        try await cache.put(Data("\"mine\"".utf8), forKey: "key", writing: .behind)
+        try await cache.put(Data("\"mine\"".utf8), forKey: "key", options: PutOptions(writing: .behind))
         while valve.taken.withLock({ $0 }) == 0 { sleepThread(for: .milliseconds(1)) }
         defer { valve.open() }
         let other = try SharedCache(at: cache.path)
-        #expect(try await other.typed(String.self).get("key")?.value == "mine")
+        #expect(try await other.typed(String.self).get(forKey: "key")?.value == "mine")
         func synchronously() throws -> [Data?] {
-            [try cache.get("key")?.data, try view.get("key").map { try view.codec.encode($0.value) }]
+            [
+                try cache.get(forKey: "key")?.value,
+                try view.get(forKey: "key").map { try view.codec.encode($0.value) },
+            ]
         }
         func expect(_ value: String?, _ when: Comment) async throws {
             let data = value.map { Data("\"\($0)\"".utf8) }
             #expect(try synchronously() == [data, data], when)
-            #expect(try await view.get("key")?.value == value, when)
-            #expect(try await cache.get("key")?.data == data, when)
+            #expect(try await view.get(forKey: "key")?.value == value, when)
+            #expect(try await cache.get(forKey: "key")?.value == data, when)
         }
         try await expect("mine", "nobody has changed it")
-        #expect(try await other.remove("key"))
+        #expect(try await other.remove(forKey: "key"))
         try await expect(nil, "removed")
         try await other.typed(String.self).put("theirs", forKey: "key")
         try await expect("theirs", "replaced")
@@ -281,7 +285,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
     private func stuckFixture() throws -> (CacheFixture, Valve) {
         let valve = Valve()
         let fixture = try CacheFixture {
-            $0.memory = MemoryConfiguration()
+            $0.memory = CacheConfiguration.Memory()
             $0.onEvent = { event in
                 if case .removedFromMemory(key: "stuck", cause: .replaced, cost: _) = event { valve.pass() }
             }
@@ -290,10 +294,12 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         try fixture.cache.put(
             "new",
             forKey: "stuck",
-            expires: .seconds(10),
-            onAccess: .renew,
-            attributes: EntryAttributes(staleFor: .seconds(100)),
-            writing: .behind
+            options: PutOptions(
+                expires: .seconds(10),
+                onAccess: .renew,
+                staleFor: .seconds(100),
+                writing: .behind
+            )
         )
         waitUntil("it is stuck") { valve.taken.withLock { $0 } > 0 }
         return (fixture, valve)
@@ -312,7 +318,8 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
             do {
                 let hit =
                     thread == 0
-                    ? try cache.get("key")?.data.count : try cache.typed(String.self).get("key")?.value.count
+                    ? try cache.get(forKey: "key")?.value.count
+                    : try cache.typed(String.self).get(forKey: "key")?.value.count
                 #expect(hit == nil)
             } catch {
                 Issue.record(error)
@@ -328,10 +335,10 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         let options = ComputeOptions(staleWhileRevalidate: .seconds(100))
         // As many as there are threads that read. Whether the value can still be used its put tells, once it has ended.
         let computing = (0..<16).map { _ in
-            Task { await cache.value(forKey: "stuck", options: options) { Data("newer".utf8) } }
+            Task { await cache.value(forKey: "stuck", computing: options) { Data("newer".utf8) } }
         }
         while cache.activity.staleHits < 16 { try await Task.sleep(for: .milliseconds(1)) }
-        for _ in 0..<100 { #expect(try await !cache.contains("absent")) }
+        for _ in 0..<100 { #expect(try await cache.entry(forKey: "absent") == nil) }
         valve.open()
         for task in computing { #expect(await task.value == Data("new".utf8)) }
     }
@@ -340,29 +347,33 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         let (fixture, valve) = try stuckFixture()
         defer { valve.open() }
         let cache = fixture.cache
-        try await cache.put(Data("\"pending\"".utf8), forKey: "key", writing: .behind)
+        try await cache.put(Data("\"pending\"".utf8), forKey: "key", options: PutOptions(writing: .behind))
         let hits = cache.activity.memoryHits
-        #expect(try await cache.typed(String.self).get("key")?.value == "pending")
+        #expect(try await cache.typed(String.self).get(forKey: "key")?.value == "pending")
         #expect(cache.activity.memoryHits == hits + 1)
-        #expect(try await cache.get("key")?.data == Data("\"pending\"".utf8))
+        #expect(try await cache.get(forKey: "key")?.value == Data("\"pending\"".utf8))
         #expect(cache.activity.memoryHits == hits + 2)
     }
 
     @Test func `another process sees it once it is flushed`() throws {
         let fixture = try fixture()
-        try fixture.cache.put("value", forKey: "key", expires: .days(1))
+        try fixture.cache.put("value", forKey: "key", options: PutOptions(expires: .days(1)))
         #expect(fixture.cache.flush())
         let other = try SharedCache(at: fixture.cache.path, configuration: fixture.cache.configuration)
-        let hit = try #require(try other.get("key"))
+        let hit = try #require(try other.get(forKey: "key"))
         #expect(hit.tier == .disk)
         #expect(hit.entry.expires == fixture.clock.now + 86_400)
         #expect(hit.entry.digest == ContentDigest(of: Data("value".utf8)))
     }
 
     @Test func `a pending value that expires is a miss, also where an older one is on disk`() throws {
-        let fixture = try CacheFixture { $0.memory = MemoryConfiguration() }
+        let fixture = try CacheFixture { $0.memory = CacheConfiguration.Memory() }
         try fixture.cache.put("old", forKey: "key")
-        try fixture.cache.put("new", forKey: "key", expires: .seconds(0), writing: .behind)
+        try fixture.cache.put(
+            "new",
+            forKey: "key",
+            options: PutOptions(expires: .seconds(0), writing: .behind)
+        )
         #expect(try fixture.text("key") == nil)
         #expect(fixture.cache.flush())
         #expect(try fixture.text("key") == nil)
@@ -371,7 +382,10 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
     @Test func `bad terms are refused by the put itself`() throws {
         let cache = try fixture().cache
         #expect(code { try cache.put("x", forKey: "") } == .invalidArgument)
-        #expect(code { try cache.put("x", forKey: "k", expires: .seconds(-1)) } == .invalidArgument)
+        #expect(
+            code { try cache.put("x", forKey: "k", options: PutOptions(expires: .seconds(-1))) }
+                == .invalidArgument
+        )
     }
 
     @Test func `a failure to publish reaches the events, and the value is gone`() async throws {
@@ -386,8 +400,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         try await fixture.cache.put(
             "x",
             forKey: "key",
-            attributes: EntryAttributes(metadata: metadata),
-            writing: .behind
+            options: PutOptions(metadata: metadata, writing: .behind)
         )
         #expect(await fixture.cache.flush())
         #expect(failures.withLock { $0 } == ["key"])
@@ -410,7 +423,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         }
         let other = try SharedCache(at: directory.path + "/cache")
         try waitUntil("all are published") {
-            try (0..<100).allSatisfy { try other.get("key \($0)") != nil }
+            try (0..<100).allSatisfy { try other.get(forKey: "key \($0)") != nil }
         }
     }
 
@@ -419,7 +432,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         for index in 0..<100 { try fixture.cache.put("value", forKey: "key \(index)") }
         #expect(fixture.cache.close().isComplete)
         let other = try SharedCache(at: fixture.cache.path)
-        for index in 0..<100 { #expect(try other.get("key \(index)") != nil) }
+        for index in 0..<100 { #expect(try other.get(forKey: "key \(index)") != nil) }
     }
 
     @Test func `a crash loses what was queued and nothing else`() async throws {
@@ -436,12 +449,12 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
             kill(getpid(), SIGKILL)
         }
         let cache = try await SharedCache.open(at: directory.path + "/cache")
-        #expect(try await cache.get("before")?.data == Data("kept".utf8))
+        #expect(try await cache.get(forKey: "before")?.value == Data("kept".utf8))
         let valid = Set((0..<20).map { Data("value \($0)".utf8) })
         for index in 0..<200 {
-            guard let hit = try await cache.get("key \(index)") else { continue }
-            #expect(valid.contains(hit.data))
+            guard let hit = try await cache.get(forKey: "key \(index)") else { continue }
+            #expect(valid.contains(hit.value))
         }
-        #expect(try await cache.verify().corruptObjects.isEmpty)
+        #expect(try await cache.blocking { try $0.verify().corruptObjects }.isEmpty)
     }
 }

@@ -3,7 +3,7 @@
 import CacheStore
 
 /// What was done with a cache: by this process since it opened it (``SharedCache/activity``), or by all
-/// processes together (``CacheTotals/activity``).
+/// processes together (``CacheStatistics/Totals/activity``).
 public struct CacheActivity: Sendable, Equatable, Codable {
     // MARK: Reading and writing
 
@@ -70,7 +70,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     /// What collections removed, by reason; reasons that removed nothing are left out.
     public internal(set) var swept: [RemovalReason: Int] = [:]
     /// Values that left the memory of their process, by cause; causes that did not occur are left out.
-    public internal(set) var leftMemory: [RemovalCause: Int] = [:]
+    public internal(set) var leftMemory: [CacheEvent.RemovalCause: Int] = [:]
 
     /// Nothing yet.
     init() {}
@@ -81,7 +81,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
             let number = count(StoreCounters.Event(reason))
             if number != 0 { swept[RemovalReason(reason)] = number }
         }
-        for cause in RemovalCause.allCases {
+        for cause in CacheEvent.RemovalCause.allCases {
             let number = count(StoreCounters.Event(cause))
             if number != 0 { leftMemory[cause] = number }
         }
@@ -122,6 +122,17 @@ public struct CacheActivity: Sendable, Equatable, Codable {
         let found = hits + staleHits
         let all = found + misses
         return all > 0 ? Double(found) / Double(all) : nil
+    }
+
+    /// Whether a larger limit would save much: half of what is evicted had been in use lately, and a tenth of the
+    /// misses were of what had just been evicted.
+    ///
+    /// Either alone says little: a stream of values that nobody asks for twice is evicted young whatever the limit,
+    /// and what comes back after a month need not be kept. Below 4 misses that were really seen, the estimate is
+    /// chance.
+    public var isBelowWorkingSet: Bool {
+        ghostMisses >= 4 * EvictedKeys.sample && ghostMisses >= misses / 10 && youngEvictions * 2 >= evictions
+            && evictions > 0
     }
 
     /// What was done from `earlier` on, which lies before this.

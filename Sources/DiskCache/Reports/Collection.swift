@@ -8,7 +8,7 @@ import Platform
 /// With the defaults it removes what is of no use, leftovers of killed processes, expired and broken entries and bytes
 /// that no key names, and what is over the directory's own limits (``CacheLimits``). A limit given here takes the
 /// place of the directory's for this once.
-public struct GarbageCollection: Sendable {
+public struct CollectionOptions: Sendable {
     /// Bytes on disk that the directory may take, its own files included; over that the least recently used go.
     public var maximumSize: ByteCount?
     /// Entries that may stay; over that the least recently used go.
@@ -18,7 +18,7 @@ public struct GarbageCollection: Sendable {
     /// How long ago an entry may have been used last.
     public var maximumIdleTime: Duration?
     /// What is to be available on the file system; short of that the least recently used go.
-    public var minimumFreeSpace: FreeSpace?
+    public var minimumFree: CacheLimits.FreeSpace?
     /// Only expired entries and their bytes, and temporary files of killed processes; the limits are not
     /// looked at.
     public var expiredOnly = false
@@ -45,8 +45,10 @@ public struct GarbageCollection: Sendable {
         case sparing
     }
 
-    /// Only the directory's limits.
-    public init() {}
+    /// The directory's limits, or another size.
+    public init(maximumSize: ByteCount? = nil) {
+        self.maximumSize = maximumSize
+    }
 
     /// - Parameter limits: those of the directory.
     func request(_ limits: SweepLimits) throws(CacheError) -> SweepRequest {
@@ -63,7 +65,7 @@ public struct GarbageCollection: Sendable {
         request.limits.maximumEntries = maximumEntries ?? limits.maximumEntries
         request.limits.maximumAge = maximumAge ?? limits.maximumAge
         request.limits.maximumIdleTime = maximumIdleTime ?? limits.maximumIdleTime
-        request.limits.minimumFree = minimumFreeSpace?.floor ?? limits.minimumFree
+        request.limits.minimumFree = minimumFree?.floor ?? limits.minimumFree
         request.expiredOnly = expiredOnly
         request.isDryRun = isDryRun
         request.patience = patience
@@ -84,6 +86,7 @@ public struct GarbageCollection: Sendable {
 /// Why something was removed from the cache.
 ///
 /// Every removal has exactly one reason.
+@nonexhaustive
 public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRepresentable {
     /// A file in `tmp`, or the lock of a computation, whose process is gone.
     case staleTemporary
@@ -123,21 +126,21 @@ public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRep
     }
 }
 
-/// How many of a kind, and what they take.
-public struct Tally: Sendable, Equatable, Codable {
-    /// How many.
-    public var count: Int
-    /// Bytes on disk.
-    public var bytes: Int64
-
-    init(_ tally: SweepTally) {
-        count = tally.count
-        bytes = tally.bytes
-    }
-}
-
 /// What a collection did, or in a dry run would have done.
-public struct GCReport: Sendable, Equatable, Codable {
+public struct CollectionReport: Sendable, Equatable, Codable {
+    /// How many of a kind, and what they take.
+    public struct Tally: Sendable, Equatable, Codable {
+        /// How many.
+        public var count: Int
+        /// Bytes on disk.
+        public var bytes: Int64
+
+        init(_ tally: SweepTally) {
+            count = tally.count
+            bytes = tally.bytes
+        }
+    }
+
     /// What was removed and why; reasons that removed nothing are left out.
     ///
     /// The bytes of an entry include those of its value where no other key shares it.

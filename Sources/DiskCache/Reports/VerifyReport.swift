@@ -36,26 +36,6 @@ public struct VerifyOptions: Sendable {
     }
 }
 
-/// Something that a verification found.
-public enum VerifyFinding: Sendable, Equatable {
-    /// A value whose bytes have another digest than its name says.
-    case corruptObject(ContentDigest)
-    /// An entry whose metadata can't be read or disagrees with its value; by the digest of the key.
-    case corruptEntry(ContentDigest)
-    /// An entry whose value is gone; by the digest of the key.
-    case danglingEntry(ContentDigest)
-
-    init(_ finding: VerificationFinding) {
-        let digest = ContentDigest(finding.digest)
-        self =
-            switch finding.kind {
-            case .corruptObject: .corruptObject(digest)
-            case .corruptEntry: .corruptEntry(digest)
-            case .danglingEntry: .danglingEntry(digest)
-            }
-    }
-}
-
 /// What reading and hashing everything anew found.
 public struct VerifyReport: Sendable, Equatable, Codable {
     /// Distinct values that were read.
@@ -119,5 +99,28 @@ public struct VerifyReport: Sendable, Equatable, Codable {
         unreadable = report.unreadable
         repaired = report.repaired
         isClean = report.isClean
+    }
+}
+
+extension VerifyReport {
+    /// Something that a verification found.
+    @nonexhaustive
+    public enum Finding: Sendable, Equatable {
+        /// A value whose bytes have another digest than its name says.
+        case corruptObject(ContentDigest)
+        /// An entry whose metadata can't be read or disagrees with its value; by the digest of the key.
+        case corruptEntry(ContentDigest)
+        /// An entry whose value is gone; by the digest of the key.
+        case danglingEntry(ContentDigest)
+
+        init(_ finding: VerificationFinding) {
+            let digest = ContentDigest(finding.digest)
+            self =
+                switch finding.kind {
+                case .corruptObject: .corruptObject(digest)
+                case .corruptEntry: .corruptEntry(digest)
+                case .danglingEntry: .danglingEntry(digest)
+                }
+        }
     }
 }

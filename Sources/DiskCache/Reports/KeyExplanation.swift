@@ -5,6 +5,7 @@ import CacheStore
 /// Why a key is a hit now, or is not.
 public struct KeyExplanation: Sendable, Equatable {
     /// What a get would find.
+    @nonexhaustive
     public enum State: Sendable, Equatable {
         /// The value.
         case hit
@@ -33,14 +34,21 @@ public struct KeyExplanation: Sendable, Equatable {
     public let keyDigest: ContentDigest
     /// The last time that the key was removed, where there is nothing now and the event log knows.
     public let lastRemoval: LoggedRemoval?
-}
+    /// Who computes the value now, as far as the file of its lock tells; nil: nobody.
+    ///
+    /// The file of a process that was killed may still name it until somebody computes the value again or the
+    /// next collection.
+    public let computedBy: ComputingProcess?
+    /// Where it stands in the order of eviction; nil where there is nothing, or nobody has asked for it.
+    public let rank: Rank?
 
-/// Where a key stands in the order in which values go when space runs short.
-public struct EvictionRank: Sendable, Equatable, Codable {
-    /// How many keys were used longer ago, and go before it.
-    public let usedLongerAgo: Int
-    /// How many there are.
-    public let entries: Int
+    /// Where a key stands in the order in which values go when space runs short.
+    public struct Rank: Sendable, Equatable, Codable {
+        /// How many keys were used longer ago, and go before it.
+        public let usedLongerAgo: Int
+        /// How many there are.
+        public let entries: Int
+    }
 }
 
 extension SharedCache {
@@ -55,46 +63,29 @@ extension SharedCache {
     /// Says what a get of `key` would find on disk now, and why.
     ///
     /// Doesn't count as an access, and reads no value: damage that leaves the value's length as it was is found by
-    /// reading only.
-    /// Three system calls; where there is nothing, and the directory keeps an event log, that is read.
-    public func explanation(forKey key: String) throws(CacheError) -> KeyExplanation {
+    /// reading only. Six system calls; where there is nothing, and the directory keeps an event log, that is read.
+    ///
+    /// - Parameter ranking: whether to tell where the key stands in the order of eviction, which takes two system calls
+    ///   for each key there is, about 2 s for a million, and memory for the names of a 256th of them.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func explanation(forKey key: String, ranking: Bool = false) throws(CacheError) -> KeyExplanation {
         let digest = try settledDigest(ofKey: key)
-        let (explanation, now) = try withStore { (store, now) throws(StoreError) in
-            (try store.explain(digest, now: now), now)
+        let (explanation, rank, now) = try withStore { (store, now) throws(StoreError) in
+            let rank = ranking ? try store.evictionRank(of: digest, now: now) : nil
+            return (try store.explain(digest, now: now), rank, now)
         }
         var removal: LoggedRemoval?
-        if explanation.condition == .absent { removal = try removals(ofKey: key, limit: 1)?.last }
+        if explanation.condition == .absent { removal = try removals(forKey: key, limit: 1)?.last }
         return KeyExplanation(
             state: KeyExplanation.State(explanation.condition),
             entry: explanation.record.map { record in
                 CacheEntry(record, keyDigest: digest, key: key, accessed: explanation.accessed, now: now)
             },
             keyDigest: ContentDigest(digest),
-            lastRemoval: removal
+            lastRemoval: removal,
+            computedBy: try computingProcess(forKey: key),
+            rank: rank.map { KeyExplanation.Rank(usedLongerAgo: $0.usedLongerAgo, entries: $0.entries) }
         )
-    }
-
-    /// Where `key` stands in the order of eviction; nil where there is nothing.
-    ///
-    /// - Complexity: O(*n*) in keys: two system calls for each, about 2 s for a million. Memory: the names of a
-    ///   256th of them.
-    public func evictionRank(ofKey key: String) throws(CacheError) -> EvictionRank? {
-        let digest = try settledDigest(ofKey: key)
-        return try withStore { (store, now) throws(StoreError) in
-            try store.evictionRank(of: digest, now: now).map {
-                EvictionRank(usedLongerAgo: $0.usedLongerAgo, entries: $0.entries)
-            }
-        }
-    }
-
-    /// Says what a get of `key` would find on disk now, and why.
-    public func explanation(forKey key: String) async throws(CacheError) -> KeyExplanation {
-        try await offload { () throws(CacheError) in try self.explanation(forKey: key) }
-    }
-
-    /// Where `key` stands in the order of eviction; nil where there is nothing.
-    public func evictionRank(ofKey key: String) async throws(CacheError) -> EvictionRank? {
-        try await offload(on: .lengthy) { () throws(CacheError) in try self.evictionRank(ofKey: key) }
     }
 }
 

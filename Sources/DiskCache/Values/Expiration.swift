@@ -52,29 +52,31 @@ public enum Expiration: Sendable, Equatable {
     }
 }
 
-/// What an access does to the expiration of a value.
-public enum AccessExtension: Sendable, Equatable {
-    /// Nothing.
-    case keep
-    /// The value lives as long again from the access on as it was given when it was stored.
-    case renew
-    /// The value lives at least so long from the access on.
-    case set(Duration)
+extension Expiration {
+    /// What an access does to the expiration of a value.
+    public enum OnAccess: Sendable, Equatable {
+        /// Nothing.
+        case keep
+        /// The value lives as long again from the access on as it was given when it was stored.
+        case renew
+        /// The value lives at least so long from the access on.
+        case set(Duration)
 
-    /// The sliding lifetime of a record with this expiration; nil: it does not slide.
-    func idleLifetime(expires: Timestamp?, from now: Timestamp) throws(CacheError) -> Duration? {
-        guard let expires else { return nil }
-        switch self {
-        case .keep: return nil
-        case .renew: return max(.zero, expires - now)
-        case .set(let duration):
-            guard duration > .zero else {
-                throw CacheError(
-                    .invalidArgument,
-                    "extend by \(duration): an extension must be positive: use more than 0"
-                )
+        /// The sliding lifetime of a record with this expiration; nil: it does not slide.
+        func idleLifetime(expires: Timestamp?, from now: Timestamp) throws(CacheError) -> Duration? {
+            guard let expires else { return nil }
+            switch self {
+            case .keep: return nil
+            case .renew: return max(.zero, expires - now)
+            case .set(let duration):
+                guard duration > .zero else {
+                    throw CacheError(
+                        .invalidArgument,
+                        "extend by \(duration): an extension must be positive: use more than 0"
+                    )
+                }
+                return duration
             }
-            return duration
         }
     }
 }

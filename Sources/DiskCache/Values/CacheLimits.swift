@@ -125,6 +125,7 @@ extension SharedCache {
     /// One system call where it has none, else four.
     ///
     /// - Throws: ``CacheError`` with the code `badConfiguration` where `config.json` is none.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func limits() throws(CacheError) -> CacheLimits {
         try withStore { (store, _) throws(StoreError) in
             store.followConfiguration()
@@ -142,6 +143,7 @@ extension SharedCache {
     /// - Throws: ``CacheError``, with the code `invalidArgument` for a size that not even an empty cache keeps to, and
     ///   what `change` throws; then they stay as they were.
     @discardableResult
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func updateLimits(
         _ change: (inout CacheLimits) throws(CacheError) -> Void
     ) throws(CacheError) -> CacheLimits {
@@ -169,11 +171,6 @@ extension SharedCache {
 }
 
 extension SharedCache {
-    /// Gives the directory these limits and no others; all else is as with `updateLimits`.
-    public func setLimits(_ limits: CacheLimits) throws(CacheError) {
-        try updateLimits { $0 = limits }
-    }
-
     /// Writes the limits of this cache's configuration if the directory has none of its own yet, and tells if it has
     /// others.
     func establishLimits() throws(CacheError) {

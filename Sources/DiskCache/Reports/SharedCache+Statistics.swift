@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Platform
+
+extension SharedCache {
+    /// What the cache holds, counted now, what this process and what all have done with it, and what the last
+    /// collection did.
+    ///
+    /// - Complexity: O(*n*) in keys and values: two system calls for each of the former and one for each
+    ///   of the latter.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func statistics() throws(CacheError) -> CacheStatistics {
+        try withStore { (store, now) throws(StoreError) in
+            let scan = StoreScan(of: store.parts)
+            var statistics = CacheStatistics()
+            for shard in 0..<StoreLayout.shardCount {
+                for key in try scan.digests(.entries, shard: shard).digests {
+                    guard let (stored, status) = try scan.entry(key) else { continue }
+                    statistics.count(stored.record, status, now)
+                }
+                for digest in try scan.digests(.objects, shard: shard).digests {
+                    guard let object = try scan.object(digest) else { continue }
+                    statistics.objects += 1
+                    statistics.objectBytes += object.allocatedSize
+                }
+            }
+            statistics.overheadBytes = try describing("look at", store.directory.path) { () throws(Errno) in
+                try store.directory.ownFiles().reduce(0) { $0 + $1.status.allocatedSize }
+            }
+            statistics.activity = core.activity
+            statistics.totals = CacheStatistics.Totals(of: store)
+            statistics.lastCollection = store.lastSweep().map { CacheStatistics.LastCollection($0) }
+            return statistics
+        }
+    }
+
+    /// What this process did with the cache.
+    ///
+    /// No system call.
+    public var activity: CacheActivity {
+        core.activity
+    }
+
+    /// What all processes did with the cache, and what it takes on disk; nil where there is no control file.
+    ///
+    /// No system call.
+    ///
+    /// - Throws: ``CacheError``, only with the code `closed`.
+    public func totals() throws(CacheError) -> CacheStatistics.Totals? {
+        try withStore { (store, _) throws(StoreError) in CacheStatistics.Totals(of: store) }
+    }
+
+    /// Sets what all processes did to 0; what each knows of itself stays.
+    ///
+    /// What another process counts at this very moment may be lost. No system call.
+    ///
+    /// - Returns: false where there is no control file that this process can write.
+    /// - Throws: ``CacheError``, only with the code `closed`.
+    @discardableResult
+    public func resetTotals() throws(CacheError) -> Bool {
+        try withStore { (store, now) throws(StoreError) in store.resetCumulative(now: now) }
+    }
+
+    /// What the last collection of any process did, or, while one is under way, has said so far; nil: there
+    /// was none, or it left no word.
+    ///
+    /// Takes no lock. About six system calls.
+    ///
+    /// - Throws: ``CacheError``, only with the code `closed`.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func lastCollection() throws(CacheError) -> CacheStatistics.LastCollection? {
+        try withStore { (store, _) throws(StoreError) in
+            store.lastSweep().map { CacheStatistics.LastCollection($0) }
+        }
+    }
+}
+
+extension CacheStatistics {
+    fileprivate mutating func count(_ record: Record?, _ status: FileStatus, _ now: Timestamp) {
+        entryBytes += status.allocatedSize
+        guard let record else {
+            unreadableEntries += 1
+            return
+        }
+        entries += 1
+        // A damaged record may claim any length.
+        let (sum, overflow) = logicalBytes.addingReportingOverflow(Int64(record.content.length))
+        logicalBytes = overflow ? .max : sum
+        if record.freshness(at: now, accessed: status.accessed) != .fresh { expiredEntries += 1 }
+        let lastUse = record.lastUse(accessed: status.accessed, now: now).date
+        oldestAccess = min(oldestAccess ?? lastUse, lastUse)
+    }
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+public import FoundationEssentials
+import Platform
+
+/// The SHA-256 of some bytes: of a value, or of a key's UTF-8 bytes.
+public struct ContentDigest: Sendable, Hashable, CustomStringConvertible {
+    let digest: Digest
+
+    init(_ digest: Digest) {
+        self.digest = digest
+    }
+
+    /// The digest of `data`.
+    public init(of data: Data) {
+        digest = Digest(of: data.span)
+    }
+
+    /// Reads 64 lowercase hexadecimal digits; nil for anything else.
+    public init?(hexadecimal: String) {
+        guard let digest = Digest(hexadecimal: hexadecimal) else { return nil }
+        self.digest = digest
+    }
+
+    /// 64 lowercase hexadecimal digits, as `sha256sum` prints them.
+    public var description: String { digest.description }
+}
+
+/// What the cache knows of a key, without its value.
+public struct CacheEntry: Sendable, Equatable {
+    /// The key; nil where it is longer than 1 KiB or the cache keeps digests only.
+    public let key: String?
+    /// SHA-256 of the key: the name of the entry's file.
+    public let keyDigest: ContentDigest
+    /// SHA-256 of the value: the name of the object's file.
+    public let digest: ContentDigest
+    /// Length of the value in bytes.
+    public let size: Int
+    /// When the value was stored.
+    public let created: Date
+    /// When it was used last, as far as the access granularity tells; nil where nobody has looked, as in a
+    /// ``CacheHit``.
+    public let lastAccess: Date?
+    /// From when on it is a miss; nil: never.
+    ///
+    /// Accesses so far are considered, but in a ``CacheHit``, for which nobody has looked.
+    public let expires: Date?
+    /// For how long each access keeps it at least; nil: accesses prolong nothing.
+    public let extendsOnAccess: Duration?
+    /// Until when it can still be had as a stale value: ``staleFor`` after ``expires``.
+    public let staleUntil: Date?
+    /// How long after its expiration it can still be had as a stale value; nil: not at all.
+    public let staleFor: Duration?
+    /// What computing the value took; to about 6 per cent.
+    public let computeTime: Duration?
+    /// The entity tag that the value came with.
+    public let entityTag: String?
+    /// The Last-Modified that the value came with.
+    public let lastModified: String?
+    /// The media type of the value.
+    public let contentType: String?
+    /// Words by which values can be removed together.
+    public let tags: [String]
+    /// Anything else that was stored with it.
+    public let metadata: [String: String]
+
+    init(_ record: Record, keyDigest: Digest, key: String?, accessed: Timestamp?, now: Timestamp) {
+        self.key = key ?? record.key
+        self.keyDigest = ContentDigest(keyDigest)
+        digest = ContentDigest(record.content.digest)
+        size = record.content.length
+        created = record.created.date
+        lastAccess = accessed.map { record.lastUse(accessed: $0, now: now).date }
+        let expiry = record.expiry(accessed: accessed ?? .distantPast, now: now)
+        expires = expiry?.date
+        extendsOnAccess = record.idleLifetime
+        staleUntil = expiry.flatMap { moment in record.staleFor.map { (moment + $0).date } }
+        staleFor = record.staleFor
+        computeTime = record.cost
+        let details = record.details
+        entityTag = details.entityTag
+        lastModified = details.lastModified
+        contentType = details.contentType
+        tags = details.tags
+        metadata = details.metadata
+    }
+}

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+
+// Values in tests are mostly words.
+
+extension SharedCache {
+    /// Stores a string's UTF-8 bytes.
+    package func put(_ text: String, forKey key: String, options: PutOptions = PutOptions())
+        throws(CacheError)
+    {
+        try put(Data(text.utf8), forKey: key, options: options)
+    }
+
+    /// The same in asynchronous tests.
+    package func put(
+        _ text: String,
+        forKey key: String,
+        options: PutOptions = PutOptions()
+    ) async throws(CacheError) {
+        try await put(Data(text.utf8), forKey: key, options: options)
+    }
+}
