@@ -237,6 +237,8 @@ void cplatform_sha256_end(cplatform_sha256 *message, uint8_t *digest, bool is_po
     }
 }
 
+// In one piece: most messages are keys, of a single block, whose few steps cost less than the calls.
+__attribute__((flatten))
 void cplatform_sha256_hash(
     uint8_t *digest, const void *bytes, size_t count, bool is_portable) {
     cplatform_sha256 message;

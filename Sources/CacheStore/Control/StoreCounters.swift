@@ -107,15 +107,15 @@ package final class StoreCounters: Sendable {
 
     /// Counts, here and for all processes together where there is a control file that can be written.
     package func add(_ event: Event, _ amount: Int = 1) {
-        own.words.count(UInt64(bitPattern: Int64(amount)), at: Self.place(of: event))
-        addForAll(event, amount)
+        let place = Self.place(of: event)
+        own.words.count(UInt64(bitPattern: Int64(amount)), at: place)
+        control.writableWords?.count(UInt64(bitPattern: Int64(amount)), at: ControlLayout.counters + place)
     }
 
-    /// Counts for all processes together and not here: what this process counts somewhere else.
+    /// Counts one for all processes together and not here: what this process counts somewhere else.
     @inline(__always)
-    package func addForAll(_ event: Event, _ amount: Int = 1) {
-        guard let words = control.writableWords else { return }
-        words.count(UInt64(bitPattern: Int64(amount)), at: ControlLayout.counters + Self.place(of: event))
+    package func addForAll(_ event: Event) {
+        control.writableWords?.count(1, at: ControlLayout.counters + Self.place(of: event))
     }
 
     private static func place(of event: Event) -> Int {

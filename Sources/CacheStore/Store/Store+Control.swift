@@ -13,8 +13,9 @@ extension Store {
     /// Whether there is a generation table now; counts no references.
     package var hasGenerations: Bool { control.words != nil }
 
-    /// Whether a value that is held by `generation` is still the one that counts; nil: there is no control file, so
-    /// that the record on disk has to be looked at. Counts no references.
+    /// Whether a value that is held by `generation` is still the one that counts; counts no references.
+    ///
+    /// nil: there is no control file, so that the record on disk has to be looked at.
     package func isCurrent(_ generation: Generation?) -> Bool? { control.isCurrent(generation) }
 
     /// See ``Control/isLatest(_:)``.

@@ -108,9 +108,10 @@ extension CacheCore {
     ///
     /// - Parameter generation: the one to check it by later; nil: it is compared with the record on disk.
     func hold(_ item: HeldItem, _ generation: Generation?, until end: Timestamp?, of store: Store) {
+        guard let memory else { return }
         let accessDue = coarseNow.advanced(byNanoseconds: store.accesses.granularity)
         let stamp = MemoryStamp(generation: generation, heldUntil: end, accessDue: accessDue)
-        memory?.keep(item, by: stamp)
+        memory.keep(item, by: stamp)
     }
 }
 

@@ -18,7 +18,10 @@ struct GhostList: Sendable {
 
     /// Remembers `fingerprint`, and forgets older ones so that no more than `capacity` are left.
     mutating func add(_ fingerprint: UInt64, capacity: Int) {
-        if recent.count >= max(1, capacity / 2) { (older, recent) = (recent, []) }
+        if recent.count >= max(1, capacity / 2) {
+            swap(&older, &recent)
+            recent.removeAll(keepingCapacity: true)
+        }
         older.remove(fingerprint)
         recent.insert(fingerprint)
     }

@@ -7,21 +7,29 @@ import Synchronization
 
 /// A value that a process holds, whatever its type: what the memory tier finds, judges and evicts.
 ///
-/// A hit looks at the first fields and at the value, which follows in ``HeldValue``: in all three cache lines.
+/// A hit looks at the first fields and at the value, which follows in ``HeldValue``: three cache lines in all.
 class HeldItem: @unchecked Sendable {
-    /// Until then only the generation has to be looked at; from then on the stamp is judged. Guarded by the shard's lock.
+    /// Until then only the generation has to be looked at; from then on the stamp is judged.
+    ///
+    /// Guarded by the shard's lock.
     private(set) final var due = Timestamp.distantPast
     /// Tells the forms of one key's value apart: ``bytes``, or the metatype of the codec that has made it.
     final let form: ObjectIdentifier
-    /// The key as the tier looks for it. Set before the item is in the tier.
+    /// The key as the tier looks for it.
+    ///
+    /// Set before the item is in the tier.
     final var name = KeyBytes()
-    /// Its place in the eviction queues. Guarded by the ledger's lock.
+    /// Its place in the eviction queues.
+    ///
+    /// Guarded by the ledger's lock.
     final var handle: EvictionQueues<HeldItem>.Handle = 0
     /// Hits since it came, up to ``EvictionQueues/highestFrequency``.
     final let frequency = Atomic<UInt8>(0)
     /// Whether it has all its parts (``DiscardableValue``); else it is judged at each use.
     final let isWhole: Bool
-    /// What it must satisfy to be given out. Guarded by the shard's lock.
+    /// What it must satisfy to be given out.
+    ///
+    /// Guarded by the shard's lock.
     final var stamp = MemoryStamp() {
         didSet { due = isWhole ? stamp.due : .distantPast }
     }

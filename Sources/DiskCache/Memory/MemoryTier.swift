@@ -74,12 +74,14 @@ final class MemoryTier: Sendable {
         judge: (HeldItem) -> CacheEvent.RemovalCause?
     ) -> HeldItem? {
         let name = KeyBytes(key, seed)
+        // The caller keeps the tier alive; `self`, used after the lock, would count a reference for each hit.
+        let tier = unsafe UncountedReference(self)
         let found = shards.withLock(at: Self.shard(of: name)) {
             $0.find(name, key, form, at: now, judge: judge)
         }
         guard let found else { return nil }
         guard let cause = found.cause else { return found.item }
-        remove(found.item, cause)
+        tier.use { $0.remove(found.item, cause) }
         return nil
     }
 

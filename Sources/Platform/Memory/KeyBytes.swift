@@ -37,6 +37,11 @@ package struct KeyBytes: Sendable {
         @usableFromInline var fourth: UInt64
 
         @inlinable
+        init() {
+            (first, second, third, fourth) = (0, 0, 0, 0)
+        }
+
+        @inlinable
         package static func == (left: Head, right: Head) -> Bool {
             // One branch: they differ seldom where the hashes agree.
             (left.first ^ right.first) | (left.second ^ right.second) | (left.third ^ right.third)
@@ -50,8 +55,9 @@ package struct KeyBytes: Sendable {
     @usableFromInline package let length: UInt32
 
     /// Those of an empty key.
+    @inlinable
     package init() {
-        (hash, length, head) = (0, 0, Head(first: 0, second: 0, third: 0, fourth: 0))
+        (hash, length, head) = (0, 0, Head())
     }
 
     /// No call, but for a string that Swift keeps in parts, which none is that was made on Linux.
@@ -107,7 +113,7 @@ extension KeyBytes.Head {
     @inline(__always)
     init(_ bytes: UnsafeRawBufferPointer) {
         let count = bytes.count
-        (first, second, third, fourth) = (0, 0, 0, 0)
+        self.init()
         if count >= 16 {
             let rest = min(count, Self.capacity) - 16
             first = unsafe bytes.word(at: 0)

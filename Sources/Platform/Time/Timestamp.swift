@@ -34,7 +34,7 @@ package struct Timestamp: Sendable, Hashable, Comparable {
     }
 
     /// What a clock shows, in nanoseconds since its own beginning.
-    @inline(__always)
+    @inline(never)
     init(of clock: clockid_t) {
         var time = Glibc.timespec()
         let result = unsafe clock_gettime(clock, &time)
@@ -80,7 +80,9 @@ package struct Timestamp: Sendable, Hashable, Comparable {
         Timestamp(nanoseconds: time.nanoseconds.addingSaturating(duration.saturatingNanoseconds))
     }
 
-    /// The moment so many nanoseconds later; saturating. A tenth of the cost of adding a `Duration`.
+    /// The moment so many nanoseconds later; saturating.
+    ///
+    /// A tenth of the cost of adding a `Duration`.
     package func advanced(byNanoseconds distance: Int64) -> Timestamp {
         Timestamp(nanoseconds: nanoseconds.addingSaturating(distance))
     }
