@@ -52,7 +52,7 @@ import Testing
             let fixture = try CacheFixture()
             let store = try Store(at: fixture.cache.path)
             for key in ["a", "b"] {
-                try fixture.cache.put("v", forKey: key)
+                try await fixture.cache.put("v", forKey: key)
                 let digest = Digest(ofKey: key)
                 let record = Record(
                     content: Content(digest: digest, length: .max - 1, checksum: 0),
