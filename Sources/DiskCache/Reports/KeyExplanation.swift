@@ -65,8 +65,10 @@ extension SharedCache {
     /// Doesn't count as an access, and reads no value: damage that leaves the value's length as it was is found by
     /// reading only. Six system calls; where there is nothing, and the directory keeps an event log, that is read.
     ///
-    /// - Parameter ranking: whether to tell where the key stands in the order of eviction, which takes two system calls
-    ///   for each key there is, about 2 s for a million, and memory for the names of a 256th of them.
+    /// - Parameters:
+    ///   - key: any string but an empty one.
+    ///   - ranking: whether to tell where the key stands in the order of eviction, which takes two system calls
+    ///     for each key there is, about 2 s for a million, and memory for the names of a 256th of them.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func explanation(forKey key: String, ranking: Bool = false) throws(CacheError) -> KeyExplanation {
         let digest = try settledDigest(ofKey: key)
