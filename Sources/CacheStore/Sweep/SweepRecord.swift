@@ -29,24 +29,13 @@ package struct SweepRecord: Sendable, Equatable {
     package var began: Timestamp
     /// nil: the sweep is under way, or its process was killed.
     package var ended: Timestamp?
-    /// The time that it worked, without its rests.
-    package var busy: Duration = .zero
     /// Whether it looked only for expired entries and leftovers.
     package var expiredOnly = false
-    /// Whether it came to its end.
-    package var isComplete = false
     /// When the last complete sweep began that was not limited to expired entries, and the work it took; nil:
     /// there was none.
     package var lastFull: FullSweep?
-    package var removed: [SweepReason: SweepTally] = [:]
-    package var entries = SweepTally()
-    package var objects = SweepTally()
-    /// By how much the usage in the control file was too high before, negative: too low; nil: it was not
-    /// counted.
-    package var drift: SweepTally?
-    /// For how long the most recently used entry that was evicted for want of room had not been used; nil where none
-    /// was.
-    package var horizon: Duration?
+    /// What it did, of which the file has only what stands above; not complete until it has ended.
+    package var report = SweepReport()
 
     /// A complete sweep that looked at everything.
     package struct FullSweep: Sendable, Equatable {
@@ -60,27 +49,23 @@ package struct SweepRecord: Sendable, Equatable {
         began = .now
         expiredOnly = request.expiredOnly
         lastFull = last?.lastFull
+        report.isComplete = false
     }
 
     private init() {
         process = 0
         began = .distantPast
+        report.isComplete = false
     }
 
     mutating func end(_ report: SweepReport) {
         ended = .now
-        busy = report.busy
-        isComplete = report.isComplete
-        removed = report.removed
-        entries = report.entries
-        objects = report.objects
-        drift = report.drift
-        horizon = report.horizon
-        if isComplete && !expiredOnly { lastFull = FullSweep(began: began, busy: busy) }
+        self.report = report
+        if report.isComplete && !expiredOnly { lastFull = FullSweep(began: began, busy: report.busy) }
     }
 
     /// Whether it left work behind: it ran out of time, or was killed, or is still under way.
-    package var isUnfinished: Bool { ended == nil || !isComplete }
+    package var isUnfinished: Bool { ended == nil || !report.isComplete }
 
     // MARK: File
 
@@ -129,9 +114,9 @@ package struct SweepRecord: Sendable, Equatable {
         ("process", { [Int64($0.process)] }, { $0.process = Int32(exactly: $1[0]) ?? 0 }),
         ("began", { [$0.began.nanoseconds] }, { $0.began = time($1) }),
         ("ended", { $0.ended.map { [$0.nanoseconds] } }, { $0.ended = time($1) }),
-        ("busy", { [$0.busy.saturatingNanoseconds] }, { $0.busy = span($1) }),
+        ("busy", { [$0.report.busy.saturatingNanoseconds] }, { $0.report.busy = span($1) }),
         ("scope", { [$0.expiredOnly ? 1 : 0] }, { $0.expiredOnly = $1[0] == 1 }),
-        ("complete", { [$0.isComplete ? 1 : 0] }, { $0.isComplete = $1[0] == 1 }),
+        ("complete", { [$0.report.isComplete ? 1 : 0] }, { $0.report.isComplete = $1[0] == 1 }),
         (
             "full", { $0.lastFull.map { [$0.began.nanoseconds] } },
             { $0.lastFull = FullSweep(began: time($1)) }
@@ -140,15 +125,20 @@ package struct SweepRecord: Sendable, Equatable {
     ]
 
     private static func removed(_ reason: SweepReason) -> Field {
-        let name = "removed \(reason.rawValue)"
-        return (name, { $0.removed[reason]?.numbers }, { $0.removed[reason] = SweepTally(numbers: $1) })
+        (
+            "removed \(reason.rawValue)", { $0.report.removed[reason]?.numbers },
+            { $0.report.removed[reason] = SweepTally(numbers: $1) }
+        )
     }
 
     private static let laterFields: [Field] = [
-        ("entries", { $0.entries.numbers }, { $0.entries = SweepTally(numbers: $1) }),
-        ("objects", { $0.objects.numbers }, { $0.objects = SweepTally(numbers: $1) }),
-        ("horizon", { $0.horizon.map { [$0.saturatingNanoseconds] } }, { $0.horizon = span($1) }),
-        ("drift", { $0.drift?.numbers }, { $0.drift = SweepTally(numbers: $1) }),
+        ("entries", { $0.report.entries.numbers }, { $0.report.entries = SweepTally(numbers: $1) }),
+        ("objects", { $0.report.objects.numbers }, { $0.report.objects = SweepTally(numbers: $1) }),
+        (
+            "horizon", { $0.report.horizon.map { [$0.saturatingNanoseconds] } },
+            { $0.report.horizon = span($1) }
+        ),
+        ("drift", { $0.report.drift?.numbers }, { $0.report.drift = SweepTally(numbers: $1) }),
     ]
 
     private static let fields = ownFields + SweepReason.allCases.map(removed) + laterFields

@@ -50,7 +50,7 @@ package struct SweepTally: Sendable, Equatable {
 }
 
 /// What a sweep, or an eviction from its list, did, or in a dry run would have done.
-package struct SweepReport: Sendable {
+package struct SweepReport: Sendable, Equatable {
     /// Entries removed, and orphans and temporaries deleted, by reason.
     ///
     /// The bytes of an entry include its object's where no other entry shares that.

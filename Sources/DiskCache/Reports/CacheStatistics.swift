@@ -114,18 +114,19 @@ extension CacheStatistics {
         public let lastFull: Date?
 
         init(_ record: SweepRecord) {
+            let report = record.report
             process = record.process
             began = record.began.date
             ended = record.ended?.date
-            worked = record.busy
+            worked = report.busy
             expiredOnly = record.expiredOnly
-            isComplete = record.isComplete
+            isComplete = report.isComplete
             removed = Dictionary(
-                uniqueKeysWithValues: record.removed.map { (RemovalReason($0), CollectionReport.Tally($1)) }
+                uniqueKeysWithValues: report.removed.map { (RemovalReason($0), CollectionReport.Tally($1)) }
             )
-            entries = CollectionReport.Tally(record.entries)
-            objects = CollectionReport.Tally(record.objects)
-            drift = record.drift.map { CollectionReport.Tally($0) }
+            entries = CollectionReport.Tally(report.entries)
+            objects = CollectionReport.Tally(report.objects)
+            drift = report.drift.map { CollectionReport.Tally($0) }
             lastFull = record.lastFull?.began.date
         }
 

@@ -147,11 +147,11 @@ import Testing
             guard let record = SweepRecord(text: String(decoding: bytes, as: UTF8.self)) else { return }
             understood += 1
             // Sums, signs and differences, as those make that show it.
-            let removed = record.removed.values
+            let removed = record.report.removed.values
             #expect(removed.reduce(0) { $0 + $1.bytes } < .max && removed.reduce(0) { $0 + $1.count } < .max)
-            _ = (record.drift.map { abs($0.count) }, record.drift.map { abs($0.bytes) })
+            _ = (record.report.drift.map { abs($0.count) }, record.report.drift.map { abs($0.bytes) })
             _ = (Timestamp.now - record.began, record.ended.map { $0 - record.began })
-            #expect(record.busy >= .zero && record.horizon ?? .zero >= .zero)
+            #expect(record.report.busy >= .zero && record.report.horizon ?? .zero >= .zero)
             #expect(SweepRecord(text: record.text) == record)
         }
         #expect(understood > 10)

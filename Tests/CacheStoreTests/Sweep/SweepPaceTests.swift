@@ -159,8 +159,8 @@ import Testing
         let during = try #require(seen.value.withLock { $0 })
         #expect(during.ended == nil && during.isUnfinished && during.process == CurrentProcess.identifier)
         let after = try #require(fixture.store.lastSweep())
-        #expect(!after.isUnfinished && after.removed[.expired]?.count == 3)
-        #expect(after.lastFull?.began == after.began && after.busy > .zero)
+        #expect(!after.isUnfinished && after.report.removed[.expired]?.count == 3)
+        #expect(after.lastFull?.began == after.began && after.report.busy > .zero)
         try fixture.sweep { $0.expiredOnly = true }
         let last = try #require(fixture.store.lastSweep())
         #expect(last.expiredOnly && last.lastFull == after.lastFull)
