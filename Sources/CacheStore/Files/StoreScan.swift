@@ -82,7 +82,7 @@ package struct StoreScan: Sendable {
             }
             guard let found else { return nil }
             try found.forEachFile { (name, file) in
-                if let digest = Digest(hexadecimal: name), Int(digest.byte(0)) == shard {
+                if let digest = Digest(hexadecimal: name), digest.shard == shard {
                     let inode = UInt32(truncatingIfNeeded: file.inode)
                     let isRegular = file.kind == .regular
                     listing.files.append(File(digest: digest, inode: inode, isRegular: isRegular))

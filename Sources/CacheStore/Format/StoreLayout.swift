@@ -86,6 +86,9 @@ package enum StoreLayout {
     /// Directories below `objects` and `entries`, one for each first byte of a digest.
     package static let shardCount = 256
 
+    /// The stripe that guards all of a shard; some shards share one.
+    static func stripe(ofShard shard: Int) -> Int { shard >> (8 - stripeBits) }
+
     /// What a newcomer to the directory reads.
     static let readmeText = """
         This directory is a cache that several processes share, kept by diskcache.
@@ -145,7 +148,7 @@ package enum StripeKind: String, CaseIterable, Sendable {
 
 extension Digest {
     /// Which of ``StoreLayout/stripeCount`` stripes it belongs to: its leading bits.
-    package var stripe: Int { Int(byte(0)) >> (8 - StoreLayout.stripeBits) }
+    package var stripe: Int { StoreLayout.stripe(ofShard: shard) }
 
     /// Which of ``StoreLayout/shardCount`` directories its file is in: its first byte.
     var shard: Int { Int(byte(0)) }

@@ -152,7 +152,7 @@ extension Sweep {
         var shards = [[UInt32]](repeating: [], count: StoreLayout.shardCount)
         for place in places {
             let entry = entries[Int(place)]
-            shards[Int((tree == .entries ? entry.key : entry.content).byte(0))].append(place)
+            shards[(tree == .entries ? entry.key : entry.content).shard].append(place)
         }
         return shards
     }

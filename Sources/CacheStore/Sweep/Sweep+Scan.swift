@@ -193,7 +193,7 @@ extension Sweep {
         } catch {
             try noteUnreadable(tree, error)
             if tree == .objects {
-                state.value.withLock { _ = $0.pass.unreadableShards.insert(UInt8(truncatingIfNeeded: shard)) }
+                state.value.withLock { _ = $0.pass.unreadableShards.insert(shard) }
             }
             return nil
         }

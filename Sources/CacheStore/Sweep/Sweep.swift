@@ -269,7 +269,7 @@ package struct Sweep: Sendable {
         let progress = progress
         return try share(StoreScan(of: parts).shards(tree), task) { number in
             let done = tree == .entries ? number : StoreLayout.shardCount + number
-            progress(SweepProgress(phase: .scanning, done: done, total: 512))
+            progress(SweepProgress(phase: .scanning, done: done, total: 2 * StoreLayout.shardCount))
         }
     }
 
@@ -282,8 +282,7 @@ package struct Sweep: Sendable {
         began: (Int) -> Void
     ) throws(StoreError) -> Bool {
         let threads = pacer.isSparing ? 1 : SweepCrew.usualSize
-        // The stripe: four shards share one.
-        let lanes = shards.map { $0 / 4 }
+        let lanes = shards.map(StoreLayout.stripe(ofShard:))
         return try SweepCrew.run(lanes, threads: threads, worker: &self, progress: began) {
             (sweep, number) throws(StoreError) in try task(&sweep, shards[number])
         }

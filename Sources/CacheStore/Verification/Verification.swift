@@ -150,7 +150,7 @@ package struct Verification: Sendable {
             sample.share = share
         case .count: sample.share = listed == 0 ? 0 : Double(reservoir.count) / Double(listed)
         }
-        for digest in reservoir { sample.objects[Int(digest.byte(0))].append(digest) }
+        for digest in reservoir { sample.objects[digest.shard].append(digest) }
         return sample
     }
 

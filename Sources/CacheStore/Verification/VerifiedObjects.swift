@@ -65,7 +65,7 @@ struct VerifiedObjects: Sendable {
     }
 
     private func note(_ digest: Digest, _ mark: UInt64) -> Bool {
-        tables[Int(digest.byte(0))].value.withLock { table in
+        tables[digest.shard].value.withLock { table in
             let slot = table.slot(of: digest)
             let old = table[slot]
             table[slot] = mark | old & Self.referenced
@@ -75,7 +75,7 @@ struct VerifiedObjects: Sendable {
 
     /// Holds what an entry says against what was read, and takes down that an entry names it.
     func compare(_ content: Content) -> Knowledge {
-        let mark = tables[Int(content.digest.byte(0))].value.withLock { table in
+        let mark = tables[content.digest.shard].value.withLock { table in
             guard let mark = table.value(of: content.digest) else { return Self.nothing }
             table[table.slot(of: content.digest)] = mark | Self.referenced
             return mark & ~Self.referenced

@@ -168,7 +168,7 @@ extension DirectoryFacts {
 
     /// Looks at the first entries that are found.
     private mutating func sampleEntries(_ scan: StoreScan) {
-        for shard in 0..<256 where sampledEntries < Self.sampleSize {
+        for shard in 0..<StoreLayout.shardCount where sampledEntries < Self.sampleSize {
             do throws(StoreError) {
                 for key in try scan.digests(.entries, shard: shard).digests.prefix(Self.sampleSize) {
                     guard let (stored, _) = try scan.entry(key) else { continue }

@@ -11,7 +11,7 @@ struct SweepState {
         /// Places of candidates that were deleted as the last to name their objects, which are to go too.
         var freed: [UInt32] = []
         /// Shards of the objects that could not be listed: nothing is known of what is in them.
-        var unreadableShards: Set<UInt8> = []
+        var unreadableShards: Set<Int> = []
         /// Whether an entry may name objects without that being known.
         var hasUnreadableEntries = false
         /// Bytes on disk beside entries and objects.
@@ -128,7 +128,7 @@ struct SweepState {
 
     /// Whether the object is gone for sure that entries name; all objects were listed.
     private func isMissing(_ content: Digest) -> Bool {
-        guard let mark = pass.marks.value(of: content), !pass.unreadableShards.contains(content.byte(0))
+        guard let mark = pass.marks.value(of: content), !pass.unreadableShards.contains(content.shard)
         else {
             return false
         }

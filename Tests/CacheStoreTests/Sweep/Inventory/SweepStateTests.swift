@@ -200,7 +200,7 @@ import Testing
         let entries = ["a", "b", "c"].map { seen($0, $0.uppercased()) }
         var state = state(entries)
         state.noteUnreadableObject(Digest(ofKey: "A"))
-        state.pass.unreadableShards = [Digest(ofKey: "B").bytes[0]]
+        state.pass.unreadableShards = [Digest(ofKey: "B").shard]
         #expect(state.dangling(entries.map { ($0, 0) }).map(\.digest) == [Digest(ofKey: "c")])
     }
 
