@@ -8,45 +8,13 @@ import Testing
 @testable import CacheStore
 
 /// Limits as a put meets them, without a janitor.
-@Suite(.takesTurns) struct StoreRoomTests {
+@Suite(.takesTurns) struct RoomTests: RoomSuite {
     let fixture: StoreFixture
     let store: Store
 
     init() throws {
         fixture = try StoreFixture()
         store = fixture.store
-    }
-
-    private func store(patience: Duration) throws -> Store {
-        var options = StoreOptions()
-        options.roomPatience = patience
-        return try Store(at: fixture.path, options: options)
-    }
-
-    /// Stores a value of its own of so many bytes.
-    private func put(_ key: String, _ count: Int = 4096, in store: Store, at time: Timestamp = .now) throws {
-        let bytes = Array("\(key) ".utf8) + [UInt8](repeating: 7, count: max(0, count - key.utf8.count - 1))
-        let record = Record(content: Content(of: bytes.span), created: time)
-        try store.put(bytes.span, for: Digest(ofKey: key), record)
-    }
-
-    private func limit(_ change: (inout DirectoryConfiguration) -> Void) throws {
-        try store.configure { (configuration) throws(StoreError) in change(&configuration) }
-    }
-
-    /// Room for so many values of a block each beside what the directory takes by itself.
-    private func limitToBlocks(_ count: Int64) throws {
-        let size = store.overhead + count * store.directory.fileSystem.blockSize
-        try limit { $0.limits.maximumSize = size }
-    }
-
-    private func error(_ body: () throws -> Void) -> StoreError? {
-        do {
-            try body()
-            return nil
-        } catch {
-            return error as? StoreError
-        }
     }
 
     @Test func `a value that can never fit is refused before it is written`() throws {
@@ -134,66 +102,6 @@ import Testing
         #expect(try store.entries.read(Digest(ofKey: "key 0")) == nil)
     }
 
-    @Test func `nothing is claimed once puts have ended, whichever way`() throws {
-        try limit { $0.limits.maximumEntries = 100 }
-        try put("one", in: store)
-        try put("one", in: store)
-        #expect(store.control.claimedBytes == 0)
-        // No shard can be made in a directory that is gone: the put fails behind its claim.
-        try FileManager.default.removeItem(atPath: fixture.path + "/objects")
-        #expect(error { try put("two", in: store) } != nil)
-        #expect(store.control.claimedBytes == 0)
-    }
-
-    @Test func `a claim keeps others from the room`() throws {
-        try limitToBlocks(10)
-        try put("first", in: store)
-        var room = RoomTerms()
-        let claim = try #require(try store.claimRoom(forLength: 8 * 4096, now: .now, &room))
-        let impatient = try store(patience: .zero)
-        let lock = try LockFile.acquire(StoreLayout.janitorLock, in: store.directory.locks, patience: .zero)
-        #expect(error { try put("second", 2 * 4096, in: impatient) }?.code == .noRoom)
-        store.room.giveBack(claim)
-        try put("second", 2 * 4096, in: impatient)
-        #expect(impatient.counters[.roomFailure] == 1)
-        lock?.release()
-    }
-
-    @Test func `what others are about to store is waited for, as it can be evicted then`() throws {
-        try limitToBlocks(8)
-        var room = RoomTerms()
-        let claim = try #require(try store.claimRoom(forLength: 7 * 4096, now: .now, &room))
-        let impatient = try self.store(patience: .zero)
-        #expect(error { try put("key", 2 * 4096, in: impatient) }?.code == .noRoom)
-        let giver = Thread { [store] in
-            while store.room.impasse.withLock({ $0 == nil }) { usleep(1000) }
-            store.room.giveBack(claim)
-        }
-        giver.start()
-        try put("key", 2 * 4096, in: store)
-        #expect(store.counters[.roomFailure] == 0)
-    }
-
-    @Test func `claims of killed processes are forgotten, and no others`() throws {
-        try limit { $0.limits.maximumEntries = 100 }
-        _ = store.control.claim(1000)
-        try pass(1)
-        let alive = try #require(store.control.claim(10))
-        #expect(store.control.claimedBytes == 1010)
-        try pass(1)
-        store.room.giveBack(store.control.claim(1))
-        #expect(store.control.claimedBytes == 10)
-        store.room.giveBack(alive)
-        #expect(store.control.claimedBytes == 0)
-        _ = store.control.claim(1000)
-        // Nobody has claimed anything meanwhile.
-        try pass(2)
-        #expect(store.control.claimedBytes == 0)
-        let last = try #require(store.control.claim(10))
-        #expect(store.control.claimedBytes == 10)
-        store.room.giveBack(last)
-    }
-
     @Test func `what a sweep spares each time is found once to be beyond it`() throws {
         try limit { $0.limits.maximumSize = 1 << 30 }
         for index in 0..<5 { try put("value \(index)", in: store) }
@@ -214,163 +122,6 @@ import Testing
         // The clock has caught up.
         #expect(try store.room.sweep(for: excess, now: .now, pace: SweepPace()) == .done)
         #expect(fixture.objects.isEmpty)
-    }
-
-    @Test func `what was waited for room is not waited for stripes as well`() {
-        var room = RoomTerms()
-        #expect(room.stripePatience == Stripes.writerPatience)
-        for spent in [1, 100, 400, 800] {
-            room.spent = .milliseconds(spent)
-            let stripe = room.stripePatience
-            #expect(stripe >= .milliseconds(100) && room.spent + stripe < .seconds(1))
-        }
-    }
-
-    @Test func `what is given back late takes nothing off that others have claimed`() throws {
-        try limit { $0.limits.maximumEntries = 100 }
-        let late = try #require(store.control.claim(1000))
-        try pass(1)
-        let next = try #require(store.control.claim(10))
-        #expect(store.control.isStanding(late))
-        try pass(1)
-        let last = try #require(store.control.claim(5))
-        #expect(!store.control.isStanding(late) && store.control.isStanding(next))
-        #expect(store.control.claimedBytes == 15)
-        store.room.giveBack(late)
-        #expect(store.control.claimedBytes == 15)
-        store.room.giveBack(last)
-        store.room.giveBack(last)
-        #expect(store.control.claimedBytes == 10)
-    }
-
-    @Test(arguments: [PutStep.claimed, .written, .objectLocked])
-    func `a writer that others overtook by a minute keeps within the limit all the same`(step: PutStep) throws
-    {
-        try limitToBlocks(10)
-        let slow = Locked<Store?>(nil)
-        var options = StoreOptions()
-        options.atStep = { reached in
-            // Once.
-            guard reached == step, let store = slow.withLock({ $0.take() }) else { return }
-            #expect(throws: Never.self) {
-                #expect(store.control.claimedBytes == 6 * 4096)
-                try pass(200)
-                // Others are granted what it had claimed.
-                try put("other", 6 * 4096, in: self.store)
-            }
-        }
-        let store = try Store(at: fixture.path, options: options)
-        slow.withLock { $0 = store }
-        try put("slow", 6 * 4096, in: store)
-        #expect(slow.withLock { $0 } == nil)
-        let usage = try #require(store.usage)
-        #expect(usage.bytes <= 10 * 4096 && store.control.claimedBytes == 0)
-        #expect(try store.entries.read(Digest(ofKey: "slow")) != nil)
-        #expect(try store.entries.read(Digest(ofKey: "other")) == nil)
-    }
-
-    @Test func `the room for a file is claimed before it is copied, and again where that took too long`()
-        throws
-    {
-        try limitToBlocks(10)
-        let path = fixture.directory.path + "/source"
-        try Data(repeating: 1, count: 6 * 4096).write(to: URL(fileURLWithPath: path))
-        let key = Digest(ofKey: "file")
-        let draft = Record(content: Content(digest: key, length: 0, checksum: 0), created: .now)
-        let staged = try store.stage(copying: FileDescriptor(opening: path, .readOnly), for: key, draft)
-        #expect(store.control.claimedBytes == 6 * 4096)
-        try pass(200)
-        try put("other", 6 * 4096, in: store)
-        let record = Record(content: staged.content, created: .now)
-        try store.put(staged, for: key, record)
-        #expect(try #require(store.usage).bytes <= 10 * 4096 && store.control.claimedBytes == 0)
-        #expect(try store.entries.read(Digest(ofKey: "other")) == nil)
-    }
-
-    // MARK: Others that do not get on
-
-    /// Held as by another process that sweeps.
-    private func janitorLock() throws -> LockFile {
-        guard let lock = try store.parts.janitor.take() else { throw Errno.wouldBlock }
-        return lock
-    }
-
-    @Test func `nobody waits for a sweep that does not get on, and once that is known not at all`() throws {
-        try limit { $0.limits.maximumEntries = 1 }
-        let store = try self.store(patience: .seconds(3600))
-        try put("first", in: store)
-        let lock = try janitorLock()
-        let failure = try #require(error { try put("second", in: store) })
-        #expect(failure.code == .noRoom)
-        #expect(failure.detail?.contains("process \(CurrentProcess.identifier),") == true)
-        var wait = store.room.wait(RoomTerms())
-        #expect(try !wait.pause())
-        #expect(error { _ = try Sweep.run(SweepRequest(), on: store.parts, now: .now) }?.code == .busy)
-        // It gets on.
-        store.control.noteSweepStep()
-        var other = store.room.wait(RoomTerms())
-        #expect(try other.pause())
-        lock.release()
-        try put("second", in: store)
-    }
-
-    @Test func `who has left its number and holds no lock any more is not named`() throws {
-        let lock = try janitorLock()
-        let name = "process \(CurrentProcess.identifier),"
-        #expect(store.parts.janitor.hindrance.contains(name))
-        lock.release()
-        #expect(!store.parts.janitor.hindrance.contains(name))
-    }
-
-    @Test func `a sweep that gets on is waited for`() throws {
-        let store = try self.store(patience: .seconds(3600))
-        let lock = try janitorLock()
-        var wait = store.room.wait(RoomTerms())
-        let begin = ContinuousClock.now
-        while ContinuousClock.now - begin < JanitorWait.longestStandstill * 2 {
-            store.control.noteSweepStep()
-            #expect(try wait.pause())
-        }
-        lock.release()
-    }
-
-    @Test func `where it takes more than a moment, who waits for the caller is let go`() throws {
-        try limit { $0.limits.maximumEntries = 1 }
-        let store = try self.store(patience: .seconds(3600))
-        try put("first", in: store)
-        let lock = try janitorLock()
-        let calls = Locked(0)
-        let bytes = Array("second".utf8)
-        let record = Record(content: Content(of: bytes.span), created: .now)
-        let room = RoomTerms { calls.withLock { $0 += 1 } }
-        #expect(
-            error { try store.put(bytes.span, for: Digest(ofKey: "second"), record, room) }?.code == .noRoom
-        )
-        #expect(calls.withLock { $0 } == 1)
-        lock.release()
-        try store.put(bytes.span, for: Digest(ofKey: "second"), record, room)
-        #expect(calls.withLock { $0 } == 1)
-    }
-
-    @Test func `a stripe that was waited for in vain is not waited for again and again`() throws {
-        let name = StoreLayout.lockName(.entry, Digest(ofKey: "a").stripe)
-        let lock = try LockFile.acquire(name, in: store.directory.locks, patience: .zero)
-        #expect(error { _ = try store.remove(Digest(ofKey: "a"), now: .now) }?.code == .busy)
-        // In the time of one wait.
-        let begin = ContinuousClock.now
-        for _ in 0..<10 {
-            #expect(error { _ = try store.remove(Digest(ofKey: "a"), now: .now) }?.code == .busy)
-        }
-        #expect(ContinuousClock.now - begin < Stripes.writerPatience * 10)
-        lock?.release()
-        #expect(try !store.remove(Digest(ofKey: "a"), now: .now))
-    }
-
-    /// Has so many turns of claims be over.
-    private func pass(_ turns: UInt64) throws {
-        let words = try #require(store.control.writableWords)
-        let turn = words.load(.claimTurn)
-        words.store(turn - (turns * Control.claimTurn) << 16, at: .claimTurn)
     }
 
     @Test func `values that several keys share make room too`() throws {
@@ -470,8 +221,6 @@ import Testing
         try put("more", in: store)
     }
 
-    // MARK: What others see
-
     @Test func `who is pressed is told when the high mark is passed`() throws {
         let calls = Locked(0)
         store.room.onPressure { calls.withLock { $0 += 1 } }
@@ -510,40 +259,5 @@ import Testing
         store.control.noteHorizon(.seconds(1600), at: .now - .seconds(3600))
         store.followConfiguration()
         #expect(store.accesses.granularity == Accesses.defaultGranularity.saturatingNanoseconds)
-    }
-}
-
-/// The same where it is the disk that is full.
-@Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"), .takesTurns)
-struct StoreFullDiskTests {
-    private let patience: Duration = .seconds(3600)
-    private let mount: Mount
-    private let store: Store
-
-    init() throws {
-        mount = try Mount("tmpfs", options: "size=4m")
-        var options = StoreOptions()
-        options.roomPatience = patience
-        store = try Store(at: mount.path + "/cache", options: options)
-    }
-
-    @Test func `nobody waits long for a sweep that does not get on`() throws {
-        guard let lock = try store.parts.janitor.take() else { throw Errno.wouldBlock }
-        var (stored, failure) = (0, StoreError?.none)
-        let time = ContinuousClock().measure {
-            while failure == nil, stored < 1000 {
-                let bytes = SeededGenerator.bytes(50_000, seed: UInt64(stored))
-                let record = Record(content: Content(of: bytes.span), created: .now)
-                do throws(StoreError) {
-                    try store.put(bytes.span, for: Digest(ofKey: "key \(stored)"), record)
-                    stored += 1
-                } catch {
-                    failure = error
-                }
-            }
-        }
-        #expect(failure?.errno == .noSpace && stored > 5)
-        #expect(time < patience / 100)
-        lock.release()
     }
 }

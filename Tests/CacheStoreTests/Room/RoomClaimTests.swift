@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// The room that a put claims before it writes.
+@Suite(.takesTurns) struct RoomClaimTests: RoomSuite {
+    let fixture: StoreFixture
+    let store: Store
+
+    init() throws {
+        fixture = try StoreFixture()
+        store = fixture.store
+    }
+
+    @Test func `nothing is claimed once puts have ended, whichever way`() throws {
+        try limit { $0.limits.maximumEntries = 100 }
+        try put("one", in: store)
+        try put("one", in: store)
+        #expect(store.control.claimedBytes == 0)
+        // No shard can be made in a directory that is gone: the put fails behind its claim.
+        try FileManager.default.removeItem(atPath: fixture.path + "/objects")
+        #expect(error { try put("two", in: store) } != nil)
+        #expect(store.control.claimedBytes == 0)
+    }
+
+    @Test func `a claim keeps others from the room`() throws {
+        try limitToBlocks(10)
+        try put("first", in: store)
+        var room = RoomTerms()
+        let claim = try #require(try store.claimRoom(forLength: 8 * 4096, now: .now, &room))
+        let impatient = try store(patience: .zero)
+        let lock = try LockFile.acquire(StoreLayout.janitorLock, in: store.directory.locks, patience: .zero)
+        #expect(error { try put("second", 2 * 4096, in: impatient) }?.code == .noRoom)
+        store.room.giveBack(claim)
+        try put("second", 2 * 4096, in: impatient)
+        #expect(impatient.counters[.roomFailure] == 1)
+        lock?.release()
+    }
+
+    @Test func `what others are about to store is waited for, as it can be evicted then`() throws {
+        try limitToBlocks(8)
+        var room = RoomTerms()
+        let claim = try #require(try store.claimRoom(forLength: 7 * 4096, now: .now, &room))
+        let impatient = try self.store(patience: .zero)
+        #expect(error { try put("key", 2 * 4096, in: impatient) }?.code == .noRoom)
+        let giver = Thread { [store] in
+            while store.room.impasse.withLock({ $0 == nil }) { usleep(1000) }
+            store.room.giveBack(claim)
+        }
+        giver.start()
+        try put("key", 2 * 4096, in: store)
+        #expect(store.counters[.roomFailure] == 0)
+    }
+
+    @Test func `claims of killed processes are forgotten, and no others`() throws {
+        try limit { $0.limits.maximumEntries = 100 }
+        _ = store.control.claim(1000)
+        try pass(1)
+        let alive = try #require(store.control.claim(10))
+        #expect(store.control.claimedBytes == 1010)
+        try pass(1)
+        store.room.giveBack(store.control.claim(1))
+        #expect(store.control.claimedBytes == 10)
+        store.room.giveBack(alive)
+        #expect(store.control.claimedBytes == 0)
+        _ = store.control.claim(1000)
+        // Nobody has claimed anything meanwhile.
+        try pass(2)
+        #expect(store.control.claimedBytes == 0)
+        let last = try #require(store.control.claim(10))
+        #expect(store.control.claimedBytes == 10)
+        store.room.giveBack(last)
+    }
+
+    @Test func `what is given back late takes nothing off that others have claimed`() throws {
+        try limit { $0.limits.maximumEntries = 100 }
+        let late = try #require(store.control.claim(1000))
+        try pass(1)
+        let next = try #require(store.control.claim(10))
+        #expect(store.control.isStanding(late))
+        try pass(1)
+        let last = try #require(store.control.claim(5))
+        #expect(!store.control.isStanding(late) && store.control.isStanding(next))
+        #expect(store.control.claimedBytes == 15)
+        store.room.giveBack(late)
+        #expect(store.control.claimedBytes == 15)
+        store.room.giveBack(last)
+        store.room.giveBack(last)
+        #expect(store.control.claimedBytes == 10)
+    }
+
+    @Test(arguments: [PutStep.claimed, .written, .objectLocked])
+    func `a writer that others overtook by a minute keeps within the limit all the same`(step: PutStep) throws
+    {
+        try limitToBlocks(10)
+        let slow = Locked<Store?>(nil)
+        var options = StoreOptions()
+        options.atStep = { reached in
+            // Once.
+            guard reached == step, let store = slow.withLock({ $0.take() }) else { return }
+            #expect(throws: Never.self) {
+                #expect(store.control.claimedBytes == 6 * 4096)
+                try pass(200)
+                // Others are granted what it had claimed.
+                try put("other", 6 * 4096, in: self.store)
+            }
+        }
+        let store = try Store(at: fixture.path, options: options)
+        slow.withLock { $0 = store }
+        try put("slow", 6 * 4096, in: store)
+        #expect(slow.withLock { $0 } == nil)
+        let usage = try #require(store.usage)
+        #expect(usage.bytes <= 10 * 4096 && store.control.claimedBytes == 0)
+        #expect(try store.entries.read(Digest(ofKey: "slow")) != nil)
+        #expect(try store.entries.read(Digest(ofKey: "other")) == nil)
+    }
+
+    @Test func `the room for a file is claimed before it is copied, and again where that took too long`()
+        throws
+    {
+        try limitToBlocks(10)
+        let path = fixture.directory.path + "/source"
+        try Data(repeating: 1, count: 6 * 4096).write(to: URL(fileURLWithPath: path))
+        let key = Digest(ofKey: "file")
+        let draft = Record(content: Content(digest: key, length: 0, checksum: 0), created: .now)
+        let staged = try store.stage(copying: FileDescriptor(opening: path, .readOnly), for: key, draft)
+        #expect(store.control.claimedBytes == 6 * 4096)
+        try pass(200)
+        try put("other", 6 * 4096, in: store)
+        let record = Record(content: staged.content, created: .now)
+        try store.put(staged, for: key, record)
+        #expect(try #require(store.usage).bytes <= 10 * 4096 && store.control.claimedBytes == 0)
+        #expect(try store.entries.read(Digest(ofKey: "other")) == nil)
+    }
+
+    /// Has so many turns of claims be over.
+    private func pass(_ turns: UInt64) throws {
+        let words = try #require(store.control.writableWords)
+        let turn = words.load(.claimTurn)
+        words.store(turn - (turns * Control.claimTurn) << 16, at: .claimTurn)
+    }
+}

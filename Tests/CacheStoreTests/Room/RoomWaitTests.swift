@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// Waiting for others who make room, and for those who do not get on.
+@Suite(.takesTurns) struct RoomWaitTests: RoomSuite {
+    let fixture: StoreFixture
+    let store: Store
+
+    init() throws {
+        fixture = try StoreFixture()
+        store = fixture.store
+    }
+
+    /// Held as by another process that sweeps.
+    private func janitorLock() throws -> LockFile {
+        guard let lock = try store.parts.janitor.take() else { throw Errno.wouldBlock }
+        return lock
+    }
+
+    @Test func `nobody waits for a sweep that does not get on, and once that is known not at all`() throws {
+        try limit { $0.limits.maximumEntries = 1 }
+        let store = try self.store(patience: .seconds(3600))
+        try put("first", in: store)
+        let lock = try janitorLock()
+        let failure = try #require(error { try put("second", in: store) })
+        #expect(failure.code == .noRoom)
+        #expect(failure.detail?.contains("process \(CurrentProcess.identifier),") == true)
+        var wait = store.room.wait(RoomTerms())
+        #expect(try !wait.pause())
+        #expect(error { _ = try Sweep.run(SweepRequest(), on: store.parts, now: .now) }?.code == .busy)
+        // It gets on.
+        store.control.noteSweepStep()
+        var other = store.room.wait(RoomTerms())
+        #expect(try other.pause())
+        lock.release()
+        try put("second", in: store)
+    }
+
+    @Test func `who has left its number and holds no lock any more is not named`() throws {
+        let lock = try janitorLock()
+        let name = "process \(CurrentProcess.identifier),"
+        #expect(store.parts.janitor.hindrance.contains(name))
+        lock.release()
+        #expect(!store.parts.janitor.hindrance.contains(name))
+    }
+
+    @Test func `a sweep that gets on is waited for`() throws {
+        let store = try self.store(patience: .seconds(3600))
+        let lock = try janitorLock()
+        var wait = store.room.wait(RoomTerms())
+        let begin = ContinuousClock.now
+        while ContinuousClock.now - begin < JanitorWait.longestStandstill * 2 {
+            store.control.noteSweepStep()
+            #expect(try wait.pause())
+        }
+        lock.release()
+    }
+
+    @Test func `where it takes more than a moment, who waits for the caller is let go`() throws {
+        try limit { $0.limits.maximumEntries = 1 }
+        let store = try self.store(patience: .seconds(3600))
+        try put("first", in: store)
+        let lock = try janitorLock()
+        let calls = Locked(0)
+        let bytes = Array("second".utf8)
+        let record = Record(content: Content(of: bytes.span), created: .now)
+        let room = RoomTerms { calls.withLock { $0 += 1 } }
+        #expect(
+            error { try store.put(bytes.span, for: Digest(ofKey: "second"), record, room) }?.code == .noRoom
+        )
+        #expect(calls.withLock { $0 } == 1)
+        lock.release()
+        try store.put(bytes.span, for: Digest(ofKey: "second"), record, room)
+        #expect(calls.withLock { $0 } == 1)
+    }
+
+    @Test func `what was waited for room is not waited for stripes as well`() {
+        var room = RoomTerms()
+        #expect(room.stripePatience == Stripes.writerPatience)
+        for spent in [1, 100, 400, 800] {
+            room.spent = .milliseconds(spent)
+            let stripe = room.stripePatience
+            #expect(stripe >= .milliseconds(100) && room.spent + stripe < .seconds(1))
+        }
+    }
+
+    @Test func `a stripe that was waited for in vain is not waited for again and again`() throws {
+        let name = StoreLayout.lockName(.entry, Digest(ofKey: "a").stripe)
+        let lock = try LockFile.acquire(name, in: store.directory.locks, patience: .zero)
+        #expect(error { _ = try store.remove(Digest(ofKey: "a"), now: .now) }?.code == .busy)
+        // In the time of one wait.
+        let begin = ContinuousClock.now
+        for _ in 0..<10 {
+            #expect(error { _ = try store.remove(Digest(ofKey: "a"), now: .now) }?.code == .busy)
+        }
+        #expect(ContinuousClock.now - begin < Stripes.writerPatience * 10)
+        lock?.release()
+        #expect(try !store.remove(Digest(ofKey: "a"), now: .now))
+    }
+}
+
+/// The same where it is the disk that is full.
+@Suite(.enabled(if: Mount.isAllowed, "mounting a file system needs root"), .takesTurns)
+struct StoreFullDiskTests {
+    private let patience: Duration = .seconds(3600)
+    private let mount: Mount
+    private let store: Store
+
+    init() throws {
+        mount = try Mount("tmpfs", options: "size=4m")
+        var options = StoreOptions()
+        options.roomPatience = patience
+        store = try Store(at: mount.path + "/cache", options: options)
+    }
+
+    @Test func `nobody waits long for a sweep that does not get on`() throws {
+        guard let lock = try store.parts.janitor.take() else { throw Errno.wouldBlock }
+        var (stored, failure) = (0, StoreError?.none)
+        let time = ContinuousClock().measure {
+            while failure == nil, stored < 1000 {
+                let bytes = SeededGenerator.bytes(50_000, seed: UInt64(stored))
+                let record = Record(content: Content(of: bytes.span), created: .now)
+                do throws(StoreError) {
+                    try store.put(bytes.span, for: Digest(ofKey: "key \(stored)"), record)
+                    stored += 1
+                } catch {
+                    failure = error
+                }
+            }
+        }
+        #expect(failure?.errno == .noSpace && stored > 5)
+        #expect(time < patience / 100)
+        lock.release()
+    }
+}
