@@ -15,10 +15,11 @@ let (path, scratch, limit, isBefore) = (words[1], words[2], words[3], words[5] =
 let small = Data(repeating: 7, count: 4096)
 // Of address space more than the 64 MiB that malloc(3) may have reserved for a thread.
 let length = limit == "as" ? 80 << 20 : 4 << 20
-let large = [UInt8](repeating: 9, count: length)
-let other = [UInt8](repeating: 8, count: length)
+// Slices that begin at 1: a put needs memory for them.
+let large = Data(repeating: 9, count: length + 1).dropFirst()
+let other = Data(repeating: 8, count: length + 1).dropFirst()
 let file = scratch + "/large"
-try Data(large).write(to: URL(fileURLWithPath: file))
+try large.write(to: URL(fileURLWithPath: file))
 
 func say(_ line: String) { FileHandle.standardOutput.write(Data((line + "\n").utf8)) }
 
@@ -66,7 +67,7 @@ func callAll(_ cache: SharedCache, _ round: String) {
         try cache.put(small + Data(round.utf8), forKey: "small"); return true
     }
     attempt("put-large") {
-        try cache.put(Data(round == "limited" ? other : large), forKey: "large-\(round)"); return true
+        try cache.put(round == "limited" ? other : large, forKey: "large-\(round)"); return true
     }
     attempt("put-file") {
         try cache.put(contentsOfFile: file, forKey: "file"); return true
@@ -107,7 +108,7 @@ configuration.janitor.isEnabled = false
 do {
     let first = try SharedCache(at: path, configuration: configuration)
     try first.put(small, forKey: "old")
-    try first.put(Data(large), forKey: "large-old")
+    try first.put(large, forKey: "large-old")
     callAll(first, "warm")
 }
 say("limited")
@@ -132,6 +133,6 @@ callAll(cache, "limited")
 setLimit(nil)
 say("leaked \(max(0, openDescriptors() - before))")
 attempt("healthy") {
-    try cache.put(Data(large), forKey: "large-again")
-    return try cache.get(forKey: "large-again")?.value == Data(large) && cache.verify().isClean
+    try cache.put(large, forKey: "large-again")
+    return try cache.get(forKey: "large-again")?.value == large && cache.verify().isClean
 }
