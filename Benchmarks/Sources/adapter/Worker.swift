@@ -130,7 +130,7 @@ struct Worker {
     }
 
     @inline(__always)
-    private mutating func read(_ index: Int) -> CacheHit? {
+    private mutating func read(_ index: Int) -> CacheHit<Data>? {
         do throws(CacheError) {
             return try cache.get(forKey: keys[index])
         } catch {
@@ -149,7 +149,7 @@ struct Worker {
     }
 
     @inline(__always)
-    private mutating func check(_ hit: CacheHit?, _ index: Int) {
+    private mutating func check(_ hit: CacheHit<Data>?, _ index: Int) {
         guard let hit else {
             result.misses += 1
             return
@@ -162,7 +162,7 @@ struct Worker {
     }
 
     @inline(__always)
-    private mutating func expectNone(_ hit: CacheHit?) {
+    private mutating func expectNone(_ hit: CacheHit<Data>?) {
         if hit == nil { result.misses += 1 } else { result.errors += 1 }
     }
 
