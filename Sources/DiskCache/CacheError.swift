@@ -5,11 +5,11 @@ import Platform
 
 /// Why a cache could not do what it was asked to.
 ///
-/// A key that is not there, has expired, or whose value was damaged is a miss and never an error.
+/// A key that is absent or has expired, or whose value was damaged, is a miss and never an error.
 public struct CacheError: Error, Sendable, Equatable {
-    /// What kind of trouble it is.
+    /// What went wrong.
     ///
-    /// More may be added, so switches over it need a default.
+    /// More codes may be added, so switches need a default.
     public struct Code: Sendable, Hashable, CustomStringConvertible {
         private enum Value: String {
             case notACache, newerFormat, notADirectory, directoryVanished, noSpace, permissionDenied
@@ -19,26 +19,28 @@ public struct CacheError: Error, Sendable, Equatable {
 
         private let value: Value
 
-        /// The directory holds other files and no cache; it was left as it is.
+        /// The directory holds other files and is not a cache.
+        ///
+        /// It was left as it is.
         public static let notACache = Code(value: .notACache)
         /// The directory was made by a newer version of this library.
         public static let newerFormat = Code(value: .newerFormat)
-        /// The path, or a part of it, is no directory.
+        /// The path, or a part of it, is not a directory.
         public static let notADirectory = Code(value: .notADirectory)
         /// The directory was deleted or moved away while it was open.
         public static let directoryVanished = Code(value: .directoryVanished)
-        /// The file system is full, or a quota is.
+        /// The file system is full, or a quota is exhausted.
         public static let noSpace = Code(value: .noSpace)
-        /// This user may not do that here.
+        /// This user lacks permission.
         public static let permissionDenied = Code(value: .permissionDenied)
-        /// Others may write the directory, and so forge what would be read from it: everybody, or another user who may
-        /// have made it, in a place such as `/tmp`.
+        /// Others may write the directory, and so could forge what is read from it: everybody, or another user
+        /// who may have created it in a place such as `/tmp`.
         public static let untrusted = Code(value: .untrusted)
-        /// The file system is mounted for reading only.
+        /// The file system is mounted read-only.
         public static let readOnly = Code(value: .readOnly)
-        /// A lock was not to be had in time.
+        /// A lock was not free in time.
         public static let busy = Code(value: .busy)
-        /// An argument makes no sense: an empty key, a negative lifetime, too much metadata.
+        /// An argument is invalid: an empty key, a negative lifetime, too much metadata.
         public static let invalidArgument = Code(value: .invalidArgument)
         /// The kernel reported any other error; see ``CacheError/errno``.
         public static let inputOutput = Code(value: .inputOutput)
@@ -46,24 +48,26 @@ public struct CacheError: Error, Sendable, Equatable {
         public static let valueTooLarge = Code(value: .valueTooLarge)
         /// The directory is at a limit, and nothing could be evicted in time to make room.
         public static let noRoom = Code(value: .noRoom)
-        /// The directory's `config.json` can't be read as what it should be.
+        /// The directory's `config.json` can't be understood.
         public static let badConfiguration = Code(value: .badConfiguration)
         /// A value could not be encoded.
         public static let encoding = Code(value: .encoding)
         /// The cache was closed.
         public static let closed = Code(value: .closed)
-        /// The cache was opened by the process that this one was forked from: open it anew.
+        /// The cache was opened by the process that this one was forked from.
+        ///
+        /// Open it again in this process.
         public static let forked = Code(value: .forked)
 
         /// The name of the code, such as `noSpace`.
         public var description: String { value.rawValue }
     }
 
-    /// What kind of trouble it is.
+    /// What went wrong.
     public let code: Code
     /// One line: what failed, why, and what to do.
     public let message: String
-    /// The error number of the system call that failed, errno(3), where one is behind it.
+    /// The error number (errno) of the system call that failed, if one did.
     public let errno: Int32?
     /// The file or directory in question.
     public let path: String?
@@ -92,7 +96,7 @@ extension CacheError {
         )
     }
 
-    /// The public code of a store's.
+    /// The public code for a code of the store.
     static func code(_ code: StoreError.Code) -> Code {
         explain(StoreError(code, "", path: ""), false).0
     }
@@ -104,25 +108,25 @@ extension CacheError {
         let reason = error.errno?.description ?? "\(error.code)"
         if directoryIsGone {
             return (
-                .directoryVanished, "the directory was deleted or moved while open", "open the cache anew"
+                .directoryVanished, "the directory was deleted or moved while open", "open the cache again"
             )
         }
         return switch error.code {
         case .notACache where error.detail != nil:
             (
                 .notACache, error.detail ?? reason,
-                "move that file away: the cache makes its own anew; nothing was changed"
+                "move that file away: the cache then makes its own; nothing was changed"
             )
         case .notACache:
             (
-                .notACache, "it is no cache and not empty",
+                .notACache, "it is not a cache, and not empty",
                 "choose an empty or a new directory; nothing was changed"
             )
         case .newerFormat:
             (.newerFormat, "a newer version made it", "update diskcache, or use another directory")
         case .notADirectory:
             (
-                .notADirectory, error.detail ?? "it is no directory",
+                .notADirectory, error.detail ?? "it is not a directory",
                 error.detail == nil ? "choose another path" : misplacedAdvice
             )
         case .noSpace where error.errno == .fileTooLarge:
@@ -131,21 +135,21 @@ extension CacheError {
         case .permissionDenied:
             (
                 .permissionDenied, reason,
-                "run this as the user who owns it, or use a directory of your own: one user a cache"
+                "run this as the user who owns it, or use a directory of your own: a cache has one user"
             )
         case .untrusted:
             (
                 .untrusted, error.detail ?? "others may write it",
-                "use a new directory; or, if all that is in it is to be trusted, chmod o-w or chown it"
+                "use a new directory; or, if you trust everything in it, chmod o-w or chown it"
             )
-        case .readOnly: (.readOnly, reason, "choose a directory on a file system that can be written")
+        case .readOnly: (.readOnly, reason, "choose a directory on a writable file system")
         case .busy:
             (
                 .busy, error.detail ?? "a lock was not free in time",
                 "try again; a process that holds it may be stopped"
             )
         case .forked:
-            (.forked, "it was opened before this process was forked", "open it anew in this process")
+            (.forked, "it was opened before this process was forked", "open it again in this process")
         case .invalidArgument: (.invalidArgument, "at most 65536 fit", "store less of it")
         case .valueTooLarge:
             (
@@ -159,8 +163,8 @@ extension CacheError {
             )
         case .badConfiguration:
             (
-                .badConfiguration, error.detail ?? "it is no configuration",
-                "correct it, or delete it to be without limits"
+                .badConfiguration, error.detail ?? "it is not a configuration",
+                "correct it, or delete it to have no limits"
             )
         case .unreachableControl:
             (
@@ -175,7 +179,7 @@ extension CacheError {
         }
     }
 
-    private static let misplacedAdvice = "move it away, it is none of the cache's"
+    private static let misplacedAdvice = "move it away: it does not belong to the cache"
 
     static func advice(on errno: Errno?) -> String {
         switch errno {

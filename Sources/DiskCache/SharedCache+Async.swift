@@ -17,7 +17,7 @@ extension SharedCache {
         }
     }
 
-    /// Runs `body` on a thread of ours, where the calls that wait for a disk or a lock may be used.
+    /// Runs `body` on a thread of the library, where it may call what waits for a disk or a lock.
     ///
     /// ```swift
     /// let report = try await cache.blocking { try $0.collect() }
@@ -33,7 +33,7 @@ extension SharedCache {
 
     /// The value of `key`, or nil for a miss.
     ///
-    /// From memory without a change of thread.
+    /// A hit in memory doesn't change threads.
     public func get(forKey key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheHit<
         Data
     >? {
@@ -50,7 +50,7 @@ extension SharedCache {
         }
     }
 
-    /// What the cache knows of `key`, or nil for a miss.
+    /// What the cache knows about `key`, or nil for a miss.
     public func entry(forKey key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheEntry?
     {
         let digest = try digest(ofKey: key)
@@ -64,7 +64,7 @@ extension SharedCache {
 
     /// Stores `data` under `key`.
     ///
-    /// With ``CacheConfiguration/Writing/behind`` without a change of thread, unless the queue is full.
+    /// With ``CacheConfiguration/Writing/behind`` this doesn't change threads, unless the queue is full.
     public func put(_ data: Data, forKey key: String, options: PutOptions = PutOptions())
         async throws(CacheError)
     {
@@ -88,7 +88,7 @@ extension SharedCache {
         }
     }
 
-    /// Replaces the value of `key` by what `transform` makes of it, atomically across processes.
+    /// Replaces the value of `key` with what `transform` makes of it, atomically across processes.
     @discardableResult
     public func update(
         forKey key: String,
@@ -110,13 +110,13 @@ extension SharedCache {
         }
     }
 
-    /// Removes the value of `key`; false: there was none.
+    /// Removes the value of `key`; false if there was none.
     @discardableResult
     public func remove(forKey key: String) async throws(CacheError) -> Bool {
         try await offload { () throws(CacheError) in try self.remove(forKey: key) }
     }
 
-    /// Waits until all puts so far are published; false where `limit` passed first.
+    /// Waits until all puts so far are published; false if `limit` passed first.
     @discardableResult
     public func flush(within limit: Duration? = nil) async -> Bool {
         await offload(on: .lengthy) { self.flush(within: limit) }

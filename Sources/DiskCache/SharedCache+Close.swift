@@ -5,15 +5,15 @@ import Platform
 
 /// What closing a cache did.
 public struct CloseReport: Sendable, Equatable {
-    /// Whether no other cache was open in the directory, in any process, but those that take no part (see
-    /// ``CacheConfiguration/Janitor/joinsSession``).
+    /// Whether this was the last cache open in the directory, of all processes, not counting those that take no
+    /// part (see ``CacheConfiguration/Janitor/joinsSession``).
     public internal(set) var wasLast = false
-    /// What the removal of expired values did; nil where it was not for this cache to do, or another process
-    /// was at it.
+    /// What the removal of expired values did; nil if others have the cache open, or another process was
+    /// collecting.
     public internal(set) var collection: CollectionReport?
-    /// False: the time was too short, or another process was collecting, or something failed.
+    /// False if the time was too short, another process was collecting, or something failed.
     ///
-    /// Values that waited to be written may be lost then; expired ones are left to the next process.
+    /// Values that were waiting to be written may then be lost; expired ones are left to the next process.
     public internal(set) var isComplete = true
     /// What failed.
     public internal(set) var failure: CacheError?
@@ -22,36 +22,36 @@ public struct CloseReport: Sendable, Equatable {
 extension SharedCache {
     /// Ends the use of this cache: later calls throw `closed`, calls under way end as usual.
     ///
-    /// Writes what waits to be written, notes the last uses, and, as the last one out of all processes, removes
-    /// the values that have expired. A second call does nothing. Whoever does without it, or crashes, leaves
-    /// the latter to the next process. Descriptors are closed when the last reference to the cache goes.
+    /// Writes queued values and records the last uses. The last one to close, of all processes, also removes
+    /// expired values. A second call does nothing. If a process exits without it, or crashes, the next one
+    /// removes what has expired. Descriptors are closed when the last reference to the cache goes.
     ///
-    /// - Parameter deadline: how long this may take: well below the 10 s that container runtimes grant after SIGTERM.
-    ///   Without anything to do it takes well under a
-    ///   millisecond; where the janitor is in the middle of a collection a few more. The last one out looks at
-    ///   all keys and values, which takes tens of milliseconds also where nothing has expired.
+    /// - Parameter deadline: how long this may take. The default is well below the 10 s that container runtimes
+    ///   grant after SIGTERM. With nothing to do it takes well under a millisecond, and a few more if the
+    ///   janitor is in the middle of a collection. The last one to close looks at all keys and values, which
+    ///   takes tens of milliseconds even if nothing has expired.
     @discardableResult
     public func close(deadline: Duration = .seconds(5)) -> CloseReport {
         presence.close(deadline: deadline)
     }
 
-    /// The same, off the threads of Swift's tasks.
+    /// The same, on a thread of the library.
     @discardableResult
     public func close(deadline: Duration = .seconds(5)) async -> CloseReport {
         await offload(on: .lengthy) { [presence] () throws(Never) in presence.close(deadline: deadline) }
     }
 
-    /// From now on SIGTERM and SIGINT close all caches of this process, those opened later included, within
+    /// From now on SIGTERM and SIGINT close all caches of this process, including those opened later, within
     /// the deadline, and then end the process as these signals do.
     ///
-    /// A second signal ends it at once. One that the process ignores, as under nohup(1), stays ignored. A thread
-    /// waits for the signals as long as the process lives; the signal handler itself only tells it. Calling this
-    /// again changes the deadline.
+    /// A second signal ends it at once. A signal that the process ignores, as under nohup(1), stays ignored. A
+    /// thread waits for the signals as long as the process lives; the signal handler only wakes it. Calling
+    /// this again changes the deadline.
     ///
-    /// Not for processes that handle these signals themselves: they call `close(deadline:)`.
+    /// If your program handles these signals itself, call `close(deadline:)` in its handling instead.
     ///
-    /// - Throws: ``CacheError`` with the code `invalidArgument` where the process has a handler for one of
-    ///   them, which stays; `inputOutput` where there is no descriptor or thread left.
+    /// - Throws: ``CacheError`` with the code `invalidArgument` if the process has a handler for one of them,
+    ///   which stays; `inputOutput` if there is no descriptor or thread left.
     public static func closeOnTermination(deadline: Duration = .seconds(5))
         throws(CacheError)
     {

@@ -7,12 +7,12 @@ import Platform
 extension SharedCache {
     /// Stores a file's bytes under `key`.
     ///
-    /// Its extents are shared where the file system can do that (Btrfs, XFS), else the kernel copies it.
-    /// Memory: 256 KiB, whatever its size. What is stored is what was read, also when the file changes
+    /// If the file system supports it (Btrfs, XFS), its extents are shared; otherwise the kernel copies it.
+    /// Needs 256 KiB of memory, whatever the size. What is stored is what was read, even if the file changes
     /// meanwhile; the file itself is left alone.
     ///
-    /// - Returns: what was stored.
-    /// - Throws: ``CacheError``; also where the file can't be read.
+    /// - Returns: the new entry.
+    /// - Throws: ``CacheError``; also if the file can't be read.
     @discardableResult
     public func put(
         contentsOfFile path: String,
@@ -26,12 +26,12 @@ extension SharedCache {
         return try put(copying: source, named: path, digest, key, options)
     }
 
-    /// Stores what can be read from an open descriptor, from its offset to its end, under `key`.
+    /// Stores what an open descriptor yields, from its offset to its end, under `key`.
     ///
-    /// The descriptor stays open and the caller's; it may be a pipe.
+    /// It may be a pipe. It stays open.
     ///
-    /// - Returns: what was stored.
-    /// - Throws: ``CacheError``; also where it can't be read.
+    /// - Returns: the new entry.
+    /// - Throws: ``CacheError``; also if it can't be read.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func put(
@@ -78,16 +78,17 @@ extension SharedCache {
         return CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: stored)
     }
 
-    /// Collects what may go, where the disk is full of it; false: that has set nothing free.
+    /// Runs a collection because the disk is full; false if that has freed nothing.
     package func makeSpace(_ bytes: Int) -> Bool {
         core.store.room.makeSpace(Int64(bytes), now: now)
     }
 
-    /// Copies the value of `key` to a file, which is replaced in one step once all is there and checked.
+    /// Copies the value of `key` to a file, which is replaced in one step once the whole value is there and
+    /// checked.
     ///
-    /// Something other than a regular file (a device, a pipe) is written to instead. Memory: 256 KiB.
+    /// Anything that is not a regular file (a device, a pipe) is written to instead. Needs 256 KiB of memory.
     ///
-    /// - Returns: nil for a miss; the file is then left alone.
+    /// - Returns: nil for a miss, which leaves the file alone.
     @discardableResult
     public func copyValue(
         forKey key: String,
@@ -102,11 +103,11 @@ extension SharedCache {
         }
     }
 
-    /// Writes the value of `key` to an open descriptor, which stays open and the caller's.
+    /// Writes the value of `key` to an open descriptor, which stays open.
     ///
-    /// All of it has been checked before the first byte is written. Memory: 256 KiB.
+    /// The whole value is checked before its first byte is written. Needs 256 KiB of memory.
     ///
-    /// - Returns: nil for a miss; nothing has been written then.
+    /// - Returns: nil for a miss, which writes nothing.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func copyValue(
@@ -122,10 +123,11 @@ extension SharedCache {
         }
     }
 
-    /// Hands the value of `key` to `body` as a descriptor open for reading at its start, already checked.
+    /// Passes the value of `key` to `body` as a descriptor that is open for reading at its start, already
+    /// checked.
     ///
-    /// It stays readable inside `body` whatever happens to the entry, and is closed afterwards. To map it
-    /// into memory is safe: objects never change.
+    /// Inside `body` it stays readable whatever happens to the entry; it is closed afterwards. Mapping it into
+    /// memory is safe, because objects never change.
     ///
     /// - Returns: what `body` returns; nil for a miss.
     /// - Throws: ``CacheError``, and what `body` throws.
@@ -161,7 +163,7 @@ extension SharedCache {
         }
     }
 
-    /// Says of a failed system call on a file of the user's what was being done to it.
+    /// Runs a system call on a file of the user's, and says in its error what was being done to the file.
     private func describing<Value: ~Copyable>(
         _ operation: String,
         _ path: String,

@@ -4,17 +4,17 @@ import CacheStore
 import Platform
 
 extension SharedCache {
-    /// Removes what is of no use, and what is over the limits of `options`.
+    /// Removes what nobody needs any more, and what exceeds the limits.
     ///
-    /// Safe beside any number of readers, writers and other collections, none of which waits for it; a
-    /// kill at any instant leaves the rest to the next one. Other processes' collections are waited for,
-    /// so that only one runs at a time.
+    /// Safe beside any number of readers, writers and other collections, none of which waits for it. If it is
+    /// killed, the next one does the rest. Only one collection runs at a time: this waits for those of other
+    /// processes.
     ///
     /// - Parameters:
     ///   - options: limits, and what to leave alone.
     ///   - progress: called now and then, on the calling thread.
-    /// - Throws: ``CacheError``, with the code `busy` where another collection takes longer than patience,
-    ///   `badConfiguration` where the directory's limits can't be read.
+    /// - Throws: ``CacheError``, with the code `busy` if another collection takes longer than `patience`,
+    ///   `badConfiguration` if the directory's limits can't be read.
     /// - Complexity: O(*n*) in keys and values.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
@@ -38,7 +38,7 @@ extension SharedCache {
         }
     }
 
-    /// The error, saying which process collects instead, where that has left word.
+    /// The error with the process that is collecting, if that is known.
     private func naming(_ error: CacheError) -> CacheError {
         let record = core.store.lastSweep().flatMap { $0.ended == nil ? $0 : nil }
         let process = record.flatMap { core.store.visibleSweeper($0) }
@@ -68,11 +68,11 @@ extension SharedCache {
 
     /// Removes every value that was stored before this call, or every one of them with `tag`.
     ///
-    /// The way to empty a directory that is in use. What other processes store while this runs may be removed or stay.
-    /// Without a tag the space is reclaimed, too; else the next collection does that.
+    /// This is how to empty a directory that is in use. What other processes store while it runs may be removed
+    /// or stay. Without a tag it also reclaims the space; otherwise the next collection does.
     ///
-    /// - Returns: how many keys were removed; expired ones, which are removed too, count for nothing.
-    /// - Complexity: O(*n*) in all keys: tags are looked for in every entry.
+    /// - Returns: how many keys were removed. Expired ones are removed too, but not counted.
+    /// - Complexity: O(*n*) in all keys: tags are not indexed.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func removeAll(taggedWith tag: String? = nil) throws(CacheError) -> Int {
@@ -107,13 +107,13 @@ extension SharedCache {
         }
     }
 
-    /// Reads and hashes values, all or a sample, and holds the metadata against them.
+    /// Reads and hashes all values, or a sample, and compares the metadata with them.
     ///
-    /// On several threads; memory: about 27 bytes a value, 270 MB for 10 million.
+    /// Works on several threads. Needs about 27 bytes of memory per value, 270 MB for 10 million.
     ///
     /// - Parameters:
-    ///   - options: what to look at, and whether to repair it.
-    ///   - found: called with each thing that is not as it should be, at once, on any thread.
+    ///   - options: what to check, and whether to repair it.
+    ///   - found: called for each problem as it is found, on any thread.
     ///   - progress: called now and then, on the calling thread.
     /// - Complexity: O(*n*) in the bytes of the values that are read.
     @discardableResult

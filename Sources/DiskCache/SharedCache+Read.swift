@@ -5,20 +5,20 @@ public import FoundationEssentials
 import Platform
 
 extension SharedCache {
-    /// The value of `key`, or nil: it is not there, has expired, or was damaged on disk.
+    /// The value of `key`, or nil if there is none, it has expired, or it was damaged on disk.
     ///
-    /// Takes no lock on disk and waits for no other process. From this process's memory without a system
-    /// call, where a copy is there that no process has changed since. Else three system calls for a hit, four
-    /// where the key was not read before or has changed since; one or two more when its access time is due to
-    /// be noted. None for a miss of a key that was never put or that this process has missed
-    /// before, unless it has been written since; else one. (On kernels before
-    /// 6.13, two more where there are four, and for a miss that asks the disk.)
+    /// Takes no lock on disk and waits for no other process. If this process has a copy in memory that nobody
+    /// has changed since, a hit takes no system call. Otherwise it takes three, or four if this process hasn't
+    /// read the key before or it has changed since, and one or two more when its access is due to be recorded.
+    /// A miss takes none if the key was never put, or if this process has missed it before and nobody has
+    /// written it since; otherwise one. (Kernels before 6.13 need two more where there are four, and for a miss
+    /// that asks the disk.)
     ///
     /// - Parameters:
-    ///   - key: any string but an empty one.
-    ///   - allowingStale: whether to give out a value that has expired but may still be used for the time
-    ///     that it was stored with (`staleFor`).
-    /// - Throws: ``CacheError`` where the directory can't be read.
+    ///   - key: any string but the empty one.
+    ///   - allowingStale: whether to return a value that has expired but is within the stale period that it was
+    ///     stored with (``PutOptions/staleFor``).
+    /// - Throws: ``CacheError`` if the directory can't be read.
     public func get(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheHit<Data>? {
         switch try memoryHit(key, allowingStale: allowingStale) {
         case .hit(let hit): hit
@@ -29,7 +29,7 @@ extension SharedCache {
         }
     }
 
-    /// What this process can say of a key without the disk.
+    /// What this process can say about a key without the disk.
     enum MemoryAnswer {
         case hit(CacheHit<Data>)
         case miss
@@ -62,7 +62,7 @@ extension SharedCache {
         }
     }
 
-    /// Looks for `key` in all that this process has in memory.
+    /// Looks for `key` in everything that this process has in memory.
     @inline(__always)
     func memoryHit(_ key: String, allowingStale: Bool) throws(CacheError) -> MemoryAnswer {
         try core.checkOpen()
@@ -126,10 +126,10 @@ extension SharedCache {
         }
     }
 
-    /// What the cache knows of `key`, without reading the value or counting as an access; nil where a get
-    /// would miss.
+    /// What the cache knows about `key`, without reading the value or counting as an access; nil if a get would
+    /// miss.
     ///
-    /// Three system calls. A put of this process that waits to be published is published first.
+    /// Three system calls. If a put of this key by this process is waiting to be published, that is done first.
     public func entry(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheEntry? {
         try publishedEntry(settledDigest(ofKey: key), key, allowingStale: allowingStale)
     }
@@ -156,8 +156,8 @@ extension SharedCache {
 
     /// Whether there is a value for `key` that has not expired.
     ///
-    /// Two system calls, one where there is none; none for most keys that were never put. The value is there, with
-    /// its length; its bytes are not read, so where they are damaged a get misses.
+    /// Two system calls, one if there is no entry, and none for most keys that were never put. The value exists
+    /// and has the right length, but its bytes are not read: if they are damaged, a get misses.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func contains(forKey key: String) throws(CacheError) -> Bool {
         try isPublished(settledDigest(ofKey: key))
@@ -170,7 +170,7 @@ extension SharedCache {
         }
     }
 
-    /// Whether a get of `key` may find something; waits for nobody, and counts no miss.
+    /// Whether a get of `key` may find something; waits for nobody, and doesn't count as a miss.
     func isWorthGetting(_ key: String) throws(CacheError) -> Bool {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
@@ -180,7 +180,7 @@ extension SharedCache {
 
     /// The content with this digest, checked against it, or nil.
     ///
-    /// Not an access of any key. A file that somebody has made longer by large holes is read to its end, however long,
+    /// Not an access of any key. A file that was extended with large holes is read to its end, however long,
     /// unless the content was stored under its digest.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func data(for digest: ContentDigest) throws(CacheError) -> Data? {
@@ -195,10 +195,10 @@ extension SharedCache {
         try withStore { (store, _) throws(StoreError) in try store.data(for: digest.digest) }
     }
 
-    /// All entries, expired ones left out, in no order; read as the sequence goes, a shard at a time.
+    /// All entries that have not expired, in no particular order, read a shard at a time as the sequence goes.
     ///
-    /// What other processes add or remove meanwhile may or may not be seen. An element is a failure
-    /// where a part of the directory could not be read.
+    /// What other processes add or remove meanwhile may or may not be included. An element is a failure if a
+    /// part of the directory could not be read.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func entries() throws(CacheError) -> some Sequence<Result<CacheEntry, CacheError>> & Sendable {
         _ = writeBehind.flush()
@@ -206,7 +206,7 @@ extension SharedCache {
     }
 }
 
-/// The entries of a cache, read from disk while they are walked through.
+/// The entries of a cache, read from disk as the iterator goes.
 struct CacheEntries: Sequence, Sendable {
     let store: Store
     let now: Timestamp
@@ -228,7 +228,7 @@ struct CacheEntries: Sequence, Sendable {
             self.now = now
         }
 
-        /// The next entry, or what kept it from being read; nil at the end.
+        /// The next entry, or why it could not be read; nil at the end.
         public mutating func next() -> Result<CacheEntry, CacheError>? {
             do throws(StoreError) {
                 while true {

@@ -8,17 +8,17 @@ extension SharedCache {
     /// Stores `data` under `key`, replacing what was there.
     ///
     /// Once it has returned, every get that starts afterwards in any process sees the value; with
-    /// ``CacheConfiguration/Writing/behind``, in this process. Equal bytes under several keys are stored once. Seven system
-    /// calls where the bytes and the key are known already, ten for new bytes, three more for a new key; after
-    /// eight puts that were all new, eleven for the next such. (On kernels before 6.13, two more each.) Where new bytes are written,
-    /// one more each half second, to see whether the directory has other limits; and one where it has a minimum of free
-    /// space.
+    /// ``CacheConfiguration/Writing/behind`` only this process does at first. Equal bytes under several keys
+    /// are stored once. Takes seven system calls if the bytes and the key are known already, ten for new bytes,
+    /// and three more for a new key; after eight puts that were all new, eleven for the next new one. (Kernels
+    /// before 6.13 need two more.) When it writes new bytes, it takes one more every half second, to see
+    /// whether the directory has other limits, and one if there is a minimum of free space.
     ///
     /// - Parameters:
     ///   - data: the value.
-    ///   - key: any string but an empty one.
-    ///   - options: until when it is good, and what else to keep.
-    /// - Throws: ``CacheError``; what was stored before is then still there.
+    ///   - key: any string but the empty one.
+    ///   - options: until when it is valid, and what else to keep.
+    /// - Throws: ``CacheError``; the previous value is then still there.
     public func put(
         _ data: Data,
         forKey key: String,
@@ -88,9 +88,9 @@ extension SharedCache {
 
     /// Stores `data` unless there is a value for `key` already.
     ///
-    /// True: it was stored.
+    /// If any number of processes do this at once, exactly one of them stores.
     ///
-    /// Of any number of processes that do this at once exactly one stores.
+    /// - Returns: whether it was stored.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func putIfAbsent(
         _ data: Data,
@@ -117,15 +117,15 @@ extension SharedCache {
         }
     }
 
-    /// Replaces the value of `key` by what `transform` makes of it, atomically across processes.
+    /// Replaces the value of `key` with what `transform` makes of it, atomically across processes.
     ///
-    /// No lock is held while `transform` runs: where another process has changed the value meanwhile, it
-    /// is called again with the new one. So it must have no side effects.
+    /// No lock is held while `transform` runs. If another process has changed the value meanwhile, `transform`
+    /// is called again with the new one, so it must have no side effects.
     ///
     /// - Parameters:
-    ///   - key: any string but an empty one.
-    ///   - options: until when it is good, and what else to keep.
-    ///   - transform: gets the present value, nil for a miss; gives the new one, nil to remove it.
+    ///   - key: any string but the empty one.
+    ///   - options: until when it is valid, and what else to keep.
+    ///   - transform: takes the present value, nil for a miss; returns the new one, or nil to remove it.
     /// - Returns: the new value.
     /// - Throws: what `transform` throws, and ``CacheError``.
     @discardableResult
@@ -167,11 +167,11 @@ extension SharedCache {
         }
     }
 
-    /// Stores content under its own digest, so that it can be had by `data(for:)` until it expires and a
-    /// collection has removed it.
+    /// Stores content under its own digest, where `data(for:)` finds it until it has expired and a collection
+    /// has removed it.
     ///
-    /// It lives by the rules of any value: its key is the digest's hexadecimal digits. It is on disk when this
-    /// returns, also where the cache is configured for ``CacheConfiguration/Writing/behind``.
+    /// It is a value like any other, with the digest's hexadecimal digits as its key. It is on disk when this
+    /// returns, even with ``CacheConfiguration/Writing/behind``.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func store(_ data: Data, expires: Expiration? = nil) throws(CacheError) -> ContentDigest {
@@ -182,10 +182,10 @@ extension SharedCache {
 
     /// Removes the value of `key`.
     ///
-    /// False: there was none, or it had expired; what can still be given out as stale has expired, and is removed.
-    /// Four system calls.
+    /// Four system calls. The next collection reclaims the space of its bytes.
     ///
-    /// The space of its bytes is reclaimed by the next collection.
+    /// - Returns: false if there was no value, or it had expired. One that is still available as a stale value
+    ///   has expired, and is removed.
     @discardableResult
     public func remove(forKey key: String) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
@@ -197,9 +197,11 @@ extension SharedCache {
         return isRemoved
     }
 
-    /// Counts as an access of `key` now, which also prolongs a sliding expiration.
+    /// Counts as an access of `key`, which also extends a sliding expiration.
     ///
-    /// False: a get would miss. Five system calls.
+    /// Five system calls.
+    ///
+    /// - Returns: false if a get would miss.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func touch(forKey key: String) throws(CacheError) -> Bool {
@@ -210,11 +212,13 @@ extension SharedCache {
         }
     }
 
-    /// Gives the value of `key` another expiration.
+    /// Gives the value of `key` another expiration, and keeps everything else that was stored with it.
     ///
-    /// False: a get would miss.
-    ///
-    /// What was stored with it is kept; `onAccess` replaces what accesses did to the old expiration.
+    /// - Parameters:
+    ///   - expires: the new expiration.
+    ///   - onAccess: what accesses do to it, in place of what they did to the old one.
+    ///   - key: any string but the empty one.
+    /// - Returns: false if a get would miss.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func setExpiration(

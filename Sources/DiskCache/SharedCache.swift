@@ -6,9 +6,9 @@ package import Platform
 
 /// A cache in a directory that any number of processes on one machine use at the same time.
 ///
-/// Safe: every get returns exactly the bytes of one completed put for that key, or nothing, whatever the
-/// other processes do and whenever any of them is killed. There is no server and nothing to clean up
-/// after a crash. **Not** safe on network file systems, whose locks and renames promise less.
+/// Every get returns exactly the bytes of one completed put for that key, or nothing, whatever the other
+/// processes do and whenever any of them is killed. There is no server, and nothing to clean up after a crash.
+/// **Not** for network file systems, whose locks and renames promise less.
 ///
 /// ```swift
 /// let cache = try SharedCache(at: "/var/cache/thumbs")
@@ -16,12 +16,12 @@ package import Platform
 /// if let hit = try cache.get(forKey: "user:1/thumb") { use(hit.value) }
 /// ```
 ///
-/// Keys are strings that differ if their UTF-8 bytes do: no normalization is applied. They can be
-/// anything but empty. What is used most comes in two forms, one that does its work on the calling thread and one
-/// that is `async` and does it on threads of the library; in asynchronous code the compiler takes the latter, and
-/// everything else is called by ``blocking(_:)``.
+/// Any string but the empty one is a key. Two keys are the same if their UTF-8 bytes are: no normalization is
+/// applied. The calls used most come in two forms: one works on the calling thread, the other is `async` and
+/// works on threads of the library. In asynchronous code the compiler chooses the latter; make all other calls
+/// through ``blocking(_:)``.
 public final class SharedCache: Sendable {
-    /// The directory, as it was given.
+    /// The path of the directory, as given.
     public let path: String
     /// How this process uses it.
     public let configuration: CacheConfiguration
@@ -31,17 +31,18 @@ public final class SharedCache: Sendable {
     let flights: Flights
     let presence: Presence
 
-    /// Opens the cache at `path`, creating the directory (for its owner only) where there is none.
+    /// Opens the cache at `path`, and creates the directory, accessible to its owner only, if it doesn't exist.
     ///
-    /// About twenty system calls, and as many more for the janitor's thread; the contents are not looked at. A
-    /// new directory also gets its lock files, 131 of them.
+    /// Takes about twenty system calls, and as many again to start the janitor's thread, however much the
+    /// directory holds. A new directory also gets its 131 lock files.
     ///
     /// - Throws: ``CacheError`` with the code `notACache` for a directory that holds other files,
-    ///   `newerFormat`, `notADirectory`, `untrusted`, `permissionDenied`, `readOnly`, `noSpace` or `inputOutput`.
+    ///   `newerFormat`, `notADirectory`, `untrusted`, `permissionDenied`, `readOnly`, `noSpace` or
+    ///   `inputOutput`.
     public init(at path: String, configuration: CacheConfiguration = CacheConfiguration()) throws(CacheError)
     {
         guard !path.isEmpty, !path.utf8.contains(0) else {
-            throw CacheError(.invalidArgument, "open \"\(path)\": it is no path: name a directory")
+            throw CacheError(.invalidArgument, "open \"\(path)\": it is not a path: name a directory")
         }
         self.path = path
         self.configuration = configuration
@@ -57,16 +58,17 @@ public final class SharedCache: Sendable {
         try establishLimits()
     }
 
-    /// What happens in this cache from now on that nobody is told by a call's result.
+    /// What happens in this cache from now on that no call reports.
     ///
-    /// The first one also tells if limits were given that the directory doesn't have
-    /// (``CacheEvent/limitsDiffer(given:present:)``). Each use is a stream of its own, which keeps the latest 1,024 events for its reader. All end when the cache
-    /// is closed, and one that is asked for afterwards ends at once. None costs anything while nobody listens.
+    /// The first stream also tells if the directory has other limits than those that were given
+    /// (``CacheEvent/limitsDiffer(given:present:)``). Each use of this property makes a stream of its own,
+    /// which keeps the latest 1,024 events for its reader. All streams end when the cache is closed, and one
+    /// that is made afterwards ends at once. Events cost nothing while nobody listens.
     public var events: AsyncStream<CacheEvent> { core.events.makeStream() }
 
     // MARK: For the extensions
 
-    /// Runs `body` on the store and says of its failures what the user can do.
+    /// Runs `body` on the store, and turns its errors into ones that say what the user can do.
     package func withStore<Value: ~Copyable>(
         _ body: (Store, Timestamp) throws(StoreError) -> Value
     ) throws(CacheError) -> Value {
@@ -82,12 +84,12 @@ public final class SharedCache: Sendable {
     /// The name of a key's entry.
     func digest(ofKey key: String) throws(CacheError) -> Digest {
         guard !key.isEmpty else {
-            throw CacheError(.invalidArgument, "use an empty key: it names nothing: give a key")
+            throw CacheError(.invalidArgument, "use an empty key: a key must not be empty: give one")
         }
         return Digest(ofKey: key)
     }
 
-    /// The name of a key's entry, on disk as this process has put it: what waits to be published is, first.
+    /// The name of a key's entry, once all earlier puts of it by this process are published.
     func settledDigest(ofKey key: String) throws(CacheError) -> Digest {
         let digest = try digest(ofKey: key)
         try core.checkOpen()

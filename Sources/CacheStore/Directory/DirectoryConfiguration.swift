@@ -57,12 +57,12 @@ package struct DirectoryConfiguration: Sendable, Equatable {
 
     init(json: [UInt8]) throws(Problem) {
         guard json.isPlainText, json.nesting <= Self.deepest else {
-            throw Problem(words: "it is no UTF-8, or nested more than \(Self.deepest) deep")
+            throw Problem(words: "it is not UTF-8, or nested more than \(Self.deepest) deep")
         }
         do {
             others = try JSONDecoder().decode([String: JSONValue].self, from: Data(json))
         } catch {
-            throw Problem(words: "it is no JSON object")
+            throw Problem(words: "it is not a JSON object")
         }
         let (bytes, seconds) = ("no number of bytes", "no number of seconds")
         limits.maximumSize = try take("maximumSize", bytes, \.whole)

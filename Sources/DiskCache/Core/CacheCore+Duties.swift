@@ -30,13 +30,13 @@ extension CacheCore {
         )
     }
 
-    /// Time between two notings of what was used in memory: as long as an access may go unnoted on disk, a second at
-    /// most; and not below what wakes up 20 times a second.
+    /// The time between two recordings of uses in memory: as long as a use may go unrecorded, at most a second
+    /// and at least a twentieth of one.
     private var tick: Duration {
         min(.seconds(1), max(.milliseconds(50), .nanoseconds(store.accesses.granularity)))
     }
 
-    /// Looks for other limits, and has uses in memory noted sooner where entries are evicted sooner.
+    /// Follows changed limits, and has uses in memory recorded sooner if entries are evicted sooner.
     private func followConfiguration() {
         let store = store
         store.followConfiguration()
@@ -49,7 +49,7 @@ extension CacheCore {
         }
     }
 
-    /// Says so where the directory's limits are below what is in use.
+    /// Reports if the directory's limits are too low for what is in use.
     private func warnOfPressure() {
         guard let totals = CacheStatistics.Totals(of: store) else { return }
         let now = ContinuousClock.now
@@ -64,7 +64,7 @@ extension CacheCore {
         if let pressure { events.send(.limitsBelowWorkingSet(pressure)) }
     }
 
-    /// The same trouble every second is told once.
+    /// Reports a failure that repeats every second only once.
     private func reportConfiguration(_ failure: StoreError?) {
         let isNew = configurationFailure.withLock { known in
             defer { known = failure }
@@ -73,12 +73,12 @@ extension CacheCore {
         if isNew, let failure { events.send(.configurationFailed(CacheError(failure))) }
     }
 
-    /// Gives up some of what is in memory where the system runs short of it.
+    /// Gives up some of what is in memory when the system runs short of it.
     ///
-    /// A quarter, and of what is left a quarter a second later, so that a short stall costs little; where the
-    /// kernel is about to kill processes, three quarters at once.
+    /// A quarter, and a second later a quarter of what is left, so that a short stall costs little; three
+    /// quarters at once if the kernel is about to kill processes.
     ///
-    /// - Parameter pressure: asked for only where it makes a difference.
+    /// - Parameter pressure: evaluated only if it makes a difference.
     func relieve(_ pressure: () -> MemoryPressure) {
         guard configuration.memory.shrinksUnderPressure, let memory, memory.usage.count > 0 else { return }
         switch pressure() {

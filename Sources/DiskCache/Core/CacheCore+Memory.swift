@@ -5,13 +5,14 @@ import FoundationEssentials
 import Platform
 
 extension CacheCore {
-    /// How a value was judged that may be given out, at ``moment``.
+    /// The verdict on a value that may be returned, at ``moment``.
     private struct Judgement {
         let stamp: MemoryStamp
         let moment: Timestamp
         /// Whether an access has to be noted.
         let isAccessDue: Bool
-        /// Whether the control file says that nobody has changed it; else the record on disk has to be looked at.
+        /// Whether the control file shows that nobody has changed it; otherwise the record on disk must be
+        /// compared.
         let isCurrent: Bool
     }
 
@@ -25,7 +26,7 @@ extension CacheCore {
         as type: Value.Type
     ) -> (held: HeldValue<Value>, moment: Timestamp)? {
         guard let tier else { return nil }
-        // Before the tier's lock: a clock of the user's runs under none.
+        // Before the tier's lock is taken: user code runs under no lock.
         let now = coarseNow
         var judgement: Judgement?
         let item = tier.use { tier in
@@ -36,7 +37,7 @@ extension CacheCore {
         return confirmed(held, judgement).map { ($0, now) }
     }
 
-    /// Why a value may not be given out, where more than the generation has to be looked at; nil: it may.
+    /// Why a value may not be returned, if more than its generation has to be checked; nil if it may.
     @inline(never)
     private func judge(_ item: HeldItem, _ now: Timestamp, _ judgement: inout Judgement?) -> CacheEvent
         .RemovalCause?
@@ -56,7 +57,7 @@ extension CacheCore {
         return nil
     }
 
-    /// What can be given out of a value that was judged: whole, and as it is on disk.
+    /// The value that was judged as it may be returned: whole, and as it is on disk; nil if it may not.
     private func confirmed<Value>(_ held: HeldValue<Value>, _ judgement: Judgement) -> HeldValue<Value>? {
         let store = store
         if !judgement.isCurrent, !isStillStored(held, in: store) {
@@ -75,7 +76,7 @@ extension CacheCore {
         return whole
     }
 
-    /// nil: it can't be, and is read from disk again.
+    /// nil if that fails; the value is then read from disk again.
     private func restored<Value>(_ held: HeldValue<Value>) -> HeldValue<Value>? {
         do {
             return try held.restored()
@@ -99,7 +100,7 @@ extension CacheCore {
         do throws(StoreError) {
             return try store.entries.read(Digest(ofKey: held.key))?.record == held.makeRecord()
         } catch {
-            // The get that follows on disk meets the same and reports it.
+            // The get from disk that follows meets the same failure and reports it.
             return false
         }
     }

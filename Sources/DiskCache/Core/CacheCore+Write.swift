@@ -5,7 +5,7 @@ import FoundationEssentials
 import Platform
 
 extension CacheCore {
-    /// Stores `bytes` on disk, and keeps in memory, if there is any, what `held` makes of the record.
+    /// Stores `bytes` on disk, and keeps in memory, if there is a memory tier, what `held` makes of the record.
     func publish(
         _ bytes: Span<UInt8>,
         _ key: Digest,
@@ -22,7 +22,7 @@ extension CacheCore {
         }
     }
 
-    /// Publishes a put that nobody waits for; a failure goes to the events.
+    /// Publishes a put that nobody waits for; a failure is reported as an event.
     func publish(_ write: PendingWrite) {
         let bytes = write.data.span
         let digest = write.keyDigest

@@ -7,8 +7,8 @@ import Synchronization
 
 /// What a ``SharedCache`` consists of.
 ///
-/// It lives as long as anything needs it: threads in the background hold this and never the cache itself,
-/// so that whoever lets go of a cache is not kept waiting.
+/// It lives as long as anything needs it. Background threads hold this and never the cache itself, so that
+/// letting go of a cache never waits for them.
 final class CacheCore: Sendable {
     let path: String
     let configuration: CacheConfiguration
@@ -22,7 +22,7 @@ final class CacheCore: Sendable {
     let configurationFailure = Locked<StoreError?>(nil)
     /// The granularity of accesses when last looked at, ns.
     let heldGranularity: Atomic<Int64>
-    /// What evictions there were when last looked at, and until when nothing is said of them.
+    /// The evictions when last looked at, and until when not to report them.
     let pressureWatch = Locked<(last: CacheActivity?, silentUntil: ContinuousClock.Instant)>((nil, .now))
     private let isClosed = Atomic<Bool>(false)
     private let owner = processGeneration
@@ -67,12 +67,13 @@ final class CacheCore: Sendable {
         !isClosed.exchange(true, ordering: .sequentiallyConsistent)
     }
 
-    /// Whether the process that has opened this is the present one, and not one that it was forked from.
+    /// Whether this process is the one that has opened this, and not a child of it.
     @inline(__always)
     var isOwn: Bool { processGeneration == owner }
 
-    /// Refuses to go on after ``close()``, and in a child that was forked from the process that has opened this: locks
-    /// there are shared with the parent, and mutexes may be held by threads that do not exist.
+    /// Throws after ``close()``, and in a child of the process that has opened this.
+    ///
+    /// In a child, locks are shared with the parent, and mutexes may be held by threads that don't exist.
     @inline(__always)
     func checkOpen() throws(CacheError) {
         if isClosed.load(ordering: .relaxed) || !isOwn { throw closedError }
@@ -81,11 +82,11 @@ final class CacheCore: Sendable {
     @inline(never)
     private var closedError: CacheError {
         isOwn
-            ? CacheError(.closed, "use \(path): the cache was closed: open it anew", path: path)
+            ? CacheError(.closed, "use \(path): the cache was closed: open it again", path: path)
             : CacheError(StoreError(.forked, "use", path: path))
     }
 
-    /// Runs `body` on the store and says of its failures what the user can do.
+    /// Runs `body` on the store, and turns its errors into ones that say what the user can do.
     func withStore<Value: ~Copyable>(
         _ body: (Store, Timestamp) throws(StoreError) -> Value
     ) throws(CacheError) -> Value {
@@ -93,7 +94,7 @@ final class CacheCore: Sendable {
         return try describingFailures { (store) throws(StoreError) in try body(store, now) }
     }
 
-    /// The same also while and after the cache is closed, for what is still to be done then.
+    /// The same, even during and after closing, for what is left to be done then.
     func describingFailures<Value: ~Copyable>(
         _ body: (Store) throws(StoreError) -> Value
     ) throws(CacheError) -> Value {
@@ -113,7 +114,7 @@ final class CacheCore: Sendable {
         }
     }
 
-    /// Goes on in the directory that the path leads to now, made anew where there is none.
+    /// Continues in the directory that the path leads to now, creating it if there is none.
     func reopen() throws(StoreError) {
         let store = try Store(at: path, options: configuration.storeOptions, replacing: store)
         openStore.withLock { $0 = store }
@@ -131,14 +132,14 @@ final class CacheCore: Sendable {
 
     // MARK: Accesses
 
-    /// Puts down that a value in memory was used.
+    /// Remembers that a value in memory was used, to record it on disk later.
     func noteAccess(_ key: Digest, at now: Timestamp) {
         dueAccesses.withLock { $0.add(key, at: now) }
     }
 
-    /// Notes on disk what was used in memory.
+    /// Records on disk what was used in memory.
     ///
-    /// Two system calls for each key, at most ``DueAccesses/capacity``.
+    /// Two system calls for each key, at most ``DueAccesses/capacity`` keys.
     func flushAccesses() {
         let store = store
         let now = now

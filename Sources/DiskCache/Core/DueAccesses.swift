@@ -3,13 +3,15 @@
 import CacheStore
 import Platform
 
-/// Hits in memory that should be noted on disk, where the least recently used values are chosen from.
+/// Hits in memory that should be recorded on disk, where the least recently used values are chosen.
 ///
-/// Without them the hottest keys would look the coldest. A hit only puts its key down here; the janitor
-/// and `close` note it. Policy only: it knows no files.
+/// Without them the hottest keys would look the coldest. A hit only adds its key here; the janitor and `close`
+/// record it. Policy only: it knows no files.
 struct DueAccesses {
-    /// Keys of one round, 40 bytes each: in a second of the janitor's rounds no process has more keys whose
-    /// turn comes, unless it holds a million of them.
+    /// Keys of one round, 40 bytes each.
+    ///
+    /// In a second between the janitor's rounds no process has more keys that are due, unless it holds a
+    /// million of them.
     static let capacity = 4096
 
     private(set) var times: [Digest: Timestamp] = [:]

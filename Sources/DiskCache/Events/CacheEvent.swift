@@ -1,32 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Something that a cache did on its own, or could not do when nobody was waiting for it.
+/// Something that a cache did on its own, or failed to do while nobody was waiting for it.
 ///
-/// More may be added, so switches over it need `@unknown default`.
+/// More cases may be added, so switches over it need `@unknown default`.
 @nonexhaustive
 public enum CacheEvent: Sendable {
-    /// A value has left this process's memory tier; on disk it may well still be.
+    /// A value has left this process's memory tier. It may still be on disk.
     case removedFromMemory(key: String, cause: RemovalCause, cost: Int)
-    /// A value that was put with write-behind could not be published: it is lost.
+    /// A value that was put with write-behind could not be published, and is lost.
     case publishFailed(key: String, error: CacheError)
-    /// A computation in the background, for a value that was given out stale or early, failed with this
-    /// error's description.
+    /// A computation in the background, for a value that was returned stale or early, failed with an error of
+    /// this description.
     case refreshFailed(key: String, reason: String)
-    /// The janitor of this process has collected garbage.
+    /// This process's janitor has collected garbage.
     case collected(CollectionReport)
-    /// The janitor could not do its work; it tries again.
+    /// The janitor could not do its work. It will try again.
     case collectionFailed(CacheError)
-    /// The directory's `config.json` can't be read, or is none: the limits stay as they were.
+    /// The directory's `config.json` can't be read or understood: the limits stay as they were.
     case configurationFailed(CacheError)
-    /// The directory's limits are below what is in use: what was evicted is wanted again soon.
+    /// The directory's limits are too low for what is in use: evicted values are soon asked for again.
     ///
-    /// Told at most once an hour, by a process that collects; with what was done since its collection before.
+    /// Sent at most once an hour, by a process that collects, with what was done since its previous collection.
     case limitsBelowWorkingSet(CacheActivity)
-    /// The directory has other limits than those given when the cache was opened: they count, and those given don't.
+    /// The directory has other limits than those given when the cache was opened. The directory's hold.
     ///
-    /// Told once, when the cache is opened: to the callback at once, and to the first stream of events as its first.
+    /// Sent once, when the cache is opened: to the callback at once, and to the first stream of events as its
+    /// first.
     case limitsDiffer(given: CacheLimits, present: CacheLimits)
-    /// The directory was deleted or replaced while open; the cache goes on in the one that is there now.
+    /// The directory was deleted or replaced while open. The cache continues in the one that is there now.
     case directoryReplaced
 }
 
@@ -38,13 +39,13 @@ extension CacheEvent {
         case explicit
         /// This process stored another value for its key.
         case replaced
-        /// Its time was over.
+        /// It expired.
         case expired
-        /// Others needed its room.
+        /// Other values needed its room.
         case cost
-        /// There were more values than the limit.
+        /// There were more values than the count limit.
         case count
-        /// Another process has changed it, or something that shares its place in the table of generations.
+        /// Another process has changed it, or a key that shares its word in the table of generations.
         case invalidated
         /// The system ran short of memory.
         case pressure

@@ -3,21 +3,23 @@
 import Platform
 import Synchronization
 
-/// Who listens to a cache's events.
+/// The listeners to a cache's events.
 ///
-/// Nobody does as a rule, and then an event costs one load.
+/// There are usually none, and then an event costs one load.
 final class EventStreams: Sendable {
-    /// Events that a stream keeps for a listener who is slower than they come; the oldest go first.
+    /// How many events a stream keeps for a slow listener; the oldest are dropped first.
     ///
-    /// A listener who wants none lost takes the callback of the configuration.
+    /// A listener that must not lose any uses the configuration's callback.
     static let capacity = 1024
 
     private struct State {
         var continuations: [Int: AsyncStream<CacheEvent>.Continuation] = [:]
         var next = 0
-        /// What happened before there could be a stream: the first one begins with it.
+        /// What happened before there could be a stream.
+        ///
+        /// The first one begins with it.
         var early: CacheEvent?
-        /// Nothing happens any more.
+        /// Whether all streams have ended.
         var isFinished = false
     }
 
@@ -33,10 +35,10 @@ final class EventStreams: Sendable {
         finish()
     }
 
-    /// Whether it is worth making an event.
+    /// Whether anybody listens, so that an event is worth making.
     var isHeard: Bool { callback != nil || listeners.load(ordering: .relaxed) > 0 }
 
-    /// Tells everybody who listens; on the calling thread, which must hold no lock.
+    /// Sends an event to all listeners, on the calling thread, which must hold no lock.
     func send(_ event: @autoclosure () -> CacheEvent) {
         guard isHeard else { return }
         let event = event()
@@ -45,7 +47,7 @@ final class EventStreams: Sendable {
         for continuation in continuations { continuation.yield(event) }
     }
 
-    /// Tells what happened while the cache was opened, before anybody could ask for a stream.
+    /// Sends what happened while the cache was opened, before anybody could ask for a stream.
     func sendEarly(_ event: CacheEvent) {
         callback?(event)
         state.withLock { $0.early = event }
@@ -73,7 +75,7 @@ final class EventStreams: Sendable {
         return stream
     }
 
-    /// Ends all streams, those to come included.
+    /// Ends all streams, including those made later.
     func finish() {
         let continuations = state.withLock { state in
             state.isFinished = true

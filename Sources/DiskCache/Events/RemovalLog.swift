@@ -3,30 +3,30 @@
 import CacheStore
 public import FoundationEssentials
 
-/// One removal of a key, as the cache's event log has it.
+/// The removal of a key, as recorded in the cache's event log.
 public struct LoggedRemoval: Sendable, Equatable {
     /// Why a key was removed.
     @nonexhaustive
     public enum Cause: Sendable, Hashable {
-        /// By a collection, and why.
+        /// By a collection, for this reason.
         case collected(RemovalReason)
-        /// By somebody who removed this key.
+        /// By a call that removed this key.
         case removed
-        /// By somebody who removed all keys, or all with a tag.
+        /// By a call that removed all keys, or all with a tag.
         case cleared
         /// By a reader that found the value or its metadata damaged, or by `verify`.
         case repaired
     }
 
-    /// When.
+    /// When it was removed.
     public let time: Date
-    /// The number of the process that did it.
+    /// The process that removed it.
     public let process: Int32
-    /// Why.
+    /// Why it was removed.
     public let cause: Cause
     /// SHA-256 of the key.
     public let keyDigest: ContentDigest
-    /// The key; nil where it is not kept, is longer than 1 KiB, or was removed by a collection.
+    /// The key; nil if it is not stored, is longer than 1 KiB, or was removed by a collection.
     public let key: String?
 
     init(_ event: RemovalEvent, key: String?) {
@@ -45,13 +45,14 @@ public struct LoggedRemoval: Sendable, Equatable {
 }
 
 extension SharedCache {
-    /// What was removed, by any process, as far as the event log of the directory goes back.
+    /// Removals by any process, as far back as the directory's event log goes, the newest last; nil if there is
+    /// no log.
     ///
-    /// The newest comes last; nil: there is no such log. Values that expire are logged when they are reclaimed; those that are overwritten are not.
+    /// Expired values are logged when their space is reclaimed. Values that are overwritten are not logged.
     ///
     /// - Parameters:
-    ///   - key: only removals of this key.
-    ///   - limit: only the newest so many.
+    ///   - key: return only removals of this key.
+    ///   - limit: return only this many of the newest.
     /// - Complexity: O(*n*) in the log's bytes; memory for what is returned.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func removals(
@@ -75,7 +76,7 @@ extension SharedCache {
     }
 }
 
-/// The last so many of all that are added.
+/// The newest of the elements that are added.
 struct NewestElements<Element> {
     let limit: Int
     private var ring: [Element] = []

@@ -5,20 +5,20 @@ import Platform
 
 /// Looks after a directory for one open cache, on a thread of its own.
 ///
-/// An idle round, once a second, takes nine system calls: two of the wait, six to see that the path still leads to
-/// the directory and to its control file and that the limits are the same, one to see whether any process has
-/// written about a sweep; and what the cache's own duties take: where anything is in memory, one to five to see how short
-/// memory is. Of all processes one sweeps at a time, elected by the `janitor` lock, whose file also says when the
-/// last one did. Where its process dies the next round of any other finds its note unfinished and the lock free,
-/// and starts anew.
+/// An idle round, once a second, takes nine system calls: two to wait, six to check that the path still leads
+/// to the directory and to its control file and that the limits are the same, and one to see whether any
+/// process has noted a sweep. The cache's own duties come on top: with anything in memory, one to five to see
+/// how short memory is. One process sweeps at a time, elected by the `janitor` lock, whose file also says when
+/// the last sweep was. If that process dies, the next round of any other finds its note unfinished and the lock
+/// free, and starts over.
 ///
-/// The thread holds this object, and this holds no ``SharedCache``: nobody waits for the thread but who
-/// closes, and that for a slice of a sweep at most.
+/// The thread holds this object, and this holds no ``SharedCache``. Only closing waits for the thread, for a
+/// slice of a sweep at most.
 final class Janitor: Sendable {
     /// Time between looks around: within it a replaced directory is noticed, and a dead janitor's work taken over.
     private static let second: Duration = .seconds(1)
 
-    /// How long the thread leaves it to another process that is making room.
+    /// How long the thread leaves the work to another process that is making room.
     private static let courtesy: Duration = .milliseconds(20)
 
     private struct State {
@@ -35,7 +35,7 @@ final class Janitor: Sendable {
         /// The last sweep as far as it was read, and when it was written.
         var last: SweepRecord?
         var lastNote: Timestamp?
-        /// After a sweep that failed the next one has to wait.
+        /// When the next sweep may begin after one that failed.
         var notBefore: ContinuousClock.Instant?
         var reported: StoreError?
     }
@@ -54,9 +54,9 @@ final class Janitor: Sendable {
         rounds = Locked(Rounds(nextTick: .now, nextSecond: .now + Self.second))
     }
 
-    /// Joins those who have the directory open, and starts the thread.
+    /// Joins the session and starts the thread.
     ///
-    /// What fails is reported and costs only what the janitor does: the cache works without.
+    /// Failures are reported, and cost only what the janitor does: the cache works without it.
     func begin() {
         join()
         guard configuration.isEnabled else { return }
@@ -75,7 +75,7 @@ final class Janitor: Sendable {
         state.wakeAll()
     }
 
-    /// Waits until the thread does nothing more, or the deadline: false.
+    /// Waits until the thread is done; false if the deadline passed first.
     func waitUntilStopped(_ deadline: ContinuousClock.Instant) -> Bool {
         state.wait(until: deadline) { $0.isRunning ? nil : true } ?? false
     }
@@ -90,7 +90,7 @@ final class Janitor: Sendable {
         }
     }
 
-    /// Leaves those who have the directory open; true for the last one.
+    /// Leaves the session; true if it was the last one in it.
     func leave() throws(StoreError) -> Bool {
         let left = session.withLock { $0 }
         return try left?.end() ?? false
@@ -109,7 +109,7 @@ final class Janitor: Sendable {
         state.wakeAll()
     }
 
-    /// Waits until the time is over or a put is pressed for room; false: the thread is to end.
+    /// Waits until the time is over or a put needs room; false if the thread must end.
     private func rest(for time: Duration) -> Bool {
         let mayGoOn = state.wait(until: .now + time) { state -> Bool? in
             if state.isStopping { return false }
@@ -118,7 +118,7 @@ final class Janitor: Sendable {
         return mayGoOn ?? true
     }
 
-    /// Rests within a sweep, does what is due meanwhile, and says whether to go on.
+    /// Rests within a sweep, does what is due meanwhile, and returns whether to continue.
     private func pause(_ time: Duration) -> Bool {
         if isStopped(within: time) { return false }
         lookAround()
@@ -159,7 +159,7 @@ final class Janitor: Sendable {
         if isNew { state.wakeAll() }
     }
 
-    /// Evicts down to the low mark where the high one is passed, at full pace: writers may be waiting.
+    /// Evicts down to the low mark if the high one is passed, at full pace: writers may be waiting.
     private func relieve() {
         let store = duties.store()
         guard store.directory.isWritable else { return }
@@ -173,12 +173,12 @@ final class Janitor: Sendable {
             relief = .impossible
             report(error)
         }
-        // Whoever is at it needs a moment, and nobody can help where nothing can go: puts go on pressing.
+        // Another process that makes room needs a moment; and if nothing can go, puts would only keep asking.
         if relief != .done { _ = isStopped(within: Self.courtesy) }
         state.withLock { $0.isPressed = false }
     }
 
-    /// Without rests, and still to be ended at any moment.
+    /// Without rests, but it can still be ended at any moment.
     private var hurried: SweepPace {
         var pace = SweepPace()
         pace.slice = .milliseconds(4)
@@ -186,7 +186,7 @@ final class Janitor: Sendable {
         return pace
     }
 
-    /// Goes on in the directory that the path leads to now.
+    /// Continues in the directory that the path leads to now.
     private func followDirectory() {
         do throws(StoreError) {
             if try duties.store().directory.isCurrent() { return }
@@ -203,7 +203,7 @@ final class Janitor: Sendable {
         }
     }
 
-    /// The same trouble every second is told once.
+    /// Reports a failure that repeats every second only once.
     private func report(_ error: StoreError) {
         let isNew = rounds.withLock { rounds in
             defer { rounds.reported = error }
@@ -219,7 +219,7 @@ final class Janitor: Sendable {
         guard store.directory.isWritable, looksDue(store) else { return }
         var request = SweepRequest()
         request.limits = store.configuration.limits
-        // What writers wait for comes first; the sweep begins anew after it.
+        // What writers wait for comes first; the sweep starts over after it.
         request.pace = .sparing { [duties] in
             self.pause($0) && duties.store() === store && !store.room.isPressed
         }

@@ -3,7 +3,7 @@
 import CacheStore
 import Platform
 
-/// What a cache lets its janitor and its closing do for it.
+/// What the janitor and closing do on behalf of a cache.
 ///
 /// The closures live as long as the janitor's thread, so they must not hold the ``SharedCache``.
 struct JanitorDuties: Sendable {
@@ -18,19 +18,21 @@ struct JanitorDuties: Sendable {
     /// Called about once a second, also during a sweep: looks at the memory pressure, for the control file, and for other
     /// limits.
     var everySecond: @Sendable () -> Void = {}
-    /// The path leads to another directory, or to none: go on there.
+    /// Called when the path leads to another directory, or to none: continues there.
     var reopen: @Sendable () throws(StoreError) -> Void = {}
     /// A sweep of this janitor has ended.
     var swept: @Sendable (SweepReport) -> Void = { _ in }
-    /// Something in the background failed; it is tried again.
+    /// Called when something in the background has failed.
+    ///
+    /// It is tried again.
     var failed: @Sendable (StoreError) -> Void = { _ in }
 
-    /// From now on the cache refuses calls; false: it did already.
+    /// Makes the cache refuse calls from now on; false if it did already.
     var shut: @Sendable () -> Bool
-    /// Publishes what waits to be, until the deadline; false: something is left.
+    /// Publishes queued puts until the deadline; false if some are left.
     var drain: @Sendable (ContinuousClock.Instant) -> Bool = { _ in true }
-    /// Writes down the uses of values in memory, and counters: the last time.
+    /// Records the uses of values in memory, and counters, for the last time.
     var flush: @Sendable () -> Void = {}
-    /// Nothing more happens.
+    /// Called when everything is over.
     var closed: @Sendable () -> Void = {}
 }

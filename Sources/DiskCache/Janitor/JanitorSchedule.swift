@@ -3,9 +3,9 @@
 import CacheStore
 import Platform
 
-/// When a process has to sweep: a pure function of what the last sweep of any of them has noted.
+/// When a process must sweep: a pure function of what the last sweep by any process has noted.
 struct JanitorSchedule {
-    /// How much longer than a sweep's work the time between two is at least: it takes a fiftieth of one
+    /// The least ratio of the time between two sweeps to a sweep's work: sweeping takes a fiftieth of one
     /// processor at most, however large the cache is.
     static let workFactor = 50
 
@@ -23,12 +23,12 @@ struct JanitorSchedule {
 
     /// Whether to sweep now.
     ///
-    /// What a killed process or one that ran out of time has left is taken over at once; whether the former is
-    /// really dead, the lock tells.
+    /// What was left by a process that was killed, or that ran out of time, is taken over at once. The lock
+    /// tells whether the process is really dead.
     ///
     /// - Parameters:
     ///   - last: what the last sweep has noted.
-    ///   - note: when the file that holds such notes was written, or made with the cache.
+    ///   - note: when the file that holds such notes was written, or created with the cache.
     func isDue(after last: SweepRecord?, noted note: Timestamp?, at now: Timestamp) -> Bool {
         guard let last else {
             guard let note else { return true }
@@ -42,7 +42,7 @@ struct JanitorSchedule {
     private func isOver(_ interval: Duration, since begin: Timestamp, at now: Timestamp) -> Bool {
         let length = Duration.nanoseconds(interval.saturatingNanoseconds)
         let elapsed = now - begin
-        // A begin in the future means that the clock was put back; waiting for it could take years.
+        // A start in the future means that the clock was set back; waiting for it could take years.
         return elapsed >= length + length * jitter || elapsed < .zero - Self.shortestInterval
     }
 }

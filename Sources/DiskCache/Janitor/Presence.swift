@@ -5,7 +5,7 @@ import Platform
 
 /// The presence of an open cache in its directory: its session and its janitor.
 ///
-/// Held by the ``SharedCache`` alone: when that goes the thread is told to end, and nobody waits for it.
+/// Held by the ``SharedCache`` alone: when that goes, the thread is told to end, and nobody waits for it.
 final class Presence: Sendable {
     private let janitor: Janitor
     private let duties: JanitorDuties
@@ -28,11 +28,11 @@ final class Presence: Sendable {
 
     /// Ends the use of the cache within `deadline`.
     ///
-    /// The order: the cache refuses calls; the janitor stops, in the middle of a sweep where need be; what
-    /// waits to be written is; uses and counters are noted; the session ends, and only then, if it was the
-    /// last, expired entries are swept, for the others must be able to leave meanwhile.
+    /// In this order: the cache refuses calls; the janitor stops, in the middle of a sweep if need be; queued
+    /// puts are written; uses and counters are recorded; the session ends. Only then, if it was the last one,
+    /// expired entries are swept, because the others must be able to leave meanwhile.
     ///
-    /// Nothing of that in a child that was forked from the process that has opened it.
+    /// Does nothing in a child of the process that has opened the cache.
     func close(deadline: Duration) -> CloseReport {
         guard processGeneration == owner else { return CloseReport() }
         guard duties.shut() else { return CloseReport() }
@@ -58,7 +58,7 @@ final class Presence: Sendable {
         var request = SweepRequest()
         request.expiredOnly = true
         request.pace.deadline = end
-        // Whoever sweeps at this moment, a command for instance, does the same.
+        // A process that is sweeping at this moment, such as a command, does the same work.
         let result = try Sweep.runIfDue(request, on: duties.store().parts, now: duties.now()) { _ in true }
         guard let result else {
             report.isComplete = false

@@ -3,10 +3,12 @@
 import CacheStore
 
 extension SharedCache {
-    /// What this process holds of the cache in its own memory.
+    /// What this process keeps in its own memory.
     public var memory: Memory { Memory(tier: core.memory) }
 
-    /// The memory tier of a process: without effect and empty where the cache was opened without memory.
+    /// The memory tier of a process.
+    ///
+    /// Empty, and without effect, if the cache was opened without memory.
     public struct Memory: Sendable {
         let tier: MemoryTier?
 
@@ -16,20 +18,24 @@ extension SharedCache {
         /// How many values it holds.
         public var count: Int { tier?.usage.count ?? 0 }
 
-        /// Gives it other limits; what is over them leaves at once.
+        /// Changes its limits.
+        ///
+        /// What exceeds them leaves at once.
         public func resize(costLimit: ByteCount, countLimit: Int? = nil) {
             let limits = CacheConfiguration.Memory(costLimit: costLimit, countLimit: countLimit).limits
             tier?.resize(to: limits)
         }
 
-        /// Empties it; what is on disk stays.
+        /// Empties it.
+        ///
+        /// What is on disk stays.
         public func removeAll() {
             tier?.removeAll(cause: .explicit)
         }
 
-        /// Whether it keeps what it has: it goes on answering, but takes nothing new and evicts nothing.
+        /// Whether it only returns what it has: while frozen, it takes in nothing new and evicts nothing.
         ///
-        /// For phases in which a scan should leave it alone. Values that have changed still leave.
+        /// For phases in which a scan should leave it alone. Values that change still leave it.
         public var isFrozen: Bool {
             get { tier?.isFrozen ?? false }
             nonmutating set { tier?.isFrozen = newValue }

@@ -2,7 +2,7 @@
 
 import CacheStore
 
-/// What was done with a cache: by this process since it opened it (``SharedCache/activity``), or by all
+/// What was done with a cache, either by this process since it opened it (``SharedCache/activity``) or by all
 /// processes together (``CacheStatistics/Totals/activity``).
 public struct CacheActivity: Sendable, Equatable, Codable {
     // MARK: Reading and writing
@@ -11,9 +11,9 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var memoryHits = 0
     /// Gets that found a value on disk.
     public internal(set) var diskHits = 0
-    /// Gets that found an expired value on disk and had asked for it.
+    /// Gets that found an expired value on disk and had asked for stale ones.
     public internal(set) var staleHits = 0
-    /// Gets that found nothing they could give out.
+    /// Gets that found nothing to return.
     public internal(set) var misses = 0
     /// Values stored.
     public internal(set) var puts = 0
@@ -26,46 +26,49 @@ public struct CacheActivity: Sendable, Equatable, Codable {
 
     // MARK: Limits
 
-    /// Puts that had to wait for room, as the directory was at one of its limits.
+    /// Puts that had to wait for room, because the directory was at one of its limits.
     public internal(set) var roomWaits = 0
-    /// Puts that failed for want of room.
+    /// Puts that failed because no room could be made.
     public internal(set) var roomFailures = 0
-    /// Of the values that were evicted for a limit of size, keys or free space, those used within ten minutes before.
+    /// How many of the values evicted for a limit of size, keys or free space had been used within ten minutes
+    /// before.
     public internal(set) var youngEvictions = 0
-    /// Misses of keys that had been evicted lately: an estimate, 64 for each that was seen in a sample.
+    /// Misses of keys that had been evicted shortly before: an estimate, 64 for each one seen in a sample.
     public internal(set) var ghostMisses = 0
 
     // MARK: Computing
 
-    /// Computations begun, in the background or not.
+    /// Computations started, in the background or not.
     public internal(set) var computations = 0
-    /// Waits for another's computation, in the same process or in another one.
+    /// Waits for another caller's computation, in the same process or another one.
     public internal(set) var waits = 0
-    /// Of the computations, those in the background, for a value that had expired or soon would.
+    /// How many of the computations ran in the background, for a value that had expired or soon would.
     public internal(set) var refreshes = 0
-    /// Of the computations, those that failed.
+    /// How many of the computations failed.
     public internal(set) var computeFailures = 0
-    /// Values computed without the cache, as it could not be read, locked or written.
+    /// Values computed without the cache, because it could not be read, locked or written.
     public internal(set) var cacheFailures = 0
 
     // MARK: Faults
 
-    /// Misses because of damage: metadata or bytes that were not as they must be.
+    /// Misses because metadata or bytes were damaged.
     public internal(set) var corruptions = 0
     /// Misses because the bytes of a value were gone.
     public internal(set) var danglingEntries = 0
-    /// Accesses that could not be noted, for want of permission or space.
+    /// Accesses that could not be recorded, for lack of permission or space.
     public internal(set) var unnotedAccesses = 0
-    /// Damage that a reader could not remove at once; the next collection does.
+    /// Damage that a reader could not remove at once.
+    ///
+    /// The next collection does.
     public internal(set) var unrepairedDamage = 0
-    /// Values accepted for writing later that could not be stored then.
+    /// Values accepted by write-behind that could not be stored.
     public internal(set) var publishFailures = 0
     /// How often the control file could not be made or mapped.
     public internal(set) var controlFailures = 0
 
     // MARK: Leaving
 
-    /// Collections that ran to their end.
+    /// Collections that were completed.
     public internal(set) var sweeps = 0
     /// What collections removed, by reason; reasons that removed nothing are left out.
     public internal(set) var swept: [RemovalReason: Int] = [:]
@@ -115,29 +118,29 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     /// Gets that found a value that had not expired, in memory or on disk.
     public var hits: Int { memoryHits + diskHits }
 
-    /// The share of gets that found something, stale values included, from 0 to 1; nil where there was no get.
+    /// The share of gets that found something, stale values included, from 0 to 1; nil if there was no get.
     ///
-    /// A call that computes what it does not find looks a second time once it is its turn, which counts too.
+    /// A call that computes what it does not find looks again once it is its turn, which counts as another get.
     public var hitRatio: Double? {
         let found = hits + staleHits
         let all = found + misses
         return all > 0 ? Double(found) / Double(all) : nil
     }
 
-    /// Whether a larger limit would save much: half of what is evicted had been in use lately, and a tenth of the
-    /// misses were of what had just been evicted.
+    /// Whether a larger limit would save many misses: half of the evicted values had been in use shortly
+    /// before, and a tenth of the misses were of values that had just been evicted.
     ///
-    /// Either alone says little: a stream of values that nobody asks for twice is evicted young whatever the limit,
-    /// and what comes back after a month need not be kept. Below 4 misses that were really seen, the estimate is
-    /// chance.
+    /// Neither alone means much. A stream of values that nobody asks for twice is evicted young whatever the
+    /// limit, and what is asked for again after a month need not be kept. With fewer than 4 misses actually
+    /// seen, the estimate is chance.
     public var isBelowWorkingSet: Bool {
         ghostMisses >= 4 * EvictedKeys.sample && ghostMisses >= misses / 10 && youngEvictions * 2 >= evictions
             && evictions > 0
     }
 
-    /// What was done from `earlier` on, which lies before this.
+    /// What was done since `earlier`, an earlier reading.
     ///
-    /// A count that is lower than it was has been reset meanwhile, and begins at 0.
+    /// A count that is lower than it was has been reset meanwhile, and starts at 0.
     public func since(_ earlier: CacheActivity) -> CacheActivity {
         func difference(_ now: Int, _ before: Int) -> Int { now >= before ? now - before : now }
         var activity = self

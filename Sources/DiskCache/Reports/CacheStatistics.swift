@@ -4,55 +4,60 @@ import CacheStore
 public import FoundationEssentials
 import Platform
 
-/// What a cache holds, counted by a walk through it, and what was done with it.
+/// What a cache holds, counted by a scan of the directory, and what was done with it.
 public struct CacheStatistics: Sendable, Equatable, Codable {
     /// Keys: entries whose metadata can be read.
     public internal(set) var entries = 0
-    /// Entries that are no key's any more, as their metadata is missing or damaged; the next collection removes them.
+    /// Entries whose metadata is missing or damaged, so that no key finds them.
+    ///
+    /// The next collection removes them.
     ///
     /// A killed put leaves one; a copy of the directory without extended attributes consists of them.
     public internal(set) var unreadableEntries = 0
     /// Bytes on disk of the entries' files.
     public internal(set) var entryBytes: Int64 = 0
-    /// Of the entries, those that have expired, also those that are still given out as stale ones.
+    /// How many of the entries have expired, including those that are still available as stale values.
     public internal(set) var expiredEntries = 0
     /// Distinct values.
     public internal(set) var objects = 0
     /// Bytes on disk of the values.
     public internal(set) var objectBytes: Int64 = 0
-    /// Bytes on disk of directories and the cache's own files: with those of entries and values what `du` shows.
+    /// Bytes on disk of directories and the cache's own files.
+    ///
+    /// Together with those of entries and values, this is what `du` shows.
     public internal(set) var overheadBytes: Int64 = 0
-    /// Length of the values that the keys name, shared ones counted each time: what it would take without
-    /// sharing.
+    /// The total length of the values that the keys name, shared ones counted each time: what the cache would
+    /// take without sharing.
     public internal(set) var logicalBytes: Int64 = 0
-    /// The access that lies back furthest: of the next value to go when space runs short.
+    /// The oldest access: that of the next value to be evicted.
     public internal(set) var oldestAccess: Date?
     /// What this process has done since it opened the cache.
     public internal(set) var activity = CacheActivity()
-    /// What all processes have done; nil where there is no control file.
+    /// What all processes have done; nil without a control file.
     public internal(set) var totals: Totals?
-    /// What the last collection of any process did; nil: there was none, or it left no word.
+    /// What the last collection by any process did; nil if there was none, or its record is lost.
     public internal(set) var lastCollection: LastCollection?
 }
 
 extension CacheStatistics {
-    /// What all processes have done with a cache, dead ones included, as they have added it up in the control file.
+    /// What all processes have done with a cache, including those that have ended, as they have added it up in
+    /// the control file.
     ///
-    /// Nothing is lost where a process is killed: each counts as it goes.
+    /// Nothing is lost when a process is killed: each counts as it goes.
     public struct Totals: Sendable, Equatable, Codable {
         /// What they did.
         public let activity: CacheActivity
         /// What the cache takes on disk.
         public let usage: Usage
-        /// What it may take, as this process knows it: a second late at most while the janitor runs.
+        /// Its limits, as this process knows them: a second late at most while the janitor runs.
         public let limits: CacheLimits
-        /// For how long what was evicted last for want of room had not been used; nil where nothing was.
+        /// How long the value evicted last, for want of room, had not been used; nil if none was.
         public let evictionAge: Duration?
-        /// Since when they count: the control file was made, or the counts were reset; nil where it does not say,
-        /// as one made by an earlier version.
+        /// When counting began: when the control file was made, or the counts were reset; nil if it was made by
+        /// an earlier version, which doesn't say.
         public let since: Date?
 
-        /// nil where there is no control file.
+        /// nil without a control file.
         init?(of store: Store) {
             guard let counts = store.cumulative, let usage = store.usage else { return nil }
             activity = CacheActivity { counts[$0] }
@@ -65,19 +70,20 @@ extension CacheStatistics {
 
     /// What a cache takes on disk, as the processes that use it have added it up.
     ///
-    /// An estimate, which every collection that comes to its end corrects; ``SharedCache/statistics()-3eri9`` counts.
+    /// An estimate, which every complete collection corrects; ``SharedCache/statistics()`` counts.
     public struct Usage: Sendable, Equatable, Codable {
         /// Bytes on disk of keys and values.
         public let bytes: Int64
-        /// Bytes on disk of what is there beside them: directories, the control file and other files of the cache's
-        /// own.
+        /// Bytes on disk of everything else: directories, the control file and the cache's other own files.
         ///
-        /// As the last collection found it; before the first an upper bound.
+        /// As the last collection found it; before the first one, an upper bound.
         public let overheadBytes: Int64
         /// Keys.
         public let entries: Int
-        /// False where the control file was made anew in a cache that was in use and no collection has counted
-        /// since: then the numbers tell only of what was done since, and mean little.
+        /// False if the control file was replaced while the cache was in use and no collection has counted
+        /// since.
+        ///
+        /// Then the numbers cover only what was done since, and mean little.
         public let isCounted: Bool
 
         init(_ usage: StoreUsage, overhead: Int64) {
@@ -88,19 +94,19 @@ extension CacheStatistics {
         }
     }
 
-    /// What the last collection of any process did, as it has left word of it in the directory.
+    /// What the last collection by any process did, as recorded in the directory.
     public struct LastCollection: Sendable, Equatable, Codable {
-        /// The number of the process.
+        /// The process identifier.
         public let process: Int32
         /// When it began.
         public let began: Date
-        /// When it ended; nil: it is under way, or its process was killed.
+        /// When it ended; nil if it is running, or its process was killed.
         public let ended: Date?
-        /// How long it worked, its rests left out.
+        /// How long it worked, not counting pauses.
         public let worked: Duration
-        /// Whether it looked only for expired values and what killed processes have left.
+        /// Whether it looked only for expired values and leftovers of killed processes.
         public let expiredOnly: Bool
-        /// Whether it came to its end.
+        /// Whether it was completed.
         public let isComplete: Bool
         /// What was removed and why; reasons that removed nothing are left out.
         public let removed: [RemovalReason: CollectionReport.Tally]
@@ -108,9 +114,10 @@ extension CacheStatistics {
         public let entries: CollectionReport.Tally
         /// Distinct values that were left.
         public let objects: CollectionReport.Tally
-        /// By how much more than it found the processes had added up, negative: less; nil where it did not count.
+        /// By how much the processes' own counts exceeded what it found (negative: fell short); nil if it did
+        /// not count.
         public let drift: CollectionReport.Tally?
-        /// When the last one began that looked at everything and came to its end; nil: there was none.
+        /// When the last complete collection of everything began; nil if there was none.
         public let lastFull: Date?
 
         init(_ record: SweepRecord) {
@@ -130,7 +137,7 @@ extension CacheStatistics {
             lastFull = record.lastFull?.began.date
         }
 
-        /// Bytes on disk that all removals set free.
+        /// Bytes on disk that all removals freed.
         public var removedBytes: Int64 { removed.values.reduce(0) { $0 + $1.bytes } }
     }
 }

@@ -3,38 +3,44 @@
 import CacheStore
 import Platform
 
-/// What a collection is to do.
+/// What a collection does.
 ///
-/// With the defaults it removes what is of no use, leftovers of killed processes, expired and broken entries and bytes
-/// that no key names, and what is over the directory's own limits (``CacheLimits``). A limit given here takes the
-/// place of the directory's for this once.
+/// With the defaults it removes what nobody needs, that is leftovers of killed processes, expired and damaged
+/// entries, and bytes that no key names, and what exceeds the directory's own limits (``CacheLimits``). A limit
+/// given here replaces the directory's for this collection.
 public struct CollectionOptions: Sendable {
-    /// Bytes on disk that the directory may take, its own files included; over that the least recently used go.
+    /// Bytes on disk that the directory may take, its own files included.
+    ///
+    /// Beyond that the least recently used entries go.
     public var maximumSize: ByteCount?
-    /// Entries that may stay; over that the least recently used go.
+    /// Entries that may stay.
+    ///
+    /// Beyond that the least recently used ones go.
     public var maximumEntries: Int?
     /// How long ago an entry may have been stored.
     public var maximumAge: Duration?
     /// How long ago an entry may have been used last.
     public var maximumIdleTime: Duration?
-    /// What is to be available on the file system; short of that the least recently used go.
+    /// What must be available on the file system.
+    ///
+    /// If less is, the least recently used entries go.
     public var minimumFree: CacheLimits.FreeSpace?
-    /// Only expired entries and their bytes, and temporary files of killed processes; the limits are not
-    /// looked at.
+    /// Remove only expired entries and their bytes, and temporary files of killed processes, whatever the
+    /// limits are.
     public var expiredOnly = false
     /// Decide everything and delete nothing.
     public var isDryRun = false
-    /// How long to wait while another process collects; zero: not at all.
+    /// How long to wait while another process collects; zero for not at all.
     public var patience: Duration = .seconds(60)
-    /// How long to take at most, with the waiting; nil: to the end.
+    /// How long to take at most, including the wait; nil for as long as it takes.
     ///
     /// Expired entries are removed first.
     public var timeLimit: Duration?
 
     /// How fast to work.
     public var pace = Pace.full
-    /// Asked now and then, on any thread: true ends it although it is not done, as when its time is over; nil:
-    /// nobody calls it off.
+    /// Called now and then, on any thread: if it returns true the collection ends early, as if its time was up;
+    /// nil to never end it early.
     public var isCalledOff: (@Sendable () -> Bool)?
 
     /// How fast a collection works.
@@ -45,7 +51,7 @@ public struct CollectionOptions: Sendable {
         case sparing
     }
 
-    /// The directory's limits, or another size.
+    /// The directory's limits, or another size limit.
     public init(maximumSize: ByteCount? = nil) {
         self.maximumSize = maximumSize
     }
@@ -90,7 +96,7 @@ public struct CollectionOptions: Sendable {
 public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRepresentable {
     /// A file in `tmp`, or the lock of a computation, whose process is gone.
     case staleTemporary
-    /// An entry past its expiration, and past the time it might still be given out stale.
+    /// An entry past its expiration and its stale period.
     case expired
     /// An entry whose bytes are gone.
     case dangling
@@ -102,11 +108,11 @@ public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRep
     case age
     /// An entry unused for longer than the idle limit.
     case idle
-    /// An entry too many, the least recently used first.
+    /// An entry beyond the limit on their number, the least recently used first.
     case entries
-    /// An entry over the size limit, the least recently used first.
+    /// An entry beyond the size limit, the least recently used first.
     case size
-    /// An entry that had to go for the file system to keep some space free, the least recently used first.
+    /// An entry that had to go to keep space free on the file system, the least recently used first.
     case freeSpace
 
     init(_ reason: SweepReason) {
@@ -126,7 +132,7 @@ public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRep
     }
 }
 
-/// What a collection did, or in a dry run would have done.
+/// What a collection did, or would have done if it was a dry run.
 public struct CollectionReport: Sendable, Equatable, Codable {
     /// How many of a kind, and what they take.
     public struct Tally: Sendable, Equatable, Codable {
@@ -143,27 +149,29 @@ public struct CollectionReport: Sendable, Equatable, Codable {
 
     /// What was removed and why; reasons that removed nothing are left out.
     ///
-    /// The bytes of an entry include those of its value where no other key shares it.
+    /// The bytes of an entry include those of its value, unless another key shares it.
     public let removed: [RemovalReason: Tally]
     /// Entries that are left, with the bytes of their own files.
     public let entries: Tally
     /// Distinct values that are left.
     public let objects: Tally
-    /// What somebody used or changed while it was about to go, what is too young to tell, and what a key may name
-    /// that could not be read: it stays.
+    /// What was left alone because somebody used or changed it meanwhile, because it is too young to tell, or
+    /// because an entry that could not be read may name it.
     public let spared: Int
-    /// Locks that were not to be had, because a process that holds one is stopped; what they guard was
-    /// left alone.
+    /// Locks that were not free because a process that holds them is stopped; what they guard was left alone.
     public let skippedStripes: [String]
-    /// Files in the cache that are not ours, below its directory: they are never touched.
+    /// Files below the cache directory that are not the cache's.
+    ///
+    /// They are never touched.
     public let unrecognised: [String]
-    /// Files and directories of ours that the kernel would not have read or removed, below the cache directory:
-    /// they were left alone, and what only they may name with them.
+    /// The cache's files and directories that could not be read or removed, below its directory.
+    ///
+    /// They were left alone, and so was what only they may name.
     public let unreadable: [String]
-    /// Whether this was a rehearsal.
+    /// Whether this was a dry run.
     public let isDryRun: Bool
-    /// False where the time ran out: the rest is left to the next collection, and what is left was not all
-    /// counted.
+    /// False if the time ran out: the next collection does the rest, and what is left was not counted
+    /// completely.
     public let isComplete: Bool
 
     init(_ report: SweepReport, isDryRun: Bool) {
@@ -180,11 +188,11 @@ public struct CollectionReport: Sendable, Equatable, Codable {
         isComplete = report.isComplete
     }
 
-    /// Bytes on disk that all removals set free.
+    /// Bytes on disk that all removals freed.
     public var removedBytes: Int64 { removed.values.reduce(0) { $0 + $1.bytes } }
 }
 
-/// How far long work has come.
+/// The progress of a long operation.
 public struct CacheProgress: Sendable {
     /// What is being done, in words.
     public let phase: String
@@ -192,9 +200,9 @@ public struct CacheProgress: Sendable {
     public let done: Int
     /// Steps in all.
     public let total: Int
-    /// Keys or values looked at in this phase so far; nil where they are not counted.
+    /// Keys or values looked at so far in this phase; nil if they are not counted.
     public let items: Int?
-    /// Bytes read in this phase so far; nil where none are.
+    /// Bytes read so far in this phase; nil if it reads none.
     public let bytes: Int64?
 
     init(_ progress: SweepProgress) {

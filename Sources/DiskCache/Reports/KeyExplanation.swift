@@ -2,57 +2,57 @@
 
 import CacheStore
 
-/// Why a key is a hit now, or is not.
+/// Why a key is a hit or a miss.
 public struct KeyExplanation: Sendable, Equatable {
     /// What a get would find.
     @nonexhaustive
     public enum State: Sendable, Equatable {
         /// The value.
         case hit
-        /// Nothing: it was never stored here, or has been removed.
+        /// Nothing: it was never stored, or has been removed.
         case absent
-        /// A put that has just begun, or was killed.
+        /// An entry without metadata: a put has just begun, or was killed.
         case unfinished
         /// Metadata that can't be read.
         case damagedMetadata
-        /// A value that has expired, and can still be had as a stale one.
+        /// A value that has expired and is available as a stale one.
         case stale
         /// A value that has expired.
         case expired
         /// An entry whose value is gone.
         case valueGone
-        /// A value of another length than it was stored with.
+        /// A value that doesn't have the length it was stored with.
         case damagedValue(length: Int64)
     }
 
     /// What a get would find.
     public let state: State
-    /// What is known of the key, also of a value that has expired or is gone; nil where there is nothing, or
+    /// What is known about the key, even if its value has expired or is gone; nil if there is nothing, or
     /// nothing that can be read.
     public let entry: CacheEntry?
     /// SHA-256 of the key.
     public let keyDigest: ContentDigest
-    /// The last time that the key was removed, where there is nothing now and the event log knows.
+    /// The key's last removal, if there is nothing now and the event log knows of it.
     public let lastRemoval: LoggedRemoval?
-    /// Who computes the value now, as far as the file of its lock tells; nil: nobody.
+    /// The process that is computing the value, as far as its lock's file says; nil if none is.
     ///
-    /// The file of a process that was killed may still name it until somebody computes the value again or the
-    /// next collection.
+    /// If that process was killed, the file may still name it until somebody computes the value again, or until
+    /// the next collection.
     public let computedBy: ComputingProcess?
-    /// Where it stands in the order of eviction; nil where there is nothing, or nobody has asked for it.
+    /// Its place in the order of eviction; nil if there is nothing, or it was not asked for.
     public let rank: Rank?
 
-    /// Where a key stands in the order in which values go when space runs short.
+    /// A key's place in the order of eviction.
     public struct Rank: Sendable, Equatable, Codable {
-        /// How many keys were used longer ago, and go before it.
+        /// How many keys were used less recently, and would be evicted first.
         public let usedLongerAgo: Int
-        /// How many there are.
+        /// How many keys there are.
         public let entries: Int
     }
 }
 
 extension SharedCache {
-    /// Where the two files of an entry are, for those who want to look with their own tools.
+    /// The paths of an entry's two files, for people who look with their own tools.
     package func paths(of entry: CacheEntry) -> (entry: String, object: String) {
         (
             "\(path)/\(StoreLayout.entries)/\(StoreLayout.path(of: entry.keyDigest.digest))",
@@ -60,15 +60,15 @@ extension SharedCache {
         )
     }
 
-    /// Says what a get of `key` would find on disk now, and why.
+    /// Tells what a get of `key` would find on disk, and why.
     ///
-    /// Doesn't count as an access, and reads no value: damage that leaves the value's length as it was is found by
-    /// reading only. Six system calls; where there is nothing, and the directory keeps an event log, that is read.
+    /// Doesn't count as an access, and reads no value: damage that doesn't change the value's length goes
+    /// unnoticed. Six system calls; if there is nothing and the directory keeps an event log, the log is read.
     ///
     /// - Parameters:
-    ///   - key: any string but an empty one.
-    ///   - ranking: whether to tell where the key stands in the order of eviction, which takes two system calls
-    ///     for each key there is, about 2 s for a million, and memory for the names of a 256th of them.
+    ///   - key: any string but the empty one.
+    ///   - ranking: whether to find the key's place in the order of eviction, which takes two system calls for
+    ///     every key in the cache, about 2 s for a million, and memory for the names of a 256th of them.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func explanation(forKey key: String, ranking: Bool = false) throws(CacheError) -> KeyExplanation {
         let digest = try settledDigest(ofKey: key)

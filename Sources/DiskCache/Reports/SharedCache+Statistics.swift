@@ -4,11 +4,10 @@ import CacheStore
 import Platform
 
 extension SharedCache {
-    /// What the cache holds, counted now, what this process and what all have done with it, and what the last
-    /// collection did.
+    /// What the cache holds, counted now; what this process and all processes have done with it; and what the
+    /// last collection did.
     ///
-    /// - Complexity: O(*n*) in keys and values: two system calls for each of the former and one for each
-    ///   of the latter.
+    /// - Complexity: O(*n*) in keys and values: two system calls for each key and one for each value.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func statistics() throws(CacheError) -> CacheStatistics {
         try withStore { (store, now) throws(StoreError) in
@@ -35,14 +34,14 @@ extension SharedCache {
         }
     }
 
-    /// What this process did with the cache.
+    /// What this process has done with the cache.
     ///
     /// No system call.
     public var activity: CacheActivity {
         core.activity
     }
 
-    /// What all processes did with the cache, and what it takes on disk; nil where there is no control file.
+    /// What all processes have done with the cache, and what it takes on disk; nil without a control file.
     ///
     /// No system call.
     ///
@@ -51,19 +50,21 @@ extension SharedCache {
         try withStore { (store, _) throws(StoreError) in CacheStatistics.Totals(of: store) }
     }
 
-    /// Sets what all processes did to 0; what each knows of itself stays.
+    /// Resets what all processes have counted to 0.
+    ///
+    /// What each has counted for itself stays.
     ///
     /// What another process counts at this very moment may be lost. No system call.
     ///
-    /// - Returns: false where there is no control file that this process can write.
+    /// - Returns: false if there is no control file that this process can write.
     /// - Throws: ``CacheError``, only with the code `closed`.
     @discardableResult
     public func resetTotals() throws(CacheError) -> Bool {
         try withStore { (store, now) throws(StoreError) in store.resetCumulative(now: now) }
     }
 
-    /// What the last collection of any process did, or, while one is under way, has said so far; nil: there
-    /// was none, or it left no word.
+    /// What the last collection by any process did or, while one is running, has recorded so far; nil if there
+    /// was none, or its record is lost.
     ///
     /// Takes no lock. About six system calls.
     ///

@@ -2,22 +2,22 @@
 
 import CacheStore
 
-/// What a verification is to do.
+/// What a verification does.
 public struct VerifyOptions: Sendable {
     /// Which part of the values to read.
     public enum Sample: Sendable, Equatable {
-        /// Each value with this probability, 0 to 100 per cent; one at least, unless it is 0.
+        /// Each value with this probability, 0 to 100 per cent; at least one value, unless it is 0.
         case percent(Double)
-        /// So many, each as likely as any other.
+        /// This many, each equally likely.
         case count(Int)
     }
 
-    /// Whether to delete what is corrupt or names nothing.
+    /// Whether to delete what is corrupt, and entries whose value is gone.
     public var repair = false
-    /// Reads only a random part of the values, and looks at as large a part of the keys; nil: all.
+    /// Read only a random sample of the values, and check the same share of the keys; nil for all.
     public var sample: Sample?
 
-    /// All of it, and nothing deleted.
+    /// Check everything and delete nothing.
     public init() {}
 
     func request() throws(CacheError) -> VerificationRequest {
@@ -36,17 +36,17 @@ public struct VerifyOptions: Sendable {
     }
 }
 
-/// What reading and hashing everything anew found.
+/// What a verification found.
 public struct VerifyReport: Sendable, Equatable, Codable {
     /// Distinct values that were read.
     public let objects: Int
-    /// The length of all of them together.
+    /// Their total length.
     public let objectBytes: Int64
-    /// Distinct values that there are; more than were read where only a sample was.
+    /// Distinct values in the cache: more than were read if only a sample was.
     public let listedObjects: Int
-    /// Keys that were looked at.
+    /// Keys that were checked.
     public let entries: Int
-    /// Keys that there are.
+    /// Keys in the cache.
     public let listedEntries: Int
     /// Names of objects whose bytes have another digest; the first 1,000.
     public let corruptObjects: [String]
@@ -60,24 +60,24 @@ public struct VerifyReport: Sendable, Equatable, Codable {
     public let corruptEntryCount: Int
     /// How many entries had no value.
     public let danglingEntryCount: Int
-    /// Entries without metadata: what a put leaves that is killed.
+    /// Entries without metadata, as a killed put leaves them.
     ///
-    /// No fault, unless ``metadataIsLost``; the next collection removes them.
+    /// Not damage, unless ``metadataIsLost``. The next collection removes them.
     public let unfinishedEntries: Int
-    /// Whether so many entries are without metadata that they must have lost it: as in a copy of the directory without
-    /// extended attributes.
+    /// Whether so many entries are without metadata that it must have been lost, as in a copy of the directory
+    /// without extended attributes.
     public let metadataIsLost: Bool
-    /// Values that no key names; nil where only a sample was looked at.
+    /// Values that no key names; nil if only a sample was checked.
     ///
     /// The next collection removes them.
     public let orphans: Int?
-    /// Files in the cache that are not ours, below its directory.
+    /// Files below the cache directory that are not the cache's.
     public let unrecognised: [String]
-    /// Files and directories of ours that could not be read, below the cache directory.
+    /// The cache's files and directories that could not be read, below its directory.
     public let unreadable: [String]
-    /// How many of the corrupt, dangling and unfinished ones were deleted.
+    /// How many corrupt, dangling and unfinished ones were deleted.
     public let repaired: Int
-    /// Whether nothing is corrupt, dangling, unreadable or lost, as far as it was looked at.
+    /// Whether nothing that was checked is corrupt, dangling, unreadable or lost.
     public let isClean: Bool
 
     init(_ report: VerificationReport) {
@@ -106,7 +106,7 @@ extension VerifyReport {
     /// Something that a verification found.
     @nonexhaustive
     public enum Finding: Sendable, Equatable {
-        /// A value whose bytes have another digest than its name says.
+        /// A value whose bytes don't have the digest that it is named by.
         case corruptObject(ContentDigest)
         /// An entry whose metadata can't be read or disagrees with its value; by the digest of the key.
         case corruptEntry(ContentDigest)

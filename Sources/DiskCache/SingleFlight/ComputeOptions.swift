@@ -6,38 +6,39 @@ import Platform
 
 /// What `value(forKey:orCompute:)` may do besides waiting and computing; by default nothing.
 ///
-/// Callers need not agree: each gets only what its own options allow. Negative spans count as zero.
+/// Callers need not agree: each gets only what its own options allow. Negative durations count as zero.
 public struct ComputeOptions: Sendable, Equatable {
     /// For how long after its expiration the old value is returned at once, while one computation in the
-    /// background, one across all processes, replaces it.
+    /// background, one across all processes, replaces it (RFC 5861, section 3).
     ///
-    /// Default: zero, never. RFC 5861, section 3.
+    /// Default: zero, never.
     public var staleWhileRevalidate: Duration = .zero
-    /// For how long after its expiration the old value is returned if the computation fails.
+    /// For how long after its expiration the old value is returned if the computation fails (RFC 5861, section
+    /// 4).
     ///
-    /// Default: zero, never. RFC 5861, section 4.
+    /// Default: zero, never.
     public var staleIfError: Duration = .zero
-    /// How eagerly a value is recomputed before it expires, in the background and by chance, so that
-    /// nobody has to wait when it does.
+    /// How eagerly a value is recomputed before it expires, in the background and by chance, so that nobody has
+    /// to wait when it does.
     ///
-    /// The β of Vattani, Chierichetti and Lowenstein, "Optimal probabilistic cache stampede prevention" (VLDB
-    /// 2015): the longer the last computation took and the nearer the expiration is, the more likely; 1 suits
-    /// most, more is earlier. If accesses extend a value's life, there is nothing to anticipate, and nothing is
-    /// done. Default: 0, never.
+    /// This is the β of Vattani, Chierichetti and Lowenstein, "Optimal probabilistic cache stampede prevention"
+    /// (VLDB 2015). A computation becomes more likely the longer the last one took and the nearer the
+    /// expiration is; 1 suits most cases, more is earlier. It has no effect on values whose life accesses
+    /// extend. Default: 0, never.
     public var earlyRefresh: Double = 0
-    /// For how long the error of a computation in this process is thrown again to callers that ask for the same
-    /// key, without computing.
+    /// For how long the error of a computation in this process is thrown again, without computing, to callers
+    /// that ask for the same key.
     ///
     /// Cancellations are not remembered. Default: zero, not at all.
     public var failureMemory: Duration = .zero
-    /// How long to wait for another caller's computation before computing all the same.
+    /// How long to wait for another caller's computation before computing anyway.
     ///
-    /// The callers of a process that have waited this long share one computation; those that have waited for that
-    /// as long again begin another. The computation itself is not limited. Default: nil, wait however long it takes,
-    /// even for a process that is stopped (SIGSTOP, a debugger).
+    /// Callers of one process that have waited this long share one computation; those that have waited for as
+    /// long again start another. The computation itself is not limited. Default: nil, wait however long it
+    /// takes, even for a process that is stopped (SIGSTOP, a debugger).
     public var waitLimit: Duration?
 
-    /// The defaults, with what is given here.
+    /// The defaults, except for what is given.
     public init(
         staleWhileRevalidate: Duration = .zero,
         staleIfError: Duration = .zero,
@@ -52,8 +53,8 @@ public struct ComputeOptions: Sendable, Equatable {
         self.waitLimit = waitLimit
     }
 
-    /// The terms on which a value is stored that took `computeTime`: as asked for, with that, and so that it stays after
-    /// its expiration for as long as these options may need it.
+    /// The options that a computed value is stored with: those that were asked for, the time it took, and a
+    /// stale period that is long enough for these options.
     func terms(_ asked: PutOptions, computeTime: Duration) -> PutOptions {
         var terms = asked
         terms.computeTime = asked.computeTime ?? computeTime
@@ -63,11 +64,11 @@ public struct ComputeOptions: Sendable, Equatable {
     }
 }
 
-/// Why `value(forKey:within:orCompute:)` gave no value.
+/// Why `value(forKey:within:orCompute:)` returned no value.
 public enum WaitError<Failure: Error>: Error {
-    /// Another caller computes the value, and was not done within the limit.
+    /// Another caller is computing the value and was not done within the limit.
     ///
-    /// It goes on; its process, as far as that is known.
+    /// It continues. The process is named if it is known.
     case timedOut(ComputingProcess?)
     /// The waiting task was cancelled.
     case cancelled
@@ -77,9 +78,9 @@ public enum WaitError<Failure: Error>: Error {
 
 extension WaitError: Equatable where Failure: Equatable {}
 
-/// A process that computes the value of a key.
+/// A process that is computing the value of a key.
 public struct ComputingProcess: Sendable, Equatable {
-    /// Its identifier, in its own namespace of processes.
+    /// Its identifier, in its own PID namespace.
     public let processIdentifier: Int32
     /// Since when, by the system's clock.
     public let since: Date

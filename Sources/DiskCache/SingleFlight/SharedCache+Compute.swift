@@ -3,35 +3,35 @@
 import CacheStore
 public import FoundationEssentials
 
-// The synchronous forms block, so asynchronous code must never get them: they are disfavoured, and of each there is an
-// asynchronous one that takes the same closure. Without that a closure with a capture list that awaits nothing suits
-// the synchronous one best, disfavoured or not.
+// The synchronous forms block, so asynchronous code must never get them: they are disfavoured, and each has an
+// asynchronous twin that takes the same closure. Without the twin, a closure that has a capture list and awaits nothing
+// matches the synchronous form best, disfavoured or not.
 
 extension SharedCache {
-    /// The value of `key`, computed and stored if it is not there, once across all threads and
-    /// processes that want it at the same time.
+    /// The value of `key`, computed and stored if it is not there, once for all threads and processes that want
+    /// it at the same time.
     ///
-    /// If another caller computes it already, this waits for that one and takes its value. If that fails,
-    /// exactly one of those who wait computes in turn, with its own closure; if its process dies, one of them
-    /// takes over at once. Failures of the cache itself (no space, no permission, a directory that is gone,
-    /// a closed cache, an expiration that makes no sense) never show here: the value is computed then, still
-    /// once for those of this process who want it at the same time, and not kept.
+    /// If another caller is computing it already, this waits for that one and returns its value. If that fails,
+    /// exactly one of the waiting callers computes next, with its own closure; if its process dies, one of them
+    /// takes over at once. Failures of the cache itself (no space, no permission, a missing directory, a closed
+    /// cache, an invalid expiration) are never thrown here: the value is then computed, still once for the
+    /// callers of this process that want it at the same time, and not kept.
     ///
-    /// A hit costs what `get(forKey:allowingStale:)` does and nothing more. Computing costs some
-    /// ten system calls besides the put. The closure must not ask for the same key: it would wait for itself.
-    /// Nor is this form for Swift's tasks: while it waits, it blocks one of their few threads, and if it waits
-    /// for a computation that needs one of these, it may wait forever.
+    /// A hit costs no more than `get(forKey:allowingStale:)`. Computing takes about ten system calls besides
+    /// the put. The closure must not ask for the same key: it would wait for itself. Don't use this form in
+    /// Swift's tasks: while it waits it blocks one of their few threads, and if it waits for a computation that
+    /// needs one of these, it may wait forever.
     ///
-    /// A computed value is stored even if somebody has put or removed the key meanwhile: after removing a value
-    /// because what it was made from has changed, you may find one that was made before, until it expires.
+    /// A computed value is stored even if the key was put or removed meanwhile. If you remove a value because
+    /// its source has changed, you may find one that was made from the old source, until it expires.
     ///
     /// - Parameters:
-    ///   - key: any string but an empty one.
-    ///   - options: until when a computed value is good, and what else to keep.
+    ///   - key: any string but the empty one.
+    ///   - options: until when a computed value is valid, and what else to keep.
     ///   - computing: whether old values will do, and how long to wait.
-    ///   - compute: makes the value; on this thread, or, for a refresh in the background, on another one after
+    ///   - compute: makes the value; on this thread or, for a refresh in the background, on another one after
     ///     this call has returned.
-    /// - Throws: the computation's own error and no other.
+    /// - Throws: only the computation's own error.
     @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
@@ -42,21 +42,21 @@ extension SharedCache {
         try FlightRequest(self, key, options, computing).value(compute)
     }
 
-    /// The value of `key`, computed and stored if it is not there, once across all tasks, threads and
-    /// processes that want it at the same time.
+    /// The value of `key`, computed and stored if it is not there, once for all tasks, threads and processes
+    /// that want it at the same time.
     ///
-    /// As the synchronous form; no thread is blocked while this waits. A task that is cancelled while it waits
-    /// for somebody else's computation stops waiting at once and runs its own closure, which sees that the task
-    /// is cancelled and can throw what it likes: only its error can be thrown here. One that is cancelled while
-    /// it computes gets what its closure makes of that; if that is an error, one of those who wait computes in
-    /// turn. What a cancelled task has computed all the same is stored.
+    /// Like the synchronous form, but blocks no thread while it waits. A task that is cancelled while it waits
+    /// for somebody else's computation stops waiting at once and runs its own closure, which can see that the
+    /// task is cancelled and throw: no other error than the closure's can be thrown here. A task that is
+    /// cancelled while it computes gets whatever its closure makes of that; if that is an error, one of the
+    /// waiting callers computes next. A value that a cancelled task has computed is stored.
     ///
     /// - Parameters:
-    ///   - key: any string but an empty one.
-    ///   - options: until when a computed value is good, and what else to keep.
+    ///   - key: any string but the empty one.
+    ///   - options: until when a computed value is valid, and what else to keep.
     ///   - computing: whether old values will do, and how long to wait.
-    ///   - compute: makes the value; in this task, or, for a refresh in the background, in one of its own.
-    /// - Throws: the computation's own error and no other.
+    ///   - compute: makes the value; in this task or, for a refresh in the background, in a task of its own.
+    /// - Throws: only the computation's own error.
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
@@ -69,13 +69,13 @@ extension SharedCache {
     /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
     /// is not done within `limit`.
     ///
-    /// Otherwise as the form without a limit. `computing.waitLimit` has no meaning here.
+    /// Otherwise like the form without a limit. `computing.waitLimit` is ignored.
     ///
     /// - Parameters:
-    ///   - key: any string but an empty one.
-    ///   - limit: how long to wait for somebody else's computation; zero: not at all. How long this caller's
-    ///     own takes is not limited.
-    ///   - options: until when a computed value is good, and what else to keep.
+    ///   - key: any string but the empty one.
+    ///   - limit: how long to wait for somebody else's computation; zero: not at all. This caller's own
+    ///     computation is not limited.
+    ///   - options: until when a computed value is valid, and what else to keep.
     ///   - computing: whether old values will do.
     ///   - compute: makes the value.
     /// - Throws: ``WaitError/timedOut(_:)``, or ``WaitError/computation(_:)`` with the computation's error.
@@ -93,13 +93,13 @@ extension SharedCache {
     /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
     /// is not done within `limit`, or the task is cancelled while it waits for that.
     ///
-    /// Otherwise as the form without a limit. `computing.waitLimit` has no meaning here.
+    /// Otherwise like the form without a limit. `computing.waitLimit` is ignored.
     ///
     /// - Parameters:
-    ///   - key: any string but an empty one.
-    ///   - limit: how long to wait for somebody else's computation; zero: not at all. How long this caller's
-    ///     own takes is not limited.
-    ///   - options: until when a computed value is good, and what else to keep.
+    ///   - key: any string but the empty one.
+    ///   - limit: how long to wait for somebody else's computation; zero: not at all. This caller's own
+    ///     computation is not limited.
+    ///   - options: until when a computed value is valid, and what else to keep.
     ///   - computing: whether old values will do.
     ///   - compute: makes the value.
     /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, if the task was cancelled
@@ -117,8 +117,8 @@ extension SharedCache {
 
     /// The value of `key`, computed if it is not there by a closure that awaits nothing.
     ///
-    /// Otherwise as the asynchronous form with one that awaits: no thread is blocked while this waits, and the closure
-    /// runs in this task. In asynchronous code the compiler takes this form, and never the one that blocks.
+    /// Otherwise like the asynchronous form with a closure that awaits: it blocks no thread while it waits, and the
+    /// closure runs in this task. In asynchronous code the compiler chooses this form, and never the one that blocks.
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
@@ -132,7 +132,7 @@ extension SharedCache {
     /// The value of `key`, computed by a closure that awaits nothing, or an error if somebody else computes it
     /// and is not done within `limit`, or the task is cancelled while it waits for that.
     ///
-    /// Otherwise as the asynchronous form with one that awaits.
+    /// Otherwise like the asynchronous form with a closure that awaits.
     public func value<Failure: Error>(
         forKey key: String,
         within limit: Duration,
@@ -144,7 +144,9 @@ extension SharedCache {
             .end { () async throws(Failure) in try compute() }.get()
     }
 
-    /// Who computes the value of `key` now, as far as its lock's file tells; nil if nobody does. Three system calls.
+    /// The process that is computing the value of `key`, as far as its lock's file says; nil if none is.
+    ///
+    /// Three system calls.
     func computingProcess(forKey key: String) throws(CacheError) -> ComputingProcess? {
         let digest = try digest(ofKey: key)
         return try withStore { (store, _) throws(StoreError) in

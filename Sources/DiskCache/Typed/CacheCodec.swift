@@ -4,20 +4,20 @@ public import FoundationEssentials
 
 /// How values of a type are written to bytes and read back.
 ///
-/// Equal values should make equal bytes: they are stored once then. What an older version of the program
-/// has written must either decode or throw, which makes it a miss; so give a format a version where its
-/// bytes could be misread.
+/// Equal values should give equal bytes, which are then stored once. What an older version of the program has
+/// written must either decode or throw, which makes it a miss; so give a format a version number if its bytes
+/// could be misread.
 public protocol CacheCodec<Value>: Sendable {
-    /// What it encodes.
+    /// The type that it encodes.
     associatedtype Value: Sendable
 
     /// The bytes to store.
     func encode(_ value: Value) throws -> Data
 
-    /// The value that was stored as these bytes; throwing makes it a miss.
+    /// The value that was stored as these bytes. Throwing makes it a miss.
     func decode(_ data: Data) throws -> Value
 
-    /// What the decoded value takes in memory, in the unit of the memory tier's cost limit: bytes.
+    /// How much memory the decoded value takes, in bytes, the unit of the memory tier's cost limit.
     ///
     /// Default: the length of its stored form.
     func cost(of value: Value, encodedSize: Int) -> Int
@@ -28,7 +28,7 @@ extension CacheCodec {
     public func cost(of value: Value, encodedSize: Int) -> Int { encodedSize }
 }
 
-/// JSON (RFC 8259), with sorted keys so that equal values make equal bytes.
+/// JSON (RFC 8259), with sorted keys so that equal values give equal bytes.
 public struct JSONCodec<Value: Codable & Sendable>: CacheCodec {
     /// A codec with the encoder's defaults.
     public init() {}
@@ -46,7 +46,7 @@ public struct JSONCodec<Value: Codable & Sendable>: CacheCodec {
     }
 }
 
-/// A binary property list: smaller than JSON where values are `Data`, dates or long numbers.
+/// A binary property list: smaller than JSON for values with `Data`, dates or long numbers.
 public struct PropertyListCodec<Value: Codable & Sendable>: CacheCodec {
     /// A codec with the encoder's defaults.
     public init() {}
@@ -64,15 +64,16 @@ public struct PropertyListCodec<Value: Codable & Sendable>: CacheCodec {
     }
 }
 
-/// A value with a costly part that it can make again from the rest: a picture's pixels, a parsed tree.
+/// A value with a costly part that it can make again from the rest, such as a picture's pixels or a parsed
+/// tree.
 ///
-/// When the system runs short of memory, the memory tier has values drop that part before it evicts any;
-/// the next get makes it again. (What NSDiscardableContent is for.)
+/// When the system runs short of memory, the memory tier drops that part of its values before it evicts any;
+/// the next get makes it again. (The purpose of NSDiscardableContent.)
 public protocol DiscardableValue: Sendable {
-    /// The value without its costly part and what that takes in memory, in bytes; nil: there is nothing to
+    /// The value without its costly part, and how many bytes of memory that takes; nil if there is nothing to
     /// drop.
     func discarded() -> (value: Self, cost: Int)?
 
-    /// The value whole again; throwing has it decoded anew from its stored form.
+    /// The whole value again. If this throws, the value is decoded from its stored form.
     func restored() throws -> Self
 }

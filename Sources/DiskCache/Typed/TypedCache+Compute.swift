@@ -2,24 +2,24 @@
 
 import CacheStore
 
-// The synchronous forms block, so asynchronous code must never get them: they are disfavoured, and of each there is an
-// asynchronous one that takes the same closure. Without that a closure with a capture list that awaits nothing suits
-// the synchronous one best, disfavoured or not.
+// The synchronous forms block, so asynchronous code must never get them: they are disfavoured, and each has an
+// asynchronous twin that takes the same closure. Without the twin, a closure that has a capture list and awaits nothing
+// matches the synchronous form best, disfavoured or not.
 
 extension TypedCache {
-    /// The value of `key`, computed and stored if it is not there, once across all threads and
+    /// The value of `key`, computed and stored if it is not there, once for all threads and
     /// processes that want it at the same time.
     ///
-    /// As `value(forKey:orCompute:)` of ``SharedCache`` for bytes. A value that is stored and does not decode is
-    /// computed and replaced; one that can't be encoded is given out and not kept.
+    /// Like `value(forKey:orCompute:)` of ``SharedCache``. A stored value that does not decode is computed and
+    /// replaced; a computed one that can't be encoded is returned and not kept.
     ///
     /// - Parameters:
-    ///   - key: any string but an empty one.
-    ///   - options: until when a computed value is good, and what else to keep.
+    ///   - key: any string but the empty one.
+    ///   - options: until when a computed value is valid, and what else to keep.
     ///   - computing: whether old values will do, and how long to wait.
-    ///   - compute: makes the value; on this thread, or, for a refresh in the background, on another one
-    ///     when this call has returned.
-    /// - Throws: the computation's own error and no other.
+    ///   - compute: makes the value; on this thread or, for a refresh in the background, on another one
+    ///     after this call has returned.
+    /// - Throws: only the computation's own error.
     @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
@@ -30,17 +30,17 @@ extension TypedCache {
         try FlightRequest(self, key, options, computing).value(compute)
     }
 
-    /// The value of `key`, computed and stored if it is not there, once across all tasks, threads and
+    /// The value of `key`, computed and stored if it is not there, once for all tasks, threads and
     /// processes that want it at the same time.
     ///
-    /// As the form for bytes; no thread is blocked while this waits.
+    /// Like the form for bytes; blocks no thread while it waits.
     ///
     /// - Parameters:
-    ///   - key: any string but an empty one.
-    ///   - options: until when a computed value is good, and what else to keep.
+    ///   - key: any string but the empty one.
+    ///   - options: until when a computed value is valid, and what else to keep.
     ///   - computing: whether old values will do, and how long to wait.
-    ///   - compute: makes the value; in this task, or, for a refresh in the background, in one of its own.
-    /// - Throws: the computation's own error and no other.
+    ///   - compute: makes the value; in this task or, for a refresh in the background, in a task of its own.
+    /// - Throws: only the computation's own error.
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
@@ -54,10 +54,10 @@ extension TypedCache {
     /// is not done within `limit`.
     ///
     /// - Parameters:
-    ///   - key: any string but an empty one.
+    ///   - key: any string but the empty one.
     ///   - limit: how long to wait for somebody else's computation; zero: not at all.
-    ///   - options: until when a computed value is good, and what else to keep.
-    ///   - computing: whether old values will do; its `waitLimit` has no meaning here.
+    ///   - options: until when a computed value is valid, and what else to keep.
+    ///   - computing: whether old values will do; its `waitLimit` is ignored.
     ///   - compute: makes the value.
     /// - Throws: ``WaitError/timedOut(_:)``, or ``WaitError/computation(_:)`` with the computation's error.
     @_disfavoredOverload
@@ -75,12 +75,12 @@ extension TypedCache {
     /// is not done within `limit`, or the task is cancelled while it waits for that.
     ///
     /// - Parameters:
-    ///   - key: any string but an empty one.
+    ///   - key: any string but the empty one.
     ///   - limit: how long to wait for somebody else's computation; zero: not at all.
-    ///   - options: until when a computed value is good, and what else to keep.
-    ///   - computing: whether old values will do; its `waitLimit` has no meaning here.
+    ///   - options: until when a computed value is valid, and what else to keep.
+    ///   - computing: whether old values will do; its `waitLimit` is ignored.
     ///   - compute: makes the value.
-    /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, where the task was cancelled
+    /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, if the task was cancelled
     ///   while it waited; ``WaitError/computation(_:)`` with the computation's error.
     public func value<Failure: Error>(
         forKey key: String,
@@ -95,8 +95,8 @@ extension TypedCache {
 
     /// The value of `key`, computed if it is not there by a closure that awaits nothing.
     ///
-    /// Otherwise as the asynchronous form with one that awaits: no thread is blocked while this waits, and the closure
-    /// runs in this task. In asynchronous code the compiler takes this form, and never the one that blocks.
+    /// Otherwise like the asynchronous form with a closure that awaits: it blocks no thread while it waits, and the
+    /// closure runs in this task. In asynchronous code the compiler chooses this form, and never the one that blocks.
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
@@ -110,7 +110,7 @@ extension TypedCache {
     /// The value of `key`, computed by a closure that awaits nothing, or an error if somebody else computes it
     /// and is not done within `limit`, or the task is cancelled while it waits for that.
     ///
-    /// Otherwise as the asynchronous form with one that awaits.
+    /// Otherwise like the asynchronous form with a closure that awaits.
     public func value<Failure: Error>(
         forKey key: String,
         within limit: Duration,

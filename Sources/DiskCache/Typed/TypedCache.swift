@@ -4,10 +4,10 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
-/// A cache's values as values of one type.
+/// A view of a cache that encodes and decodes values of one type.
 ///
-/// The memory tier keeps them decoded, so that a hit there does not decode again. Views are values: make
-/// one wherever it is needed; all views of a cache with the same codec type share what is in memory.
+/// The memory tier keeps decoded values, so that a hit there does not decode again. Views are cheap: make one
+/// wherever it is needed. All views of a cache with the same type of codec share what is in memory.
 ///
 /// ```swift
 /// let thumbs = cache.typed(Thumbnail.self)
@@ -15,12 +15,12 @@ import Platform
 /// let thumb = try thumbs.get(forKey: "user:1")?.value
 /// ```
 public struct TypedCache<Codec: CacheCodec>: Sendable {
-    /// What the codec encodes.
+    /// The type that the codec encodes.
     public typealias Value = Codec.Value
 
     /// The cache that holds the values.
     public let cache: SharedCache
-    /// What writes and reads them.
+    /// The codec that writes and reads them.
     public let codec: Codec
 
     /// A view of `cache`.
@@ -29,21 +29,21 @@ public struct TypedCache<Codec: CacheCodec>: Sendable {
         self.codec = codec
     }
 
-    /// Decoded values of other codecs are others', also where their type is the same.
+    /// Tells decoded values of different codecs apart, even if their types are the same.
     var form: ObjectIdentifier { ObjectIdentifier(Codec.self) }
 }
 
 extension SharedCache {
-    /// This cache's values as JSON of `type`.
+    /// A view of this cache that stores values of `type` as JSON.
     public func typed<Value: Codable & Sendable>(_ type: Value.Type) -> TypedCache<JSONCodec<Value>> {
         TypedCache(self, codec: JSONCodec())
     }
 }
 
 extension TypedCache {
-    /// The value of `key`, or nil: it is not there, has expired, was damaged, or does not decode.
+    /// The value of `key`, or nil if there is none, it has expired, was damaged, or does not decode.
     ///
-    /// - Throws: ``CacheError`` where the directory can't be read.
+    /// - Throws: ``CacheError`` if the directory can't be read.
     public func get(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheHit<Value>? {
         switch try cache.pendingHit(key, allowingStale: allowingStale) {
         case .hit(let hit):
@@ -81,9 +81,11 @@ extension TypedCache {
         return heldHit(key)
     }
 
-    /// Stores a value, replacing what was there; all else is as when storing `Data`.
+    /// Stores a value, replacing what was there.
     ///
-    /// - Throws: ``CacheError``, with the code `encoding` where the value can't be encoded.
+    /// Otherwise like the put of `Data`.
+    ///
+    /// - Throws: ``CacheError``, with the code `encoding` if the value can't be encoded.
     public func put(
         _ value: Value,
         forKey key: String,
@@ -95,7 +97,7 @@ extension TypedCache {
         try putThrough(value, forKey: key, options)
     }
 
-    /// Stores a value on disk, encoded, and in memory, if there is any, as it is.
+    /// Stores a value on disk, encoded, and as it is in memory, if there is a memory tier.
     func putThrough(
         _ value: Value,
         forKey key: String,
@@ -109,7 +111,7 @@ extension TypedCache {
         }
     }
 
-    /// Removes the value of `key`, whatever its type; false: there was none.
+    /// Removes the value of `key`, whatever its type; false if there was none.
     @discardableResult
     public func remove(forKey key: String) throws(CacheError) -> Bool {
         try cache.remove(forKey: key)
@@ -123,7 +125,7 @@ extension TypedCache {
         }
     }
 
-    /// nil: another version of the program stored it, or another codec.
+    /// nil for bytes of another version of the program, or of another codec.
     func decode(_ data: Data) -> Value? {
         do {
             return try codec.decode(data)
@@ -133,12 +135,12 @@ extension TypedCache {
     }
 }
 
-// The asynchronous forms: coding and system calls happen on threads of ours.
+// The asynchronous forms: encoding, decoding and system calls happen on threads of the library.
 
 extension TypedCache {
     /// The value of `key`, or nil for a miss.
     ///
-    /// From memory without a change of thread.
+    /// A hit in memory doesn't change threads.
     public func get(forKey key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheHit<
         Value
     >? {
@@ -156,7 +158,7 @@ extension TypedCache {
         try await offload { () throws(CacheError) in try self.put(value, forKey: key, options: options) }
     }
 
-    /// Removes the value of `key`, whatever its type; false: there was none.
+    /// Removes the value of `key`, whatever its type; false if there was none.
     @discardableResult
     public func remove(forKey key: String) async throws(CacheError) -> Bool {
         try await cache.remove(forKey: key)

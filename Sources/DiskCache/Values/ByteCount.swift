@@ -5,21 +5,21 @@ public struct ByteCount: Sendable, Hashable, Comparable, Codable {
     /// The number.
     public let bytes: Int64
 
-    /// So many bytes; a negative number counts as none.
+    /// This many bytes; a negative number counts as 0.
     public init(_ bytes: Int64) {
         self.bytes = max(0, bytes)
     }
 
-    /// So many bytes.
+    /// This many bytes.
     public static func bytes(_ count: Int) -> ByteCount { ByteCount(Int64(count)) }
 
-    /// So many times 1024 bytes, at most what 64 bits hold.
+    /// This many times 1024 bytes, at most what 64 bits hold.
     public static func kibibytes(_ count: Int) -> ByteCount { scaled(count, 1 << 10) }
 
-    /// So many times 1024² bytes, at most what 64 bits hold.
+    /// This many times 1024² bytes, at most what 64 bits hold.
     public static func mebibytes(_ count: Int) -> ByteCount { scaled(count, 1 << 20) }
 
-    /// So many times 1024³ bytes, at most what 64 bits hold.
+    /// This many times 1024³ bytes, at most what 64 bits hold.
     public static func gibibytes(_ count: Int) -> ByteCount { scaled(count, 1 << 30) }
 
     private static func scaled(_ count: Int, _ unit: Int64) -> ByteCount {

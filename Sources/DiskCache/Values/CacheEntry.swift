@@ -27,9 +27,9 @@ public struct ContentDigest: Sendable, Hashable, CustomStringConvertible {
     public var description: String { digest.description }
 }
 
-/// What the cache knows of a key, without its value.
+/// What the cache knows about a key, apart from its value.
 public struct CacheEntry: Sendable, Equatable {
-    /// The key; nil where it is longer than 1 KiB or the cache keeps digests only.
+    /// The key; nil if it is longer than 1 KiB, or if the cache keeps digests only.
     public let key: String?
     /// SHA-256 of the key: the name of the entry's file.
     public let keyDigest: ContentDigest
@@ -39,20 +39,19 @@ public struct CacheEntry: Sendable, Equatable {
     public let size: Int
     /// When the value was stored.
     public let created: Date
-    /// When it was used last, as far as the access granularity tells; nil where nobody has looked, as in a
-    /// ``CacheHit``.
+    /// When it was last used, to the access granularity; nil if that was not looked up, as in a ``CacheHit``.
     public let lastAccess: Date?
-    /// From when on it is a miss; nil: never.
+    /// When it expires; nil for never.
     ///
-    /// Accesses so far are considered, but in a ``CacheHit``, for which nobody has looked.
+    /// Takes account of accesses so far, except in a ``CacheHit``, for which they are not looked up.
     public let expires: Date?
-    /// For how long each access keeps it at least; nil: accesses prolong nothing.
+    /// How long each access keeps it at least; nil if accesses don't extend its life.
     public let extendsOnAccess: Duration?
-    /// Until when it can still be had as a stale value: ``staleFor`` after ``expires``.
+    /// Until when it is available as a stale value: ``staleFor`` after ``expires``.
     public let staleUntil: Date?
-    /// How long after its expiration it can still be had as a stale value; nil: not at all.
+    /// How long after its expiration it is available as a stale value; nil for not at all.
     public let staleFor: Duration?
-    /// What computing the value took; to about 6 per cent.
+    /// How long it took to compute the value, to about 6 per cent.
     public let computeTime: Duration?
     /// The entity tag that the value came with.
     public let entityTag: String?
@@ -62,7 +61,7 @@ public struct CacheEntry: Sendable, Equatable {
     public let contentType: String?
     /// Words by which values can be removed together.
     public let tags: [String]
-    /// Anything else that was stored with it.
+    /// Other names and values that were stored with it.
     public let metadata: [String: String]
 
     init(_ record: Record, keyDigest: Digest, key: String?, accessed: Timestamp?, now: Timestamp) {

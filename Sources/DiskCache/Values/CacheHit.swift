@@ -8,9 +8,9 @@ import Platform
 public struct CacheHit<Value: Sendable>: Sendable {
     /// Where it came from.
     public let tier: SharedCache.Tier
-    /// Whether it has expired; only where stale values were asked for.
+    /// Whether it has expired, which happens only if stale values were asked for.
     public let isStale: Bool
-    /// One reference: a hit that is made, looked at and thrown away counts no other.
+    /// One reference: a hit that is made, looked at and dropped counts no other.
     let held: HeldValue<Value>
     /// When it was found.
     let moment: Timestamp
@@ -22,17 +22,19 @@ public struct CacheHit<Value: Sendable>: Sendable {
         self.moment = moment
     }
 
-    /// The value; one of a class may be shared with others who got it.
+    /// The value.
+    ///
+    /// An instance of a class may be shared with other callers.
     public var value: Value { held.value }
 
-    /// What belongs to it.
+    /// What the cache knows about it.
     public var entry: CacheEntry { held.entry(at: moment) }
 }
 
 extension CacheHit where Value == Data {
     /// The value's bytes, exactly as they were stored.
     public var value: Data {
-        // Lent, not given: who only looks at it counts no reference.
+        // Yielded, not returned: only looking at it counts no reference.
         _read { yield held.value }
     }
 }

@@ -3,37 +3,39 @@
 package import CacheStore
 import Platform
 
-/// What a cache directory may take, and for how long it keeps things.
+/// How much a cache directory may hold, and for how long.
 ///
-/// The limits belong to the directory: they are in its `config.json`, and all processes that use it follow a change
-/// within a second. nil: no such limit.
+/// Limits belong to the directory: they are in its `config.json`, and all processes that use it follow a change
+/// within a second. nil means that there is no such limit.
 ///
-/// At 95 % of a limit the janitor of one of the processes evicts the least recently used values until 90 % are left.
-/// A put that would pass 100 % makes room itself, or waits while another process does, up to a minute. So a limit
-/// holds at every moment, give or take what the file system needs for directories that grow.
+/// At 95 % of a limit the janitor of one of the processes evicts the least recently used values until 90 % are
+/// left. A put that would exceed 100 % makes room itself, or waits up to a minute while another process does.
+/// So a limit holds at every moment, give or take what the file system needs for growing directories.
 public struct CacheLimits: Sendable, Equatable, Codable {
-    /// Bytes on disk, as `du` counts them: values, keys, directories and the cache's own files, which in an empty cache
-    /// take 3 to 5 MiB.
+    /// Bytes on disk, as `du` counts them: values, keys, directories and the cache's own files, which take 3 to
+    /// 5 MiB in an empty cache.
     public var maximumSize: ByteCount?
-    /// Keys.
+    /// The number of keys.
     public var maximumEntries: Int?
-    /// What is to stay available on the file system, whoever uses it up.
+    /// What must stay available on the file system, whoever uses it up.
     public var minimumFree: FreeSpace?
-    /// How long ago a value may have been stored: then it is removed.
+    /// How long ago a value may have been stored before it is removed.
     ///
-    /// Until a collection comes, a minute at most, it is still given out: for exact ends there are expirations.
+    /// It may still be returned until a collection removes it, a minute at most. For exact ends use
+    /// expirations.
     public var maximumAge: Duration?
-    /// How long ago a value may have been used last.
+    /// How long ago a value may have been used last before it is removed.
     public var maximumIdleTime: Duration?
     /// Bytes of the longest value that is accepted.
     public var maximumValueSize: ByteCount?
-    /// Bytes that the log of removals may take; nil: none is kept.
+    /// Bytes that the log of removals may take; nil for no log.
     public var eventLogSize: ByteCount?
-    /// Whether the directory is on a local file system though it does not look so; nil: as it was.
+    /// Whether the directory is on a local file system even though it does not look so; nil leaves it as it
+    /// was.
     ///
-    /// For one that is not known here, and FUSE: without this they are taken for file systems on the network. It counts for
-    /// processes that open the cache afterwards: end all that have it open. On a file system that other machines write to,
-    /// processes would give out old values.
+    /// For unknown file systems and FUSE, which are otherwise taken for network file systems. It takes effect
+    /// in processes that open the cache afterwards, so end all that have it open. If other machines write to
+    /// the file system, processes may return old values.
     public var assumesLocal: Bool?
 
     /// No limits, or a size alone.
@@ -100,8 +102,8 @@ public struct CacheLimits: Sendable, Equatable, Codable {
         if let assumesLocal { configuration.assumesLocal = assumesLocal }
     }
 
-    /// Refuses what no directory can be kept within, unless it stood there before: who changes one limit is not told
-    /// of another.
+    /// Refuses limits that no directory can satisfy, unless they were there before: changing one limit should
+    /// not fail because of another.
     func check(against before: CacheLimits = CacheLimits()) throws(CacheError) {
         if maximumEntries != before.maximumEntries, maximumEntries ?? 1 < 1 {
             throw CacheError(.invalidArgument, "limit the keys: there must be room for one: use 1 or more")
@@ -120,11 +122,11 @@ public struct CacheLimits: Sendable, Equatable, Codable {
 }
 
 extension SharedCache {
-    /// The limits of the directory, as they are now.
+    /// The directory's present limits.
     ///
-    /// One system call where it has none, else four.
+    /// One system call if it has none, otherwise four.
     ///
-    /// - Throws: ``CacheError`` with the code `badConfiguration` where `config.json` is none.
+    /// - Throws: ``CacheError`` with the code `badConfiguration` if `config.json` can't be understood.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func limits() throws(CacheError) -> CacheLimits {
         try withStore { (store, _) throws(StoreError) in
@@ -134,14 +136,15 @@ extension SharedCache {
         }
     }
 
-    /// Gives the directory other limits, for all processes.
+    /// Changes the directory's limits, for all processes.
     ///
-    /// They follow within a second; what is over the new limits is evicted by one of those that have a janitor, or by
-    /// the next collection.
+    /// They follow within a second. What exceeds the new limits is evicted by a process that has a janitor, or
+    /// by the next collection.
     ///
-    /// - Returns: the limits as `change` has left them.
-    /// - Throws: ``CacheError``, with the code `invalidArgument` for a size that not even an empty cache keeps to, and
-    ///   what `change` throws; then they stay as they were.
+    /// - Parameter change: changes the present limits in place.
+    /// - Returns: the new limits.
+    /// - Throws: ``CacheError``, with the code `invalidArgument` for a size that even an empty cache exceeds,
+    ///   and what `change` throws. The limits then stay as they were.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func updateLimits(
@@ -171,8 +174,8 @@ extension SharedCache {
 }
 
 extension SharedCache {
-    /// Writes the limits of this cache's configuration if the directory has none of its own yet, and tells if it has
-    /// others.
+    /// Writes the limits of this cache's configuration if the directory has none of its own, and reports it if
+    /// the directory has others.
     func establishLimits() throws(CacheError) {
         guard let limits = configuration.limits, core.store.configurationFailure == nil else { return }
         // That the file system is local is no limit.

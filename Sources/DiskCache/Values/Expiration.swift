@@ -3,27 +3,27 @@
 public import FoundationEssentials
 import Platform
 
-/// Until when a value is good.
+/// Until when a value is valid.
 ///
-/// An upper bound: the value may be evicted before, but from that moment on no reader is given it. On
-/// disk the moment is kept to the millisecond, rounded down.
+/// An upper bound: a value may be evicted earlier, but from that moment on no reader gets it. On disk it is
+/// kept to the millisecond, rounded down.
 public enum Expiration: Sendable, Equatable {
     /// It never expires.
     case never
-    /// So many seconds from now; 0 expires at once.
+    /// This many seconds from now; 0 expires at once.
     case seconds(Double)
-    /// So many days of 86,400 seconds from now.
+    /// This many days of 86,400 seconds from now.
     case days(Int)
-    /// So long from now.
+    /// This long from now.
     case after(Duration)
-    /// At this moment; one that has passed expires at once.
+    /// At this moment; one in the past expires at once.
     case at(Date)
     /// At once.
     case expired
 
     /// The moment, nil for never.
     ///
-    /// A span that reaches past the year 2262 is as good as never.
+    /// A span that reaches past the year 2262 means never.
     func moment(from now: Timestamp) throws(CacheError) -> Timestamp? {
         switch self {
         case .never: return nil
@@ -39,7 +39,7 @@ public enum Expiration: Sendable, Equatable {
         }
     }
 
-    /// Seconds that fill what a `Timestamp` holds from now on and more.
+    /// More seconds than a `Timestamp` can hold from now on.
     private static let longest = 1e10
 
     private static func positive(_ duration: Duration) throws(CacheError) -> Duration {
@@ -57,12 +57,12 @@ extension Expiration {
     public enum OnAccess: Sendable, Equatable {
         /// Nothing.
         case keep
-        /// The value lives as long again from the access on as it was given when it was stored.
+        /// From the access on, the value lives as long again as it was given when it was stored.
         case renew
-        /// The value lives at least so long from the access on.
+        /// The value lives at least this long from the access on.
         case set(Duration)
 
-        /// The sliding lifetime of a record with this expiration; nil: it does not slide.
+        /// The sliding lifetime of a record with this expiration; nil if it does not slide.
         func idleLifetime(expires: Timestamp?, from now: Timestamp) throws(CacheError) -> Duration? {
             guard let expires else { return nil }
             switch self {

@@ -3,17 +3,17 @@
 package import CacheStore
 
 extension CacheLimits {
-    /// How much of a file system is to stay available, to everybody.
+    /// How much of a file system must stay available, to everybody.
     public enum FreeSpace: Sendable, Equatable, Codable {
-        /// So many bytes.
+        /// This many bytes.
         case bytes(ByteCount)
-        /// So many hundredths of the file system's size: 0 to 100.
+        /// A share of the file system's size, 0 to 100.
         case percent(Double)
 
         /// Reads a number of bytes, or a share such as "10%".
         public init(from decoder: any Decoder) throws {
             let container = try decoder.singleValueContainer()
-            // What is no number has to be text, or that throws.
+            // If it is not a number it must be text, or decoding throws.
             if let bytes = try? container.decode(ByteCount.self) {
                 self = .bytes(bytes)
                 return

@@ -2,8 +2,7 @@
 
 import CacheStore
 
-/// What a cache is to do with a value, and what it is to keep beside it: everything that goes with a put but key and
-/// bytes.
+/// How to store a value, and what to keep beside it: everything about a put but the key and the bytes.
 ///
 /// ```swift
 /// try cache.put(data, forKey: key, options: PutOptions(expires: .days(7), tags: ["thumbs"]))
@@ -11,18 +10,19 @@ import CacheStore
 ///
 /// The key and all that is kept beside the value take at most 64 KiB together.
 public struct PutOptions: Sendable, Equatable {
-    /// Until when the value is good; nil: the configuration's default.
+    /// Until when the value is valid; nil for the configuration's default.
     public var expires: Expiration?
-    /// What an access does to that; nil: the configuration's default.
+    /// What an access does to that; nil for the configuration's default.
     public var onAccess: Expiration.OnAccess?
-    /// How long after its expiration the value is still given to who asks for stale values; to the
-    /// millisecond, rounded down.
+    /// How long after its expiration the value is still returned to callers that accept stale values.
     ///
-    /// Kept also with a value that never expires: it counts when that is given an expiration later.
+    /// Rounded down to the millisecond.
+    ///
+    /// It is kept even if the value never expires, in case it is given an expiration later.
     public var staleFor: Duration?
-    /// What computing the value took; kept to about 6 per cent.
+    /// How long it took to compute the value, kept to about 6 per cent.
     ///
-    /// `value(forKey:orCompute:)` measures it if it is not given.
+    /// `value(forKey:orCompute:)` measures it unless it is given.
     public var computeTime: Duration?
     /// The entity tag that the value came with, as it was (RFC 9110, section 8.8.3).
     public var entityTag: String?
@@ -32,14 +32,14 @@ public struct PutOptions: Sendable, Equatable {
     public var contentType: String?
     /// Words by which values can be removed together.
     public var tags: [String]
-    /// Anything else.
+    /// Any other names and values.
     public var metadata: [String: String]
-    /// When the put returns; nil: as the configuration says.
+    /// When the put returns; nil for the configuration's default.
     ///
-    /// A computed value, a file, and what replaces or updates under a condition is always on disk then.
+    /// Computed values, files, `putIfAbsent` and `update` are always on disk when the call returns.
     public var writing: CacheConfiguration.Writing?
 
-    /// All can be left out.
+    /// All parameters are optional.
     public init(
         expires: Expiration? = nil,
         onAccess: Expiration.OnAccess? = nil,
@@ -64,7 +64,9 @@ public struct PutOptions: Sendable, Equatable {
         self.writing = writing
     }
 
-    /// What of this belongs in the record's details; nil: nothing. Copying what is not there costs 300 instructions.
+    /// What of this belongs in the record's details; nil for nothing.
+    ///
+    /// Copying empty details costs 300 instructions.
     var details: RecordDetails? {
         if entityTag == nil, lastModified == nil, contentType == nil, tags.isEmpty, metadata.isEmpty {
             return nil

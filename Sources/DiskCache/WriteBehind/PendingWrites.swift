@@ -9,30 +9,30 @@ final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
     let keyDigest: Digest
     private let stage = Locked(Stage.queued)
 
-    /// How far its publishing is.
+    /// How far publishing has come.
     private enum Stage {
         /// Nobody else can have seen it.
         case queued
-        /// It is being written; with the word of its key before that.
+        /// It is being written; with the word of its key from before that.
         case writing(Generation?)
         case ended
     }
 
-    /// Whether a get of this process is to be given the value.
+    /// Whether a get of this process may return the value.
     enum Standing {
         /// It is the latest.
         case latest
-        /// Another process may have replaced or removed it, or is about to be replaced by it: that is known when
-        /// its publishing has ended.
+        /// Another process may have replaced or removed it, or is about to be replaced by it. That is known
+        /// once publishing has ended.
         case unsettled
-        /// Its publishing has ended: what counts is in memory or on disk.
+        /// Publishing has ended: memory or the disk has the answer.
         case ended
     }
 
     var data: Data { value }
 
-    /// - Parameter draft: the record but for the content's digest and checksum, which take longer than the caller
-    ///   should wait.
+    /// - Parameter draft: the record without the content's digest and checksum, which take longer than the
+    ///   caller should wait.
     init(_ data: Data, forKey key: String, _ keyDigest: Digest, draft: Record) {
         self.keyDigest = keyDigest
         super.init(data, key: key, record: draft, cost: data.count)
@@ -50,7 +50,7 @@ final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
         return record
     }
 
-    /// Notes that all is done but to write the entry: from now on others may see it, and replace it.
+    /// Notes that only the entry is left to be written: from now on others may see it, and replace it.
     func noteWriting(at generation: Generation?) {
         stage.withLock { stage in
             // The first word is the one that tells of all who came after it.
@@ -84,9 +84,9 @@ final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
 
 /// The puts that wait to be published: at most one for each key, first come first served.
 ///
-/// Policy only: it knows neither threads nor files. A key's writes are never published at the same
-/// time, so that they become visible in the order of the puts; of several that wait only the last one is
-/// published, as nobody in another process could have seen the others for any length of time.
+/// Policy only: it knows neither threads nor files. Two writes of a key are never published at the same time,
+/// so they become visible in the order of the puts. Of several that wait only the last one is published,
+/// because no other process could have seen the others for any length of time.
 struct PendingWrites {
     /// How much may wait.
     struct Limits {
@@ -104,11 +104,11 @@ struct PendingWrites {
         let sequence: Int
     }
 
-    /// Whether a key was free to be dealt with by a caller.
+    /// Whether a caller can take over a key.
     enum Claim {
         /// Nothing waits, and nothing is being published.
         case absent
-        /// This waited; the caller has it now and says when it is finished.
+        /// This put was waiting. The caller has it now, and says when it is finished.
         case taken(PendingWrite)
         /// It is being published at this moment.
         case busy
@@ -130,7 +130,7 @@ struct PendingWrites {
 
     var count: Int { waiting.count + publishing.count }
 
-    /// Whether a value of this size can wait at all.
+    /// Whether a value of this size can be queued at all.
     func canHold(_ size: Int) -> Bool { size <= limits.bytes && limits.count > 0 }
 
     /// Adds a put, unless there is no room for it now.
@@ -143,7 +143,7 @@ struct PendingWrites {
         bytes += write.data.count - freed
         sequence += 1
         if let replaced {
-            // It keeps its turn: what it replaces has waited for that already.
+            // It takes the turn of what it replaces, which has waited already.
             waiting[write.keyDigest] = Place(write: write, sequence: replaced.sequence)
         } else {
             waiting[write.keyDigest] = Place(write: write, sequence: sequence)
@@ -152,12 +152,12 @@ struct PendingWrites {
         return true
     }
 
-    /// What a get of this process must see, although it is not on disk yet.
+    /// What a get of this process must see although it is not on disk yet.
     func latest(of key: Digest) -> PendingWrite? {
         waiting[key]?.write ?? publishing[key]?.write
     }
 
-    /// The next put to publish, nil where none is free to be.
+    /// The next put to publish; nil if none is free.
     mutating func takeNext() -> PendingWrite? {
         while firstTurn < turns.count {
             let turn = turns[firstTurn]
@@ -185,7 +185,7 @@ struct PendingWrites {
         return place.write
     }
 
-    /// Takes note that a put that was taken is published, or has failed.
+    /// Notes that a put that was taken is published, or has failed.
     mutating func finish(_ write: PendingWrite) {
         guard publishing.removeValue(forKey: write.keyDigest) != nil else { return }
         bytes -= write.data.count
@@ -197,7 +197,7 @@ struct PendingWrites {
 
     /// Whether all puts up to this number are published or have failed.
     func isFinished(upTo sequence: Int) -> Bool {
-        // Only flushing asks, so the walk is of no account beside the writes themselves.
+        // Only flushing asks, so the walk costs little beside the writes themselves.
         !waiting.values.contains { $0.sequence <= sequence }
             && !publishing.values.contains { $0.sequence <= sequence }
     }

@@ -3,13 +3,13 @@
 import Platform
 
 extension SharedCache {
-    /// Waits until all puts of this cache so far are published, or have failed, which the events tell.
+    /// Waits until all puts of this cache so far are published, or have failed, which an event reports.
     ///
-    /// Only those with ``CacheConfiguration/Writing/behind`` can be late.
+    /// Only puts with ``CacheConfiguration/Writing/behind`` can be pending.
     ///
-    /// - Parameter limit: how long to wait; nil: as long as it takes.
-    /// - Returns: false where the limit passed first, and in a child that was forked from the process that has opened
-    ///   the cache: what waits is published by that one.
+    /// - Parameter limit: how long to wait; nil for as long as it takes.
+    /// - Returns: false if the limit passed first, and in a child of the process that has opened the cache,
+    ///   since only that one publishes its puts.
     @discardableResult
     public func flush(within limit: Duration? = nil) -> Bool {
         guard core.isOwn else { return false }

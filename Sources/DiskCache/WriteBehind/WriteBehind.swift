@@ -4,28 +4,30 @@ import CacheStore
 import Platform
 import Synchronization
 
-/// Publishes puts in the background, within bounds.
+/// Publishes puts in the background, within limits.
 ///
-/// One thread at a time drains the queue; it ends when there is nothing left and keeps whatever it needs
-/// alive until then, so that no cache has to wait for it when it goes.
+/// One thread at a time drains the queue. It ends when nothing is left, and keeps what it needs alive until
+/// then, so that no cache has to wait for it when it goes.
 final class WriteBehind: Sendable {
     private let pending: Monitored<PendingWrites>
     private let publish: @Sendable (PendingWrite) -> Void
     private let thread = ThreadPool("diskcache-queue", limit: 1)
-    /// How many wait or are being published: lets a get pass by without the lock.
+    /// How many wait or are being published.
+    ///
+    /// With it a get passes by without taking the lock.
     private let count = Atomic<Int>(0)
 
-    /// - Parameter publish: writes one to disk and sees to a failure; called by one thread for each key
-    ///   at a time.
+    /// - Parameter publish: writes a put to disk and handles failures; called by one thread at a time for each
+    ///   key.
     init(limits: PendingWrites.Limits, publish: @escaping @Sendable (PendingWrite) -> Void) {
         pending = Monitored(PendingWrites(limits: limits))
         self.publish = publish
     }
 
-    /// Queues a put, waiting while the queue is full; false where it is too large to be queued at all.
+    /// Queues a put, waiting while the queue is full; false if it is too large to be queued at all.
     ///
-    /// While there is room the lock is taken once, and the thread in the background started where none drains
-    /// the queue.
+    /// While there is room, takes the lock once, and starts the background thread if none is draining the
+    /// queue.
     func put(_ write: PendingWrite) -> Bool {
         switch pending.withLock({ admit(write, to: &$0) }) {
         case .tooLarge: return false
@@ -67,7 +69,7 @@ final class WriteBehind: Sendable {
     private func drain() {
         var finished: PendingWrite?
         while true {
-            // One turn of the lock for each: those who put meanwhile want it too.
+            // Takes the lock once for each: callers that put meanwhile want it too.
             let next = pending.withLock { pending in
                 if let finished { finish(finished, in: &pending) }
                 let next = pending.takeNext()
@@ -86,7 +88,7 @@ final class WriteBehind: Sendable {
         count.store(pending.count, ordering: .sequentiallyConsistent)
     }
 
-    /// Of a caller, who may have kept the drain from going on.
+    /// For a caller that may have kept the drain from continuing.
     private func finish(_ write: PendingWrite) {
         let mustStart = pending.withLock { pending in
             finish(write, in: &pending)
@@ -110,22 +112,22 @@ final class WriteBehind: Sendable {
 
     /// What a get of this process must see although it is not on disk yet.
     ///
-    /// One load where nothing is pending, and then `key` is not asked for its digest.
+    /// One load if nothing is pending; then `key` is not called.
     func latest(_ key: () -> Digest) -> PendingWrite? {
         if isIdle { return nil }
         let digest = key()
         return pending.withLock { $0.latest(of: digest) }
     }
 
-    /// Waits for the end of a put that is being written; false: it goes on.
+    /// Waits for the end of a put that is being written; false if that takes longer.
     ///
-    /// - Parameter limit: a second for a get. The last step of a put takes less, unless it finds no room on disk.
+    /// - Parameter limit: a second for a get. The last step of a put takes less, unless the disk has no room.
     func awaitEnd(of write: PendingWrite, within limit: Duration = .seconds(1)) -> Bool {
         pending.wait(until: .now + limit) { _ in write.isEnded ? true : nil } ?? false
     }
 
-    /// Publishes what is pending of `key` now, so that what follows finds it on disk; what is being published
-    /// is waited for.
+    /// Publishes a pending put of `key` now, so that what follows finds it on disk; waits if it is being
+    /// published.
     func settle(_ key: Digest) {
         guard let write = take(key) else { return }
         publish(write)
@@ -143,17 +145,17 @@ final class WriteBehind: Sendable {
         return write
     }
 
-    /// Waits until all that was put before this call is published or has failed.
+    /// Waits until everything that was put before this call is published or has failed.
     ///
-    /// False: `deadline` passed first.
+    /// - Returns: false if `deadline` passed first.
     func flush(until deadline: ContinuousClock.Instant? = nil) -> Bool {
         let target = pending.withLock { $0.sequence }
         return pending.wait(until: deadline) { $0.isFinished(upTo: target) ? true : nil } ?? false
     }
 
-    /// Waits until nothing is left to publish, also of puts that come meanwhile.
+    /// Waits until nothing is left to publish, including puts that come meanwhile.
     ///
-    /// False: `deadline` passed first.
+    /// - Returns: false if `deadline` passed first.
     func drain(until deadline: ContinuousClock.Instant) -> Bool {
         pending.wait(until: deadline) { $0.count == 0 ? true : nil } ?? false
     }

@@ -3,19 +3,19 @@
 import DiskCache
 import Platform
 
-/// Words of `run` itself among those of the command.
+/// Messages of `run` itself among the command's output.
 enum Notice {
-    /// Says in one line on standard error what went wrong without keeping the command from running.
+    /// Reports in one line on standard error what went wrong without stopping the command.
     static func warn(_ message: String) {
         do throws(Errno) {
             try Output.complain("run: \(message)")
         } catch {
-            // Nobody listens; the command matters more.
+            // Nobody reads it; the command matters more.
             return
         }
     }
 
-    /// Says why the cache is of no use for this command.
+    /// Reports why the cache can't be used for this command.
     static func warnUncached(_ error: any Error) {
         let reason =
             switch error {

@@ -7,7 +7,7 @@ struct OutputSink: Sendable {
     /// What a pipe that is ready takes without waiting: PIPE_BUF, pipe(7).
     private static let pipePiece = 4096
 
-    /// Nothing is written at all.
+    /// Whether to write nothing at all.
     var isSilent = false
     private let isRegular: [OutputStream: Bool]
 
@@ -31,14 +31,14 @@ struct OutputSink: Sendable {
         }
     }
 
-    /// How often it is asked whether to go on, where nobody takes what is written.
+    /// How often to ask whether to continue, while nobody reads the output.
     private static let patience: Duration = .milliseconds(500)
 
     /// Writes all of `bytes`.
     ///
     /// - Parameters:
-    ///   - interruption: a descriptor at which to look up from waiting.
-    ///   - isAbandoned: asked when that is readable, and now and then: whether to leave the rest.
+    ///   - interruption: a descriptor that interrupts waiting when it becomes readable.
+    ///   - isAbandoned: asked then, and now and then: whether to drop the rest.
     func write(
         _ bytes: Span<UInt8>,
         to stream: OutputStream,
@@ -52,7 +52,7 @@ struct OutputSink: Sendable {
         }
     }
 
-    /// Looks up between the pieces, and while nobody takes one.
+    /// Asks between the pieces, and while nobody reads one.
     private func write(
         _ bytes: Span<UInt8>,
         inPiecesTo file: borrowing FileDescriptor,

@@ -4,14 +4,16 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// A recording while it is made: what is short stays in memory, the rest goes to a file without a name, of
-/// which nothing is left where this process is killed.
+/// A recording in the making.
 ///
-/// That it can't go on is no reason for the command to end: the failure is kept, and nothing is stored.
+/// Short output stays in memory; longer output goes to an unnamed file, of which nothing is left if this
+/// process is killed.
+///
+/// If recording fails, the command continues: the failure is kept, and nothing is stored.
 struct Recorder: ~Copyable {
-    /// What may be in memory: more than most commands write.
+    /// How much may be in memory: more than most commands write.
     private static let bufferSize = 256 * 1024
-    /// How long room is made on a full disk, for what the buffer holds: meanwhile the command's output stands still.
+    /// How long to make room on a full disk for the buffer; the command's output stands still meanwhile.
     private static let roomPatience: Duration = .seconds(1)
 
     private var buffer = RecordingFormat.header
@@ -19,7 +21,7 @@ struct Recorder: ~Copyable {
     private(set) var failure: Errno?
     private let cache: SharedCache
 
-    /// One that puts its file into the directory of `cache`, from where it can take it without copying.
+    /// A recorder with its file in the directory of `cache`, which can then take it over without copying.
     init(in cache: SharedCache) {
         self.cache = cache
     }
@@ -43,7 +45,7 @@ struct Recorder: ~Copyable {
         buffer.removeAll(keepingCapacity: true)
     }
 
-    /// Stores what was recorded, which ends with this status.
+    /// Stores the recording with this exit status.
     consuming func store(
         _ status: Int32,
         in cache: SharedCache,

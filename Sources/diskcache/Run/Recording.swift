@@ -4,7 +4,7 @@ import Platform
 
 /// A stored recording, open for reading.
 struct Recording: ~Copyable {
-    /// What kept it from being replayed.
+    /// Why it could not be replayed.
     enum Failure: Error {
         case reading(Errno)
         case writing(Errno)
@@ -21,14 +21,14 @@ struct Recording: ~Copyable {
         }
     }
 
-    /// The exit status that it ends with; nil where it is not whole, or no recording at all.
+    /// The exit status that it ends with; nil if it is incomplete, or not a recording.
     ///
     /// - Complexity: O(*n*); nothing is kept in memory.
     func status() throws(Failure) -> Int32? {
         try parse { (_, _) throws(Failure) in }
     }
 
-    /// Writes again what the command wrote: the same bytes to the same streams in the same order.
+    /// Writes what the command wrote: the same bytes to the same streams in the same order.
     func replay(to sink: OutputSink) throws(Failure) {
         if sink.isSilent { return }
         _ = try parse { (stream, bytes) throws(Failure) in

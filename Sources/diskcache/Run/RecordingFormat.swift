@@ -15,12 +15,12 @@ enum OutputStream: UInt8, Sendable {
 ///     02 00000002 "x\n"      two bytes of standard error
 ///     00 00000007            it exited with 7; nothing follows
 ///
-/// Lengths and the status are 32 bits, the most significant first. What does not end so is no recording.
+/// Lengths and the status are 32 bits, the most significant first. Anything that does not end so is not a recording.
 enum RecordingFormat {
     static let header = Array("diskcache run 1\n".utf8)
     static let frameHeaderSize = 5
     static let end: UInt8 = 0
-    /// The `info` of such a value says so.
+    /// `info` shows this content type for a recording.
     static let contentType = "application/vnd.diskcache.run; version=1"
 
     /// What precedes the bytes of a frame.
@@ -38,14 +38,14 @@ enum RecordingFormat {
     }
 }
 
-/// A recording taken apart while it is read, however its bytes are split.
+/// Parses a recording as it is read, however its bytes are split.
 struct RecordingParser {
     private enum State {
         case header(matched: Int)
         case frame
         case bytes(OutputStream, left: Int)
         case ended(status: Int32)
-        /// It is no recording, or a damaged one.
+        /// It is not a recording, or damaged.
         case refused
     }
 
@@ -58,7 +58,7 @@ struct RecordingParser {
         return nil
     }
 
-    /// Takes the next bytes and hands what the command wrote to `body`, piece by piece.
+    /// Takes the next bytes and passes what the command wrote to `body`, piece by piece.
     mutating func consume<Failure: Error>(
         _ chunk: Span<UInt8>,
         _ body: (OutputStream, Span<UInt8>) throws(Failure) -> Void

@@ -11,50 +11,60 @@ enum RunCommand: Command {
     static let summary = "run a command once for all processes, and replay its output to the others and later"
     static let stopsAtOperand = true
     static let options = [
-        Option("ttl", "t", "SPAN", help: "replay results that are younger; never: of any age (60s)"),
-        Option("stale", "s", "SPAN", help: "for so long after that still, while it is renewed"),
-        Option("key", "k", "KEY", help: "the key, instead of one made from what follows"),
-        Option("scope", nil, "TEXT", help: "a part of the key: other scopes have other results"),
-        Option("env", "e", "NAME", isRepeatable: true, help: "this variable is a part of the key"),
-        Option("cwd", help: "the working directory is a part of the key"),
-        Option("modtime", nil, "FILE", isRepeatable: true, help: "when FILE was modified is, too"),
-        Option("force", "f", help: "run it anew, whatever is stored"),
+        Option("ttl", "t", "SPAN", help: "replay results up to this old; never: of any age (default 60s)"),
+        Option("stale", "s", "SPAN", help: "replay them this much longer, while one process renews them"),
+        Option("key", "k", "KEY", help: "use this key instead of one made from the command line"),
+        Option("scope", nil, "TEXT", help: "make this a part of the key: other scopes have other results"),
+        Option("env", "e", "NAME", isRepeatable: true, help: "make this variable's value a part of the key"),
+        Option("cwd", help: "make the working directory a part of the key"),
+        Option(
+            "modtime",
+            nil,
+            "FILE",
+            isRepeatable: true,
+            help: "make FILE's modification time a part of the key"
+        ),
+        Option("force", "f", help: "run the command even if a result is stored"),
         Option("warm", help: "print nothing"),
         Option(
             "cache-failures",
             nil,
             "SPAN",
             isValueOptional: true,
-            help: "keep it also where it fails, for SPAN instead of --ttl"
+            help: "store failures too, for SPAN instead of --ttl"
         ),
     ]
     static let details = """
-        The first to ask runs CMD and prints what it writes as it comes; all others that ask meanwhile wait,
-        and get the same: bytes, streams, order and exit status. Where the one that runs it is killed, one
-        of them takes over at once. Once it is stored, every later call replays it until it is too old.
+        The first process to ask runs CMD and prints its output as it comes. All others that ask meanwhile wait
+        and get the same bytes on the same streams in the same order, and the same exit status. If the process
+        that runs CMD is killed, one of them takes over at once. Later calls replay the stored result until it
+        is too old.
 
-        The key is made from the scope and every word of the command, and from what --env, --cwd and
-        --modtime name; `diskcache ls` lists it, `diskcache rm` forgets it. CMD finds an empty standard input,
-        as that is no part of the key. Order: each stream is exact; between the two it is that in which they
-        came here, so what is written to both within microseconds may change places. All replays are alike.
+        The key is made from the scope, every word of the command, and what --env, --cwd and --modtime name.
+        `diskcache ls` lists it and `diskcache rm` removes it. CMD's standard input is empty, because input is
+        not a part of the key. The order within each stream is exact. Between the two streams it is the order in
+        which output arrived, so bytes written to both within microseconds may change places. All replays are
+        the same.
 
-        A result is stored with the --ttl and --stale of who ran it, and used as long as those of who asks
-        allow it too. With --stale an old one is replayed at once, and one process renews it in the
-        background, one for all. --force waits while another runs the command, then runs it. --warm returns
-        when the result is there, with its exit status; put & behind it to go on meanwhile.
+        A result is stored with the --ttl and --stale of the call that ran it, and replayed only as long as
+        those of the call that asks allow it too. With --stale, an old result is replayed at once, and one
+        process for all renews it in the background. --force waits while another process runs the command, and
+        then runs it. --warm returns once there is a result, with its exit status; put & after it to continue
+        meanwhile.
 
-        An exit status other than 0 is a failure. It is kept only with --cache-failures, and replayed only to
-        who gives that too; else the next that waits runs CMD itself. What a signal ended, what was cut off
-        since nobody read our output (as in `| head -1`), and what was asked to end, is never stored. HUP,
-        INT, QUIT, TERM, USR1 and USR2 are passed on to CMD. If SIGKILL ends this process, CMD goes on
-        until it writes. Processes that CMD leaves behind with its output open are waited for.
+        An exit status other than 0 is a failure. Failures are stored only with --cache-failures, and replayed
+        only to calls that give it too; otherwise the next process that waits runs CMD itself. A result is never
+        stored if a signal ended CMD, if CMD was cut off because nobody read its output (as in `| head -1`), or
+        if it was told to stop. HUP, INT, QUIT, TERM, USR1 and USR2 are passed on to CMD. If SIGKILL ends this
+        process, CMD continues until it next writes. run waits for processes that CMD leaves behind with its
+        output open.
 
-        Where the cache can't be used, whatever the reason (a full disk, no permission, no $HOME), or the key
-        can't be made (--cwd, --modtime), one line on standard error says so, and CMD runs all the same; where
-        there is no descriptor left, in the place of this process. Its words are bytes, and need not be UTF-8.
+        If the cache can't be used for any reason (a full disk, no permission, no $HOME), or the key can't be
+        made (--cwd, --modtime), run reports that in one line on standard error and runs CMD anyway; without a
+        free descriptor it does so in place of this process. The words of CMD are bytes and need not be UTF-8.
 
-        Exit status: that of CMD, and where a signal ended it, this process ends by that signal too;
-        126 CMD can't be executed; 127 there is no CMD; 64 usage; 74 the output can't be written.
+        Exit status: that of CMD; if a signal ended CMD, this process ends by the same signal; 126 CMD can't be
+        executed; 127 CMD was not found; 64 usage; 74 the output can't be written.
 
         Examples:
           diskcache run --ttl 1h -- curl -sf https://example.org/rates.json
@@ -72,7 +82,7 @@ enum RunCommand: Command {
         end(try session.run { renew(order, in: $0, arguments) })
     }
 
-    /// nil where it can't be used, whatever is wrong with it: the command runs all the same.
+    /// nil if it can't be used, for whatever reason: the command runs anyway.
     private static func cache(_ order: RunOrder, _ arguments: Arguments) -> SharedCache? {
         do {
             if let obstacle = order.obstacle { throw obstacle }
@@ -91,15 +101,15 @@ enum RunCommand: Command {
         }
     }
 
-    /// Starts the process that renews a result, unless somebody is at it.
+    /// Starts the process that renews a result, unless one is running already.
     private static func renew(_ order: RunOrder, in cache: SharedCache, _ arguments: Arguments) {
         do {
             let lock = try cache.flightLock(forKey: order.key)
             guard try cache.attempt(lock) == .acquired else { return }
-            // The other process takes it: should several be started, the first renews it for all.
+            // The new process takes the lock: if several are started, the first renews the result for all.
             lock.release()
             var request = SpawnRequest(bytes: order.refreshing(in: cache.path, arguments))
-            // Nothing of ours that somebody may wait to see closed, and no terminal whose keys reach it.
+            // It gets no descriptor of ours that somebody may be waiting to see closed, and no terminal.
             request.input = .null
             request.output = .null
             request.errors = .null

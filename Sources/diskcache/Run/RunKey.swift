@@ -4,15 +4,15 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// What distinguishes one command's results from all others'.
+/// What distinguishes the results of one command from those of all others.
 struct RunKey: Equatable {
     var scope: String?
     /// The command and its arguments: bytes.
     var words: [[UInt8]]
-    /// Values by name; nil: not set.
+    /// Values by name; nil for a variable that isn't set.
     var environment: [String: [UInt8]?] = [:]
     var workingDirectory: [UInt8]?
-    /// Moments by path; nil: no such file.
+    /// Modification times by path; nil for a file that doesn't exist.
     var modified: [String: Timestamp?] = [:]
 
     /// The key: `run:`, 128 bits of a digest of everything, and the command for those who list keys.
@@ -21,7 +21,7 @@ struct RunKey: Equatable {
         return "run:\(digest) \(Self.readable(words))"
     }
 
-    /// Everything, each part with its kind and length before it: no two command lines give the same bytes.
+    /// Everything, each part preceded by its kind and length, so that no two command lines give the same bytes.
     var encoded: [UInt8] {
         var bytes: [UInt8] = []
         func add(_ kind: Character, _ part: some Collection<UInt8>) {
@@ -41,12 +41,14 @@ struct RunKey: Equatable {
         return bytes
     }
 
-    /// Enough to recognize a command by; the whole key stays far below the 1 KiB that is kept of it.
+    /// Enough to recognize a command by.
+    ///
+    /// The whole key stays far below 1 KiB, the longest that is stored.
     private static let longestText = 200
 
-    /// The command as a shell would take it, cut off where it is long.
+    /// The command as it would be typed into a shell, cut off if it is long.
     ///
-    /// What is not UTF-8 is repaired, as a key is text: the digest before it tells such words apart.
+    /// Since a key is text, invalid UTF-8 is replaced; the digest before it tells such commands apart.
     static func readable(_ words: [[UInt8]]) -> String {
         let text = words.map { quoted(String(decoding: $0, as: UTF8.self)) }.joined(separator: " ")
         if text.utf8.count <= longestText { return text }

@@ -6,17 +6,17 @@ import Platform
 
 /// What a command line of `run` asks for.
 struct RunOrder {
-    /// Empty where it could not be made.
+    /// Empty if it could not be made.
     let key: String
-    /// Why the key could not be made: something that it is to be made of can't be seen.
+    /// Why the key could not be made: something that goes into it can't be read.
     let obstacle: Failure?
     /// The command and its arguments: bytes.
     let words: [[UInt8]]
-    /// How long a result is good; nil: for ever.
+    /// How long a result is valid; nil for ever.
     let lifetime: Duration?
     /// How long after that it is still replayed, while it is renewed.
     let staleFor: Duration?
-    /// How long a failure is good; nil where failures are not kept.
+    /// How long a failure is valid; nil if failures are not stored.
     let failures: Failures
     let isForced: Bool
     /// Whether nothing is to be printed.
@@ -36,7 +36,7 @@ struct RunOrder {
             key = try Self.key(arguments)
             obstacle = nil
         } catch {
-            // A wrong word on the command line is to be mended; what is wrong elsewhere must not keep CMD from running.
+            // A mistake on the command line is reported; anything else must not keep CMD from running.
             if error.status == .usage { throw error }
             key = ""
             obstacle = error
@@ -80,12 +80,14 @@ struct RunOrder {
         return span
     }
 
-    /// What a stored result is to this caller.
+    /// How this caller may use a stored result.
     enum Verdict: Equatable {
         case fresh, stale, useless
     }
 
-    /// Judges a result by its age and by what it was stored with: both must allow its use.
+    /// Judges a result by its age and by what it was stored with.
+    ///
+    /// Both must allow its use.
     func judge(_ entry: CacheEntry, status: Int32, now: Date = .now) -> Verdict {
         var longest = lifetime
         if status != 0 {
@@ -100,7 +102,7 @@ struct RunOrder {
         return .stale
     }
 
-    /// How a result with this status is to be stored; nil: not at all.
+    /// How a result with this status is stored; nil if it isn't.
     func options(status: Int32, computeTime: Duration) -> PutOptions? {
         var options = PutOptions(computeTime: computeTime, contentType: RecordingFormat.contentType)
         if status == 0 {

@@ -4,17 +4,17 @@ import CacheStore
 import DiskCache
 import Platform
 
-/// One use of `run`: carries out a flight's course, in which the computation is the command.
+/// One use of `run`: carries out the course of a flight, whose computation is the command.
 struct RunSession: ~Copyable {
     private let order: RunOrder
-    /// nil: it can't be used, and somebody has been told.
+    /// nil if it can't be used, which was reported.
     private let cache: SharedCache?
     private let sink: OutputSink
     private var course: FlightCourse
     private var lock: FlightLock?
     private var waiting: RunWaiting?
     private var run: Run?
-    /// How this process is to end.
+    /// How this process will end.
     private var end = SpawnedProcess.End.exited(0)
 
     /// What the command did.
@@ -31,16 +31,16 @@ struct RunSession: ~Copyable {
         sink = OutputSink(isSilent: order.isSilent)
     }
 
-    /// Replays the result or runs the command; how this process is to end.
+    /// Replays the result or runs the command, and returns how this process must end.
     ///
-    /// - Parameter renew: starts what renews a result that was stale.
+    /// - Parameter renew: starts the renewal of a stale result.
     mutating func run(renew: (SharedCache) -> Void) throws -> SpawnedProcess.End {
         while course.action != .finish {
             if course.action == .refresh, let cache { renew(cache) }
             do {
                 course.proceed(try carryOut())
             } catch {
-                // A part of the result may be out already, or the command has been run.
+                // A part of the result may have been written, or the command has run.
                 if error is Failure || course.action == .compute || course.kind == .refresh { throw error }
                 Notice.warnUncached(error)
                 lock = nil
@@ -112,7 +112,7 @@ struct RunSession: ~Copyable {
         }
     }
 
-    /// From the first byte on there is no way back to running the command: what comes from where nobody could tell.
+    /// Once a byte is out the command can't be run any more: nobody could tell which bytes come from where.
     private func emit(_ recording: borrowing Recording) throws {
         do throws(Recording.Failure) {
             try recording.replay(to: sink)
@@ -157,7 +157,7 @@ struct RunSession: ~Copyable {
         }
         if course.kind == .refresh { cache?.count(.refresh) }
         let began = ContinuousClock.now
-        // Without a lock nothing is stored: the cache is out of order, or can't keep it.
+        // Without a lock nothing is stored: the cache can't be used, or can't keep the result.
         var recorder = course.isHolding ? cache.map { Recorder(in: $0) } : nil
         let command: RunningCommand
         do throws(Errno) {
@@ -176,7 +176,8 @@ struct RunSession: ~Copyable {
         return .computed
     }
 
-    /// Without a descriptor left its output can't be heard: it takes the place of this process.
+    /// Without a free descriptor the command's output can't be read, so the command takes the place of this
+    /// process.
     private mutating func computeUnheard(_ error: Errno) -> FlightCourse.Event {
         Notice.warn("the result is not stored: \(error): close some files, or raise the limit (ulimit -n)")
         lock?.release(isStored: false)
@@ -203,7 +204,7 @@ struct RunSession: ~Copyable {
         return .failed
     }
 
-    /// Stores what is to be stored; false: it could not be.
+    /// Stores the result if it is to be stored; false if that failed.
     private mutating func store(in cache: SharedCache) -> Bool {
         guard let outcome = run?.outcome, outcome.isComplete,
             case .exited(let status) = outcome.end,

@@ -5,11 +5,11 @@ import Platform
 
 /// The wait for another process that runs the same command.
 ///
-/// After a while it says on a terminal for whom. Until this goes, signals are held back.
+/// After a while it names that process on a terminal. Signals are held back as long as this exists.
 struct RunWaiting: ~Copyable {
     /// The longest pause between two attempts at the lock, in milliseconds.
     private static let longestPause: Int64 = 4
-    /// How long a wait is silent, also on a terminal.
+    /// How long a wait is silent, even on a terminal.
     private static let patience: Duration = .seconds(1)
 
     private let signals: HeldSignals

@@ -2,18 +2,20 @@
 
 import Platform
 
-/// A command while it runs: passes its output on and records it, passes on signals, and tells how it ended.
+/// A running command: passes its output on and records it, passes on signals, and tells how it ended.
 final class RunningCommand {
     /// How a run went.
     struct Outcome {
         let end: SpawnedProcess.End
-        /// Whether all that the command wrote was read and passed on, and nobody asked it to end early.
+        /// Whether everything that the command wrote was read and passed on, and nobody asked it to end early.
         let isComplete: Bool
-        /// Why the output could not be written, where that is worth a word.
+        /// Why the output could not be written, if that should be reported.
         let outputFailure: Errno?
     }
 
-    /// Those that ask a process to end or to do something; the terminal's own stops work by themselves.
+    /// The signals that ask a process to end or to do something.
+    ///
+    /// Those by which a terminal stops a process work by themselves.
     static let passedOn: [Signal] = [.hangup, .interrupt, .quit, .terminate, .user1, .user2]
 
     private var process: SpawnedProcess
@@ -21,15 +23,15 @@ final class RunningCommand {
     private var errors: FileDescriptor?
     private let sink: OutputSink
     private var isInterrupted = false
-    /// Nobody takes the output, and the command has ended.
+    /// Nobody reads the output, and the command has ended.
     private var isAbandoned = false
     private var isComplete = true
     private var outputFailure: Errno?
 
-    /// Those that ``follow(_:_:)`` needs to hear of.
+    /// The signals that ``follow(_:_:)`` must notice.
     static let heard = passedOn + [.child]
 
-    /// Starts it, with nothing to read: its output is for all who ask, whatever their own input is.
+    /// Starts it with an empty standard input: its output is for all callers, whatever their own input is.
     init(_ words: [[UInt8]], _ sink: OutputSink) throws(Errno) {
         let out = try Pipe()
         let err = try Pipe()
@@ -44,9 +46,9 @@ final class RunningCommand {
         self.sink = sink
     }
 
-    /// Goes on until the command has ended and nobody has its output open any more.
+    /// Continues until the command has ended and nobody has its output open any more.
     ///
-    /// Where it was asked to end and has, what it may have left running does not keep us.
+    /// If it was asked to end and has ended, processes that it left running are not waited for.
     func follow(
         _ signals: borrowing HeldSignals,
         _ record: (OutputStream, [UInt8]) -> Void
@@ -80,7 +82,7 @@ final class RunningCommand {
     }
 
     private static let longestWait: Duration = .seconds(3600)
-    /// How often it is read what an ended command has left in its pipes, which others may still fill.
+    /// How often to read what an ended command has left in its pipes, which others may still write to.
     private static let lastRounds = 16
 
     private var openStreams: [(stream: OutputStream, descriptor: Int32)] {
@@ -125,7 +127,7 @@ final class RunningCommand {
                 }
             )
         } catch {
-            // Who read our output has gone: the command learns that as it would without us, by SIGPIPE.
+            // The reader of our output has gone. The command learns that as it would without us, by SIGPIPE.
             isComplete = false
             if error != .brokenPipe { outputFailure = error }
             close(stream)

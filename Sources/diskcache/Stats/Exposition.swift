@@ -8,7 +8,7 @@ import Platform
 ///
 /// <https://prometheus.io/docs/instrumenting/exposition_formats/>, with its rules for names: base units, and
 /// `_total` after counters. Without times, which node_exporter's textfile collector refuses. Counters are there
-/// from the start, at 0; gauges that nobody knows are left out.
+/// from the start, at 0; unknown gauges are left out.
 struct Exposition {
     private(set) var text = ""
     private let directory: String
@@ -38,35 +38,35 @@ struct Exposition {
         entries Keys, as the processes have added them up.
         usage_bytes Bytes on disk, as the processes have added them up.
         overhead_bytes Bytes on disk of directories and the cache's own files.
-        limit_bytes Bytes on disk that usage and overhead may take.
-        limit_entries Keys that there may be.
-        eviction_age_seconds How long what was evicted last for want of room had not been used.
-        counting_start_timestamp_seconds When the counts of all processes were 0.
+        limit_bytes Bytes on disk that usage and overhead may take together.
+        limit_entries Keys that the directory may hold.
+        eviction_age_seconds How long the value evicted last had not been used.
+        counting_start_timestamp_seconds When counting began.
         hits_total Gets that found a value that had not expired.
-        stale_hits_total Gets that found an expired value and had asked for it.
+        stale_hits_total Gets that found an expired value and had asked for stale ones.
         misses_total Gets that found nothing.
         puts_total Values stored.
         removals_total Values removed by request.
         read_bytes_total Bytes of values read from disk.
         written_bytes_total Bytes of values written to disk.
         room_waits_total Puts that had to wait for room.
-        room_failures_total Puts that failed for want of room.
-        computations_total Computations begun, in the background or not.
-        refreshes_total Of the computations, those in the background.
+        room_failures_total Puts that failed because no room could be made.
+        computations_total Computations started, in the background or not.
+        refreshes_total Computations in the background.
         computation_failures_total Computations that failed.
-        uncached_computations_total Values computed without the cache, as it could not be read, locked or written.
-        waits_total Waits for a computation of somebody else.
+        uncached_computations_total Values computed without the cache because it could not be read, locked or written.
+        waits_total Waits for a computation by another caller.
         memory_removals_total Values that left the memory of a process.
-        sweeps_total Sweeps that ran to their end.
+        sweeps_total Sweeps that were completed.
         swept_total What sweeps removed.
-        young_evictions_total Evictions for want of room of values used within ten minutes before.
+        young_evictions_total Evictions of values that had been used within ten minutes before.
         ghost_misses_total Misses of keys evicted shortly before, estimated from a sample.
         faults_total What went wrong without failing a call.
         last_sweep_start_timestamp_seconds When the last sweep began.
         last_sweep_end_timestamp_seconds When the last sweep ended.
-        last_sweep_worked_seconds How long the last sweep worked, its rests left out.
-        last_sweep_complete 1: the last sweep ran to its end.
-        last_sweep_removed_bytes Bytes on disk that the last sweep set free.
+        last_sweep_worked_seconds How long the last sweep worked, not counting pauses.
+        last_sweep_complete 1 if the last sweep was completed.
+        last_sweep_removed_bytes Bytes on disk that the last sweep freed.
         """
 
     /// An absolute path: the label tells caches apart, wherever the command is run.

@@ -5,8 +5,7 @@ import FoundationEssentials
 
 /// What `diskcache stats` prints for people: sections of aligned rows.
 enum StatsText {
-    /// Every section has the same columns: what, how much, and, where an interval is looked at, a second's
-    /// share of it.
+    /// All sections have the same columns: name, count and, if there is an interval, the rate per second.
     private static let columns: [Table.Alignment] = [.left, .right, .right]
     private static let widths = [24, 12, 14]
 
@@ -25,7 +24,7 @@ enum StatsText {
         return text + "\n" + lastSweep(statistics.lastCollection, now: now)
     }
 
-    /// What all processes have counted, and what of it in an interval.
+    /// What all processes have counted, in all and in an interval.
     static func counts(
         _ path: String,
         _ totals: CacheStatistics.Totals,
@@ -58,7 +57,7 @@ enum StatsText {
         ])
     }
 
-    /// The same as the processes have added it up.
+    /// What the directory holds, as the processes have added it up.
     static func usage(_ usage: CacheStatistics.Usage) -> String {
         guard usage.isCounted else { return rows([["keys", "?"], ["on disk", "?", "until a gc counts"]]) }
         return rows([
@@ -66,7 +65,7 @@ enum StatsText {
         ])
     }
 
-    /// What the directory may take, and how much of that it does; nothing where it has no limits.
+    /// The limits, and how much of them is used; nothing without limits.
     static func limits(_ totals: CacheStatistics.Totals) -> String {
         let (limits, usage) = (totals.limits, totals.usage)
         let sizeShare = share(usage.bytes + usage.overheadBytes, of: limits.maximumSize?.bytes, usage)
@@ -86,7 +85,7 @@ enum StatsText {
         return StatsRow.percent(Double(part) / Double(whole)) + " used"
     }
 
-    /// What to do about limits that are below what is in use; nothing where they are not.
+    /// Advice about limits that are too low for what is in use; empty otherwise.
     static func advice(_ activity: CacheActivity) -> String {
         guard activity.isBelowWorkingSet else { return "" }
         let ratio = Double(activity.ghostMisses) / Double(max(1, activity.misses))
@@ -103,7 +102,7 @@ enum StatsText {
         since.map { "for \(Quantity.text(from: $0, to: now))" } ?? "since it was made"
     }
 
-    /// What all processes did, and what of it in an interval.
+    /// What all processes did, in all and in an interval.
     static func totals(_ totals: CacheStatistics.Totals, now: Date, _ interval: StatsInterval? = nil)
         -> String
     {
@@ -141,7 +140,7 @@ enum StatsText {
         return count == 0 ? "nothing" : "\(count) (\(Quantity.text(bytes: sweep.removedBytes)))"
     }
 
-    /// To the millisecond where it is short, as most sweeps are.
+    /// To the millisecond if it is short, as most sweeps are.
     static func span(_ duration: Duration) -> String {
         if duration >= .seconds(10) { return Quantity.text(duration) }
         return "\(Int((duration.inSeconds * 1000).rounded())) ms"

@@ -29,7 +29,7 @@ struct StatsWatch {
             arguments.has("json") ? .json : Terminal.isInteractive(Terminal.standardOutput) ? .screen : .lines
     }
 
-    /// Ends by the signal that asks for it, as if nobody had been watching for it.
+    /// Ends by the signal that was sent, as if it had not been handled.
     func run() throws -> Never {
         // Fetched from a descriptor, so that none arrives in the middle of a line.
         let signals = try HeldSignals([.hangup, .interrupt, .terminate])
@@ -48,7 +48,7 @@ struct StatsWatch {
         }
     }
 
-    /// Waits; the signal that ended the wait, or nil when it is time.
+    /// Waits; returns the signal that ended the wait, or nil when the time is up.
     private func signal(
         of signals: borrowing HeldSignals,
         until due: ContinuousClock.Instant
@@ -64,7 +64,7 @@ struct StatsWatch {
         }
     }
 
-    /// Opened anew each time, as the directory or its control file may be another one by now.
+    /// Opened again each time, because the directory or its control file may have been replaced.
     private func read() throws -> Reading {
         let cache = try arguments.requireCache()
         return Reading(
@@ -109,8 +109,8 @@ struct StatsWatch {
         try Output.draw(start + screen, to: Terminal.standardOutput)
     }
 
-    /// As much of a text as there is room for: a line that is too long would take two, and one too many would
-    /// push the first out.
+    /// As much of a text as fits: a line that is too long would take two, and one too many would scroll the
+    /// first one away.
     static func screen(_ text: String, _ size: Terminal.Size?) -> String {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false).dropLast()
         // The cursor takes a line of its own.
@@ -144,7 +144,7 @@ enum StatsLine {
         return Table.line(cells, columns, widths: widths)
     }
 
-    /// With one digit after the point where it is no whole number.
+    /// With one digit after the point unless it is whole.
     private static func number(_ value: Double) -> String {
         let text = Quantity.tenths(value)
         return text.hasSuffix(".0") ? String(text.dropLast(2)) : text

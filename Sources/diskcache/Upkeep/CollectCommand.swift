@@ -103,7 +103,7 @@ enum CollectCommand: Command {
         return found?.isClean ?? true ? .done : .dataError
     }
 
-    /// One sweep, with progress on a terminal, and the seconds that it took.
+    /// One sweep, with progress on a terminal, and how many seconds it took.
     private static func collect(
         _ cache: SharedCache,
         _ request: CollectionOptions,
@@ -122,10 +122,10 @@ enum CollectCommand: Command {
         return (report, (ContinuousClock.now - start).inSeconds)
     }
 
-    /// Tries for a second at a time until `patience` is over, so that it can be said for whom it waits.
+    /// Tries for a second at a time until `patience` is over, so that it can report which process it waits for.
     ///
-    /// Unless the user `insists` it gives up where an attempt ends before its second is over: the process that
-    /// sweeps does not get on, because it is stopped for instance.
+    /// Unless the user `insists`, it gives up when an attempt ends before its second is over: then the process
+    /// that sweeps makes no progress, for instance because it is stopped.
     private static func waiting<Value>(
         _ patience: Duration,
         insists: Bool,
@@ -188,7 +188,7 @@ enum CollectCommand: Command {
         return try arguments.value("wait", as: Quantity.duration) ?? .zero
     }
 
-    /// The library's report, and what it does not hold.
+    /// The library's report, and what it lacks.
     static func json(
         _ report: CollectionReport,
         seconds: Double,

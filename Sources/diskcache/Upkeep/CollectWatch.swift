@@ -19,7 +19,7 @@ struct CollectWatch {
     func run() throws -> ExitStatus {
         let stop = try StopSignal([.terminate, .interrupt])
         var request = request
-        // Whoever is at it does the same; waiting could not be ended by a signal.
+        // Another process that sweeps does the same work, and a signal could not end the wait.
         request.patience = .zero
         request.isCalledOff = { stop.hasArrived }
         var due = ContinuousClock.now
@@ -31,12 +31,12 @@ struct CollectWatch {
         return .done
     }
 
-    /// Sweeps once and prints what that did, or why it could not be done.
+    /// Sweeps once and prints what it did, or why it failed.
     private func sweep(_ request: CollectionOptions) throws {
         let start = ContinuousClock.now
         let report: CollectionReport
         do {
-            // Opened anew each time, as the directory may be another one by now, or not be there yet.
+            // Opened again each time: the directory may have been replaced, or not exist yet.
             report = try arguments.requireCache().collect(request)
         } catch let error as CacheError {
             return try Output.complain(error.message)
@@ -60,7 +60,7 @@ struct CollectWatch {
         let what = count == 0 ? "nothing" : "\(count), \(Quantity.text(bytes: report.removedBytes))"
         let why = reasons.isEmpty ? "" : " (\(reasons.joined(separator: ", ")))"
         let left = CollectCommand.words(left: report.entries, report.objects)
-        // What is left was not all counted then.
+        // What is left was not counted completely then.
         let end = report.isComplete ? "left \(left)" : "ended before it was done"
         return """
             \(now.formatted(.iso8601)) \(verb) \(what)\(why); \(end); took \(Quantity.tenths(seconds)) s

@@ -75,7 +75,7 @@ enum ConfigCommand: Command {
 
     private static func set(_ setting: Setting, _ arguments: Arguments) throws -> ExitStatus {
         let text = arguments.operands[2]
-        // What is no value is refused before a cache is made for it.
+        // An invalid value is refused before a cache is created for it.
         let limits = try setting.parse(text)
         let isForced = arguments.has("force")
         if !isForced, limits.keepNothing { throw refusal(setting, text) }
@@ -89,7 +89,7 @@ enum ConfigCommand: Command {
     }
 
     private static func refusal(_ setting: Setting, _ text: String) -> Failure {
-        // The library refuses a size and a number of keys with which nothing can be kept, meant or not.
+        // The library refuses a size or a number of keys with which nothing can be kept, with --force too.
         let way = ["max-size", "max-entries"].contains(setting.name) ? "" : ", or give --force"
         return .usage(
             """
@@ -139,7 +139,7 @@ struct Setting {
     let name: String
     private let place: Place
 
-    /// Where it stands, by what it is.
+    /// Its property, by the kind of value.
     private enum Place {
         case size(WritableKeyPath<CacheLimits, ByteCount?>)
         case count(WritableKeyPath<CacheLimits, Int?>)
@@ -162,7 +162,7 @@ struct Setting {
         ]
     }
 
-    /// The limits with nothing but this one.
+    /// Limits with only this one set.
     func parse(_ text: String) throws(Failure) -> CacheLimits {
         var limits = CacheLimits()
         do throws(Failure) {
@@ -185,7 +185,7 @@ struct Setting {
         return limits
     }
 
-    /// Makes this limit the same as in `other`.
+    /// Copies this limit from `other`.
     func copy(_ other: CacheLimits, to limits: inout CacheLimits) {
         switch place {
         case .size(let path): limits[keyPath: path] = other[keyPath: path]
@@ -197,7 +197,7 @@ struct Setting {
         }
     }
 
-    /// For people, and as `set` takes it, without loss; nil: there is no such limit.
+    /// For people, and exactly, as `set` takes it; nil if the limit isn't set.
     func texts(in limits: CacheLimits) -> (shown: String, exact: String)? {
         switch place {
         case .size(let path): limits[keyPath: path].map { (Quantity.text(bytes: $0.bytes), "\($0.bytes)") }
@@ -216,7 +216,7 @@ struct Setting {
 }
 
 extension CacheLimits {
-    /// Whether with one of them nothing can be kept.
+    /// Whether one of them is such that nothing can be kept.
     fileprivate var keepNothing: Bool {
         if case .percent(let share) = minimumFree, share >= 100 { return true }
         return maximumSize?.bytes == 0 || maximumEntries == 0 || maximumValueSize?.bytes == 0

@@ -26,7 +26,7 @@ enum LastSweepText {
 
     private static func took(_ sweep: CacheStatistics.LastCollection, _ ended: Date) -> String {
         let took = Duration.seconds(ended.timeIntervalSince(sweep.began))
-        // It works a trace longer than between the two notes where it takes no rest.
+        // Without pauses it works a little longer than the time between the two notes.
         if sweep.worked >= took { return StatsText.span(took) }
         return "\(StatsText.span(took)), of which it worked \(StatsText.span(sweep.worked))"
     }
@@ -39,7 +39,7 @@ enum LastSweepText {
     }
 
     private static func left(_ sweep: CacheStatistics.LastCollection) -> String {
-        // One that was cut short has not counted all.
+        // A sweep that was cut short has not counted everything.
         guard sweep.ended != nil, sweep.isComplete else { return "" }
         var text = "left: \(CollectCommand.words(left: sweep.entries, sweep.objects))\n"
         if let drift = sweep.drift, drift.count != 0 || drift.bytes != 0 {

@@ -63,7 +63,7 @@ enum VerifyCommand: Command {
                 do throws(Errno) {
                     try line.print(words(finding))
                 } catch {
-                    // Repairing goes on where nobody reads any more; the exit status says so.
+                    // Repairing continues even if nobody reads the output; the exit status tells.
                     failure.withLock { $0 = $0 ?? error }
                 }
             } progress: {
@@ -82,7 +82,7 @@ enum VerifyCommand: Command {
         }
     }
 
-    /// All but the findings.
+    /// Everything but the findings.
     static func text(_ report: VerifyReport, _ options: VerifyOptions) -> String {
         var text = report.unreadable.map { "can't be read: \($0.escaped)\n" }.joined()
         text += report.unrecognised.map { "not ours, left alone: \($0.escaped)\n" }.joined()
@@ -124,7 +124,7 @@ enum VerifyCommand: Command {
 }
 
 extension Quantity {
-    /// "1%", "0.5%": a share; "1000": so many.
+    /// "1%", "0.5%": a share; "1000": this many.
     static func sample(_ text: String) throws(Failure) -> VerifyOptions.Sample {
         if text.hasSuffix("%") {
             // None of them would be sound, whatever they are.

@@ -3,7 +3,7 @@
 import DiskCache
 
 extension CacheEntry {
-    /// What stands for the key on output: the key itself, or its digest where the cache does not know it.
+    /// The key as printed: the key itself, or its digest if the cache doesn't know it.
     var name: String {
         key ?? "sha256:\(keyDigest)"
     }

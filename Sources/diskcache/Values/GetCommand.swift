@@ -33,7 +33,7 @@ enum GetCommand: Command {
         if let path = arguments.value("output"), let number = Terminal.descriptor(named: path),
             !Terminal.isOpen(number)
         {
-            // What gets this number from now on is the cache's own.
+            // From now on this number may become one of the cache's own descriptors.
             throw Failure(
                 .inputOutput,
                 "get: write \(path): it is not open: open it first"
@@ -44,7 +44,7 @@ enum GetCommand: Command {
         if let path = arguments.value("output"), path != "-" {
             return try copy(key, from: cache, to: path, isStaleWanted)
         }
-        // Not copyValue(forKey:toDescriptor:): a full disk behind the output is no full cache.
+        // Not copyValue(forKey:toDescriptor:): if the output's disk is full, the cache isn't.
         let found: Void? = try cache.withDescriptor(forKey: key, allowingStale: isStaleWanted) { value, _ in
             try FileDescriptor.duplicate(Terminal.standardOutput)
                 .copyAll(from: FileDescriptor.duplicate(value))
@@ -62,7 +62,7 @@ enum GetCommand: Command {
             let entry = try cache.copyValue(forKey: key, toFile: path, allowingStale: isStaleWanted)
             return entry == nil ? .miss : .done
         } catch {
-            // A get writes nothing into the cache: it is the output that is full, or can't be written.
+            // A get writes nothing into the cache: it is the output that is full or can't be written.
             guard [.noSpace, .readOnly].contains(error.code) else { throw error }
             throw Failure(.inputOutput, error.message)
         }

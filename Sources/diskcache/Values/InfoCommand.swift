@@ -15,7 +15,7 @@ enum InfoCommand: Command {
     static let details = """
         Doesn't count as an access, and doesn't read the value, so damage that doesn't change its length goes
         unnoticed. The object file holds exactly the value's bytes; its name is their SHA-256, as printed by
-        `sha256sum`. For a key that is not there, the event log (if there is one) tells who removed it last.
+        `sha256sum`. For a key that is absent, the event log, if there is one, tells which process removed it last.
         --order looks at all keys, with two system calls each: a few seconds for a million, in constant memory.
 
         \(CacheEntry.help) Also entryPath and objectPath; state (hit, absent,

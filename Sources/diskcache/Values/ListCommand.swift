@@ -89,7 +89,7 @@ enum ListCommand: Command {
         }
     }
 
-    /// Widths that serve all but the oddest, as lines are written before the last is known: "1023.9 KiB",
+    /// Widths that fit almost all lines, since lines are written before the last one is known: "1023.9 KiB",
     /// "364d 23h".
     private static let columns: [Table.Alignment] = [.right, .right, .right, .right]
     private static let widths = [10, 8, 8, 8]
@@ -122,8 +122,9 @@ enum ListCommand: Command {
     enum Order: String, CaseIterable {
         case key, size, age, access, expires
 
-        /// Text in whose order entries come, compared as bytes; equal ones by key, so that the order is the same each
-        /// time.
+        /// A text by which entries are sorted, compared as bytes.
+        ///
+        /// Equal ones are sorted by key, so that the order is the same each time.
         func key(of entry: CacheEntry) -> String {
             let first: UInt64
             switch self {
@@ -137,8 +138,8 @@ enum ListCommand: Command {
             return String(repeating: "0", count: 16 - digits.count) + digits + entry.name
         }
 
-        /// A number that is greater for a later moment: the bits of a floating-point number, negative ones turned
-        /// round.
+        /// A number that is greater for a later moment: the bits of a floating-point number, those of negative
+        /// ones inverted.
         private static func place(of date: Date) -> UInt64 {
             let bits = date.timeIntervalSinceReferenceDate.bitPattern
             return bits >> 63 == 0 ? bits | 1 << 63 : ~bits
@@ -153,7 +154,9 @@ enum ListCommand: Command {
     }
 }
 
-/// The entries that can be read; of those that can't, the first failure is kept for the end.
+/// The entries that can be read.
+///
+/// Of failures to read the others, the first is kept for the end.
 private final class Reader: Sequence, IteratorProtocol {
     private var entries: any IteratorProtocol<Result<CacheEntry, CacheError>>
     private let isForNull: Bool
@@ -161,8 +164,8 @@ private final class Reader: Sequence, IteratorProtocol {
     private var unkept = 0
     private var withNull = 0
 
-    /// - Parameter isForNull: leaves out entries whose key is not kept, and keys that contain a NUL: whoever reads
-    ///   them would take what stands there for another key.
+    /// - Parameter isForNull: leaves out entries whose key is not stored, and keys that contain a NUL, either
+    ///   of which the reader would take for another key.
     init(_ entries: some Sequence<Result<CacheEntry, CacheError>>, isForNull: Bool) {
         self.entries = entries.makeIterator()
         self.isForNull = isForNull
@@ -192,7 +195,7 @@ private final class Reader: Sequence, IteratorProtocol {
         return false
     }
 
-    /// What was left out; nil: nothing.
+    /// What was left out; nil for nothing.
     var note: String? {
         let parts = [
             unkept > 0 ? "\(Quantity.count(unkept, "key")) not kept by name" : nil,

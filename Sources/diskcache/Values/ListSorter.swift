@@ -2,9 +2,9 @@
 
 import Platform
 
-/// Puts lines in the order of their keys by sort(1): any number of them, in constant memory.
+/// Sorts lines by their keys with sort(1): any number of them, in constant memory.
 ///
-/// What does not fit sort's own 32 MiB it keeps in files in `$TMPDIR`, else /tmp.
+/// Beyond 32 MiB, sort keeps its data in files in `$TMPDIR`, or else in /tmp.
 struct ListSorter: ~Copyable {
     private static let pieceSize = 64 * 1024
     /// Ends the key of a record.
@@ -37,7 +37,7 @@ struct ListSorter: ~Copyable {
         if unsent.utf8.count >= Self.pieceSize { try send() }
     }
 
-    /// Hands the lines to `body` in their order, up to the limit.
+    /// Passes the lines to `body` in order, up to the limit.
     consuming func forEach(limit: Int, _ body: (Span<UInt8>) throws -> Void) throws {
         try send()
         process.closeInput()
@@ -68,7 +68,7 @@ struct ListSorter: ~Copyable {
         unsent.removeAll(keepingCapacity: true)
     }
 
-    /// Says it where sort has failed, which has said why.
+    /// Throws if sort has failed; it has said why.
     private mutating func checkEnd() throws(Failure) {
         do throws(Errno) {
             if try process.wait() == .exited(0) { return }

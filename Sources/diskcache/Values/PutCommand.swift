@@ -46,7 +46,7 @@ enum PutCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let key = try arguments.key()
         let order = try Order(arguments)
-        // Before the cache is opened: nothing is to be made for the sake of a file that is not there.
+        // Before the cache is opened, so that a missing file creates no directory.
         let input = try InputFile.open(arguments.operands.dropFirst().first)
         let cache = try arguments.openCache()
         guard let stored = try store(input, key, order, in: cache) else { return .miss }
@@ -55,7 +55,7 @@ enum PutCommand: Command {
         return .done
     }
 
-    /// A `config.json` that can't be used stops no put, but nothing has kept this one within the limits.
+    /// A `config.json` that can't be used stops no put, but nothing kept this one within the limits.
     private static func warnOfConfiguration(of cache: SharedCache) throws {
         do throws(CacheError) {
             _ = try cache.limits()
@@ -64,7 +64,7 @@ enum PutCommand: Command {
         }
     }
 
-    /// What the options say of the value.
+    /// What the options say about the value.
     private struct Order {
         let options: PutOptions
         let isOnlyIfAbsent: Bool
@@ -105,7 +105,7 @@ enum PutCommand: Command {
         return metadata
     }
 
-    /// nil where there was a value already.
+    /// nil if there was a value already.
     private static func store(
         _ input: borrowing FileDescriptor,
         _ key: String,
@@ -134,7 +134,7 @@ enum PutCommand: Command {
 
 /// What a command reads.
 enum InputFile {
-    /// Opens a file of the user's, standard input for none or "-".
+    /// Opens the user's file, or standard input for nil or "-".
     static func open(_ path: String?) throws(Failure) -> FileDescriptor {
         let isStandard = path == nil || path == "-"
         if path == "" { throw .usage("put: the file name is empty: give FILE, or - for standard input") }
@@ -144,7 +144,7 @@ enum InputFile {
                 ? try FileDescriptor.duplicate(Terminal.standardInput)
                 : try FileDescriptor(opening: path ?? "", .readOnly)
             if try file.status().kind == .directory { throw .isDirectory }
-            // What stands in for closed standard input, so that this is not an empty value.
+            // The stand-in for a closed standard input, so that this is not an empty value.
             if try !file.isReadable() { throw .badDescriptor }
             return file
         } catch {

@@ -31,7 +31,7 @@ enum RemoveCommand: Command {
         if keys.isEmpty, tags.isEmpty {
             throw Failure.usage("rm: missing operand: give KEY… or --tag TAG; see `diskcache rm --help`")
         }
-        // All of them first: a wrong word must not come to light when half is done.
+        // All of them first, so that a wrong word is not found when half is done.
         for key in keys { try arguments.check(key) }
         let removed = try arguments.openExistingCache().map { try remove(keys, tags, from: $0) } ?? 0
         try arguments.print("", json: ["removed": removed])
