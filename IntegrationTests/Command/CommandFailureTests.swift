@@ -182,7 +182,7 @@ import Testing
     @Test(arguments: [["put", "k"], ["get", "k"], ["ls"], ["gc"]])
     func `a directory that is a file is refused`(words: [String]) throws {
         makeFile(tool.directory, "mine")
-        expectFailure(try tool.run(words), 73, "no directory")
+        expectFailure(try tool.run(words), 73, "not a directory")
     }
 
     @Test(arguments: [["put", "k"], ["get", "k"], ["clear", "--yes"], ["gc"], ["doctor"]])

@@ -96,7 +96,8 @@ import Testing
     // MARK: Limits
 
     @Test(arguments: [
-        ("{", "it is no JSON object"), ("{\"maximumSize\": \"2G\"}", "maximumSize is no number of bytes"),
+        ("{", "it is not a JSON object"),
+        ("{\"maximumSize\": \"2G\"}", "maximumSize is not a number of bytes"),
         ("{\"maxSize\": 1}", "unknown to this version: maxSize"),
     ])
     func `a configuration with a slip of the pen is found`(text: String, state: String) throws {

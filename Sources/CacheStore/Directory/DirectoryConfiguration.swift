@@ -64,9 +64,9 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         } catch {
             throw Problem(words: "it is not a JSON object")
         }
-        let (bytes, seconds) = ("no number of bytes", "no number of seconds")
+        let (bytes, seconds) = ("not a number of bytes", "not a number of seconds")
         limits.maximumSize = try take("maximumSize", bytes, \.whole)
-        limits.maximumEntries = try take("maximumEntries", "no number of entries", \.whole).map { Int($0) }
+        limits.maximumEntries = try take("maximumEntries", "not a number of entries", \.whole).map { Int($0) }
         limits.minimumFree = try take(
             "minimumFree",
             "neither a number of bytes nor a share like \"10%\"",

@@ -97,7 +97,7 @@ import Testing
 
     @Test func `a configuration that can't be read, or has a slip of the pen, is a risk`() throws {
         #expect(
-            ChecksTests.troubles { $0.configurationProblem = "it is no JSON object" } == [
+            ChecksTests.troubles { $0.configurationProblem = "it is not a JSON object" } == [
                 "config.json": .risk
             ]
         )
