@@ -37,10 +37,10 @@ struct EvictionQueues<Element: Sendable>: Sendable {
     /// How many values there can be: as many as handles can name.
     static var capacity: Int { Int(Handle.max) - 2 }
 
-    /// Values that an eviction passes over at most before it takes the next one whatever its counter says.
+    /// How many values an eviction passes over at most before it takes the next one whatever its counter says.
     ///
-    /// Bounds the time of one eviction; without it a hundred thousand values that are all in use would
-    /// be gone through three times at once.
+    /// Bounds the time of one eviction. Without it, if a hundred thousand values were all in use, one eviction
+    /// would go through them three times.
     private static var patience: Int { 4096 }
 
     /// Below this share of values that were asked for in the small queue, most newcomers are turned away.
@@ -50,7 +50,7 @@ struct EvictionQueues<Element: Sendable>: Sendable {
     /// needed.
     private static var worthwhileShare: Double { 0.125 }
 
-    /// One of so many newcomers is admitted all the same, so that it shows when they are asked for again.
+    /// One in this many newcomers is admitted anyway, so that it shows when they are asked for again.
     ///
     /// Those that are admitted stay in the small queue that much longer, and so are asked for that much more
     /// often: with more than 4 they would reach the share above.

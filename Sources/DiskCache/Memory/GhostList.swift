@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// Fingerprints of what was evicted lately: all of the last half of its capacity, up to twice as many.
+/// Fingerprints of what was evicted recently: everything in the last half of its capacity, up to twice as many.
 ///
-/// Two keys may share a fingerprint: one of them is then thought to have been here before, which costs
-/// nothing but a better place than it has earned.
+/// Two keys may share a fingerprint. One of them is then taken to have been here before, and only gets a better
+/// place than it has earned.
 struct GhostList: Sendable {
     private var recent: Set<UInt64> = []
     private var older: Set<UInt64> = []

@@ -3,13 +3,15 @@
 import CacheStore
 import Platform
 
-/// What a copy must satisfy to be given out: for the caller to judge, as the tier knows neither disk nor clock.
+/// What a copy must satisfy to be returned.
+///
+/// The caller judges it, because the tier knows neither disk nor clock.
 struct MemoryStamp: Sendable, Equatable {
-    /// The word under which the copy may be held; nil where there is no control file.
+    /// The word under which the copy may be held; nil without a control file.
     var generation: Generation?
-    /// Until when it may be given out without a look at the disk; the end of time: for ever.
+    /// Until when it may be returned without a look at the disk; the end of time for ever.
     var end: Timestamp
-    /// When an access has to be noted on disk again.
+    /// When an access must be recorded on disk again.
     var accessDue: Timestamp
 
     /// - Parameter heldUntil: nil: it may be given out for ever.

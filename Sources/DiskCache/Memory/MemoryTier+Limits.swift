@@ -5,14 +5,14 @@ import Platform
 extension MemoryTier {
     /// Whether the tier is frozen.
     ///
-    /// It then gives out what it holds, and removes what is found expired or invalidated or is asked to be removed,
-    /// but admits nothing; so nothing is evicted either, unless the limits are lowered or memory is short.
+    /// It then returns what it holds, and removes what has expired, was invalidated, or is asked to be removed,
+    /// but admits nothing. So nothing is evicted either, unless the limits are lowered or memory is short.
     var isFrozen: Bool {
         get { ledger.withLock { $0.isFrozen } }
         set { ledger.withLock { $0.isFrozen = newValue } }
     }
 
-    /// Sets other limits, and evicts at once what is beyond them.
+    /// Sets other limits, and at once evicts what exceeds them.
     func resize(to limits: MemoryLimits) {
         var removed: Removals = []
         ledger.withLock { ledger in
@@ -22,10 +22,10 @@ extension MemoryTier {
         report(removed)
     }
 
-    /// Gives memory back, until only this part of the cost is left that is held now.
+    /// Gives memory back, until only this part of the present cost is left.
     ///
-    /// Discards first what can be discarded, the oldest before the others, and evicts if that does not do. Where
-    /// nothing costs anything, it is the number of values that shrinks.
+    /// Discards first what can be discarded, the oldest first, and evicts if that is not enough. If nothing
+    /// costs anything, the number of values shrinks instead.
     func shrink(to fraction: Double) {
         let held = usage
         let fraction = max(0, min(1, fraction))

@@ -45,7 +45,7 @@ final class MemoryTier: Sendable {
         self.onRemoval = onRemoval
     }
 
-    /// Says what the values are copies of from now on.
+    /// Sets the store that the values are copies of from now on.
     func setStore(_ store: Store) {
         let old = self.store.withLock { present in
             for number in 0..<shards.count {
@@ -102,9 +102,10 @@ final class MemoryTier: Sendable {
 
     // MARK: Keeping
 
-    /// Holds a value, in place of what was held for its key and form; false: it is not held, and nothing is.
+    /// Holds a value, in place of what was held for its key and form; false if it is not held, in which case
+    /// nothing is.
     ///
-    /// Makes room first. Each item can be held once.
+    /// Makes room first. Each item can be held only once.
     @discardableResult
     func keep(_ item: HeldItem, by stamp: MemoryStamp) -> Bool {
         item.name = KeyBytes(item.key, seed)
@@ -188,7 +189,7 @@ final class MemoryTier: Sendable {
         report(removed)
     }
 
-    /// Lets go of values until no more is held than this; under the ledger's lock.
+    /// Evicts values until no more is held than this; under the ledger's lock.
     func evict(
         toCost cost: Int,
         count: Int,
@@ -212,7 +213,9 @@ final class MemoryTier: Sendable {
 
     static func shard(of name: KeyBytes) -> Int { Int(name.hash >> 58) }
 
-    /// Tells of what left; the values go when this returns.
+    /// Reports what left.
+    ///
+    /// The values are released when this returns.
     func report(_ removed: Removals) {
         guard let onRemoval else { return }
         for removal in removed { onRemoval(removal.item, removal.cause) }

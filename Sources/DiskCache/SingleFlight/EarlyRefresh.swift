@@ -5,9 +5,9 @@ import Platform
 
 /// XFetch: whether to recompute a value before it expires.
 ///
-/// Vattani, Chierichetti and Lowenstein, "Optimal probabilistic cache stampede prevention", VLDB 2015:
-/// each request decides for itself, by `now − cost·β·ln(draw) ≥ expires`, so that with some likelihood
-/// one of many does so early enough, without a word between them.
+/// Vattani, Chierichetti and Lowenstein, "Optimal probabilistic cache stampede prevention", VLDB 2015. Each
+/// request decides for itself, by `now − cost·β·ln(draw) ≥ expires`, so that one of many is likely to do so
+/// early enough, without any communication.
 enum EarlyRefresh {
     /// −ln of the smallest draw, 2⁻⁵³: before so many times cost·β nobody can be early.
     private static let longestDraw = 37.0

@@ -6,7 +6,7 @@ import Platform
 struct FailureMemory: Sendable {
     /// When there are this many, those that nobody asks for any more are forgotten.
     ///
-    /// An error and its key take some hundred bytes; more keys than these that fail within a moment mean that
+    /// An error and its key take a few hundred bytes. If more keys than this fail at about the same time,
     /// everything fails.
     static let capacity = 1024
 

@@ -45,7 +45,9 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     private var cache: SharedCache { request.source.cache }
     private var flights: Flights { cache.flights }
 
-    /// The key of the flight that it takes part in: the impatient have flights of their own.
+    /// The key of the flight that it takes part in.
+    ///
+    /// Requests that have waited in vain have flights of their own.
     private var place: FlightKey {
         var place = key
         place.impatience = course.impatience
@@ -95,7 +97,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         return .done
     }
 
-    /// Closes the flight: who joins it while this looks may ask after the value was removed.
+    /// Closes the flight: a request that joins while this looks may have been made after the value was removed.
     private mutating func lookAgain() -> FlightCourse.Event {
         if let aging { return request.isRefreshed(since: aging) ? .hit : .miss }
         flights.table.withLock { $0.close(place) }
@@ -127,7 +129,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         await waiting.seat?.wait(until: waiting.deadline)
     }
 
-    /// Takes what the waiting has come to.
+    /// Takes the outcome of waiting.
     mutating func seated(_ outcome: FlightSeat.Outcome?) -> FlightCourse.Event {
         switch outcome {
         case .value(let value):
@@ -181,7 +183,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         return true
     }
 
-    /// Takes what the computation has come to.
+    /// Takes the outcome of the computation.
     mutating func computed(
         _ result: Result<Value, Failure>,
         since start: ContinuousClock.Instant,
@@ -242,7 +244,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     private mutating func failed(_ error: Failure) -> FlightCourse.Event {
         end = .failure(.computation(error))
         if course.kind == .refresh {
-            // Nobody waits for this one who would learn it otherwise.
+            // Nobody waits for this computation, so nobody would learn of it otherwise.
             cache.core.events.send(.refreshFailed(key: request.key, reason: "\(error)"))
         }
         return .failed

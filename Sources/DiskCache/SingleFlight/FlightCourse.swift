@@ -12,7 +12,7 @@ package struct FlightCourse: Sendable, Hashable {
     package enum Kind: Sendable, Hashable {
         /// Gets a value: one that has waited too long, or is cancelled while it waits, computes for itself.
         case value
-        /// The same, but such a request ends without a value.
+        /// The same, except that such a request ends without a value.
         case valueInTime
         /// Replaces a value in the background, unless somebody else does. It leads its flight from the start.
         case refresh
@@ -94,7 +94,7 @@ package struct FlightCourse: Sendable, Hashable {
     package private(set) var isHolding = false
     /// Whether the value was computed and could not be stored, by this process or by the one that was waited for.
     private var isUnstored = false
-    /// How it is to end, once the lock is released and the lead handed over.
+    /// How it will end, once the lock is released and the lead handed over.
     private var ending = Ending.value
 
     /// The beginning.
@@ -119,7 +119,7 @@ package struct FlightCourse: Sendable, Hashable {
         case .miss: return afterMiss()
         case .leads:
             isLeading = true
-            // Who has waited in vain computes beside the one who has the lock.
+            // A request that has waited in vain computes beside the one that has the lock.
             return impatience == 0 ? .attempt : .lookAgain
         case .joined: return .wait
         case .attempted(let attempt): return afterAttempt(attempt)
@@ -165,7 +165,7 @@ package struct FlightCourse: Sendable, Hashable {
         return unwound()
     }
 
-    /// Gives up what this request has, one thing after another; then goes where it was going.
+    /// Gives up what this request has, one thing after another, and then ends as decided.
     private mutating func unwound() -> Action {
         if isHolding {
             isHolding = false

@@ -14,13 +14,14 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     let key: String
     let terms: PutOptions
     let options: ComputeOptions
-    /// How long to wait for somebody else's computation; nil: as long as it takes.
+    /// How long to wait for somebody else's computation; nil for as long as it takes.
     let limit: Duration?
     let kind: FlightCourse.Kind
 
-    /// A request for the value of `key`, to be kept on these terms if it is computed.
+    /// A request for the value of `key`, to be stored on these terms if it is computed.
     ///
-    /// - Parameter limit: when to end without a value; nil: never, and `options` say when to compute all the same.
+    /// - Parameter limit: when to end without a value; nil for never, in which case `options` say when to
+    ///   compute anyway.
     init(
         _ source: Source,
         _ key: String,
@@ -93,18 +94,18 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         return end
     }
 
-    /// False in a child that was forked from the process that has opened the cache: whoever was computing there does
-    /// not exist here, and nothing of the cache is this process's.
+    /// False in a child of the process that has opened the cache: computations that were under way there don't
+    /// exist here, and nothing of the cache belongs to this process.
     var isOwn: Bool { source.cache.core.isOwn }
 
-    /// Who computes the value now, as far as that is known.
+    /// The process that is computing the value, if it is known.
     private func holder() -> ComputingProcess? {
         withoutFailing { () throws(CacheError) in try source.cache.computingProcess(forKey: key) }
     }
 
     // MARK: The cache, without its errors
 
-    /// What a failing cache gives: nothing, counted.
+    /// The answer of a cache that fails: nothing, and the failure is counted.
     func withoutFailing<Result>(_ body: () throws(CacheError) -> Result?) -> Result? {
         do throws(CacheError) {
             return try body()
@@ -126,7 +127,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         return hit?.value
     }
 
-    /// The expired value, for want of a better one.
+    /// The expired value, because there is no better one.
     func lastResort() -> Value? {
         guard options.staleIfError > .zero else { return nil }
         let hit = withoutFailing { () throws(CacheError) in try source.get(forKey: key, allowingStale: true) }
@@ -136,10 +137,10 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         return hit.value
     }
 
-    /// Stores a computed value; false if that can't be done, and others will hardly be able to.
+    /// Stores a computed value; false if that failed, and others are unlikely to succeed.
     ///
-    /// It waits a second at most for room: the caller wants the value, and it is there. If it takes longer than a
-    /// moment, the lock is released first, so that nobody in another process waits for that.
+    /// It waits a second at most for room, because the caller wants the value, which is there. If that takes
+    /// longer than a moment, the lock is released first, so that nobody in another process waits for it.
     func store(_ value: Value, cost: Duration, holding lock: FlightLock?) -> Bool {
         let terms = options.terms(terms, computeTime: cost)
         let patience = min(source.cache.configuration.roomPatience, Self.roomPatience)
@@ -160,9 +161,9 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
 
     // MARK: Judgement
 
-    /// What the value that was found is to this request.
+    /// How this request may use the value that was found.
     ///
-    /// If it has expired and accesses extend it, this publishes a put that waits, and reads from disk.
+    /// If it has expired and accesses extend it, this publishes a put that is waiting, and reads from disk.
     func verdict(on hit: Source.Hit?) -> FlightCourse.Event {
         guard let hit else { return .miss }
         guard hit.isStale else {

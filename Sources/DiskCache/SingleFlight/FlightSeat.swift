@@ -2,7 +2,7 @@
 
 import Platform
 
-/// Where one task or thread waits for the computation of another, told exactly once how that ended.
+/// Where a task or thread waits for another one's computation, and is told exactly once how that ended.
 final class FlightSeat: Sendable {
     /// How the waiting ended.
     enum Outcome: Sendable {
@@ -77,7 +77,7 @@ final class FlightSeat: Sendable {
         }
         if let outcome = told.wait(until: deadline, for: { $0 }) { return outcome }
         settle(.timedOut)
-        // Whoever was faster is just telling it.
+        // The one that was faster is just telling the outcome.
         return told.wait(until: nil, for: { $0 }) ?? .timedOut
     }
 }

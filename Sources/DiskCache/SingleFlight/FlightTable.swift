@@ -8,17 +8,19 @@ struct FlightKey: Hashable, Sendable {
     let digest: Digest
     /// Tells the forms of its value apart: bytes, decoded ones.
     let form: ObjectIdentifier
-    /// How often those who take part have waited in vain: they compute beside those they waited for.
+    /// How often those that take part have waited in vain: they compute beside the ones they waited for.
     var impatience = 0
 }
 
-/// Who computes what in this process, and who waits for it: decisions only, made under a lock and carried out
-/// without it.
+/// Who computes what in this process, and who waits for it.
 ///
-/// Whoever begins a flight leads it. Before the leader looks whether the value is there, and again before it stores
-/// what it has computed, it closes the flight to newcomers: what it finds or stores goes to those who had joined by
-/// then, and is never older than their calls. Those who come later wait as well; once the flight is over, one of them
-/// leads in turn and looks for itself. So does one of those who wait if there is no value.
+/// It only decides: decisions are made under a lock and carried out without it.
+///
+/// The request that begins a flight leads it. Before the leader looks whether the value is there, and again
+/// before it stores what it has computed, it closes the flight to newcomers: what it finds or stores goes to
+/// those that joined before, and is never older than their calls. Those that come later wait too; once the
+/// flight is over, one of them leads next and looks for itself. If there is no value, one of the waiting
+/// requests does the same.
 struct FlightTable<Seat: Sendable>: Sendable {
     /// What a request is to do.
     enum Entry: Equatable {
@@ -66,9 +68,9 @@ struct FlightTable<Seat: Sendable>: Sendable {
         flights[key]?.seats[number] = nil
     }
 
-    /// Takes out those who joined before the flight was closed last, to be given its value.
+    /// Takes out those that joined before the flight was last closed, to be given its value.
     ///
-    /// It goes on until the lead is passed.
+    /// The flight continues until the lead is passed.
     mutating func takeOnTime(_ key: FlightKey) -> [Seat] {
         guard let flight = flights[key] else { return [] }
         let onTime = flight.seats.filter { $0.key <= flight.lastOnTime }
@@ -76,7 +78,7 @@ struct FlightTable<Seat: Sendable>: Sendable {
         return Array(onTime.values)
     }
 
-    /// Passes the lead to the one who has waited longest; nil: nobody waits, and the flight is over.
+    /// Passes the lead to the request that has waited longest; nil if none waits, and the flight is over.
     mutating func handOver(_ key: FlightKey) -> Seat? {
         guard let first = flights[key]?.seats.keys.min() else {
             flights[key] = nil
@@ -87,7 +89,7 @@ struct FlightTable<Seat: Sendable>: Sendable {
 
     /// Flights under way.
     var count: Int { flights.count }
-    /// Those who wait for any of them.
+    /// The requests that wait for any of them.
     var waiting: Int { flights.values.reduce(0) { $0 + $1.seats.count } }
 }
 

@@ -14,8 +14,8 @@ final class Flights: Sendable {
         self.counters = counters
     }
 
-    /// Gives the value of a flight, if there is one, to those who joined before it was closed, and the lead to one of the
-    /// others; if nobody waits, the flight is over.
+    /// Gives the value of a flight, if there is one, to those that joined before it was closed, and the lead to
+    /// one of the others; if none waits, the flight is over.
     func end(_ key: FlightKey, with value: (any Sendable)?) {
         if let value {
             for seat in table.withLock({ $0.takeOnTime(key) }) { seat.settle(.value(value)) }

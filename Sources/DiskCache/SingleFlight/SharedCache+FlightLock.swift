@@ -3,7 +3,7 @@
 package import CacheStore
 
 extension SharedCache {
-    /// The lock of whoever computes the value of `key`; opens nothing yet.
+    /// The lock that a caller holds while it computes the value of `key`; opens nothing yet.
     package func flightLock(forKey key: String) throws(CacheError) -> FlightLock {
         let digest = try digest(ofKey: key)
         return try withStore { (store, _) throws(StoreError) in FlightLock(of: digest, in: store.directory) }
@@ -11,10 +11,11 @@ extension SharedCache {
 
     /// Tries to get the lock; never waits.
     ///
-    /// Whoever gets it looks once more whether the value is there, and releases it if it is, or is stored.
+    /// A caller that gets it looks once more whether the value is there. It releases the lock if it is, or once
+    /// it has stored the value.
     ///
-    /// - Throws: ``CacheError`` if the lock's file can't be made: without space or permission, on a file system
-    ///   mounted for reading only, in a closed cache. Computing is possible all the same.
+    /// - Throws: ``CacheError`` if the lock's file can't be created: no space, no permission, a read-only file
+    ///   system, a closed cache. The caller can compute anyway.
     package func attempt(_ lock: FlightLock) throws(CacheError) -> FlightLock.Attempt {
         try withStore { (_, _) throws(StoreError) in try lock.attempt() }
     }
