@@ -220,8 +220,9 @@ struct StoreSetup {
         _ write: (borrowing FileDescriptor, _ publish: () throws(Errno) -> Void) throws(Errno) -> Void
     ) throws(Errno) {
         let temporaries = try root.openDirectory(StoreLayout.temporaries)
-        let draft = RelativePath("setup-\(name)")
-        let file = try temporaries.open(draft, [.readWrite, .create, .truncate], mode: FileMode.file)
+        // Its own: where `locks/` was deleted meanwhile, another process may be setting up at the same time.
+        let draft = TemporaryFile.freshName("setup-")
+        let file = try temporaries.open(draft, [.readWrite, .create], mode: FileMode.file)
         do throws(Errno) {
             try write(file) { () throws(Errno) in try temporaries.rename(draft, to: root, name) }
         } catch {

@@ -84,9 +84,10 @@ struct TemporaryFile: ~Copyable {
         }
     }
 
-    private static func freshName() -> RelativePath {
+    /// A name that no other file in `tmp/` has.
+    static func freshName(_ prefix: String = "put-") -> RelativePath {
         var generator = SystemRandomNumberGenerator()
-        return RelativePath("put-" + String(generator.next(), radix: 36))
+        return RelativePath(prefix + String(generator.next(), radix: 36))
     }
 
     /// The path of a file in `tmp/` that bears a name of ours; nil for anybody else's.

@@ -37,7 +37,8 @@ import Testing
                 try #require(flock(locks.last ?? -1, LOCK_SH) == 0)
             }
         }
-        let limit = SweepRequest.usualStripePatience * 4
+        // A quarter of what the stripes of one kind would take, one after another.
+        let limit = SweepRequest.usualStripePatience * (StoreLayout.stripeCount / 4)
         let time = try shortestTime(below: limit) {
             // Another process each time, which knows of none.
             let store = try Store(at: fixture.path)
