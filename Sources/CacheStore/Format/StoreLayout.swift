@@ -69,6 +69,12 @@ package enum StoreLayout {
         return RelativePath("\(kind.rawValue)-\(digits.count < 2 ? "0" : "")\(digits)")
     }
 
+    /// A name for a file in `tmp/` that no other there has.
+    static func freshName(_ prefix: String) -> RelativePath {
+        var generator = SystemRandomNumberGenerator()
+        return RelativePath(prefix + String(generator.next(), radix: 36))
+    }
+
     /// The name of the lock of who computes the value of `key`: `flight-ab12…`.
     static func flightName(_ key: Digest) -> RelativePath {
         var name: RelativePath = "flight-"
