@@ -23,7 +23,8 @@ extension CacheCore {
     func held<Value>(
         _ key: String,
         _ form: ObjectIdentifier,
-        as type: Value.Type
+        as type: Value.Type,
+        mayRestore: Bool = true
     ) -> (held: HeldValue<Value>, moment: Timestamp)? {
         guard let tier else { return nil }
         // Before the tier's lock is taken: user code runs under no lock.
@@ -34,7 +35,7 @@ extension CacheCore {
         }
         guard let item, let held = HeldValue<Value>.known(item) else { return nil }
         guard let judgement else { return (held, now) }
-        return confirmed(held, judgement).map { ($0, now) }
+        return confirmed(held, judgement, mayRestore).map { ($0, now) }
     }
 
     /// Why a value may not be returned, if more than its generation has to be checked; nil if it may.
@@ -58,21 +59,25 @@ extension CacheCore {
     }
 
     /// The value that was judged as it may be returned: whole, and as it is on disk; nil if it may not.
-    private func confirmed<Value>(_ held: HeldValue<Value>, _ judgement: Judgement) -> HeldValue<Value>? {
+    private func confirmed<Value>(
+        _ held: HeldValue<Value>,
+        _ judgement: Judgement,
+        _ mayRestore: Bool
+    ) -> HeldValue<Value>? {
         let store = store
         if !judgement.isCurrent, !isStillStored(held, in: store) {
             memory?.remove(held.key, cause: .invalidated)
             return nil
         }
+        if judgement.isAccessDue { noteAccess(Digest(ofKey: held.key), at: judgement.moment) }
         var whole = held
         if !held.isWhole {
-            guard let restored = restored(held) else { return nil }
+            guard mayRestore, let restored = restored(held) else { return nil }
             // A frozen tier would not take it, and so lose what it has.
             if let memory, !memory.isFrozen { memory.keep(restored, by: judgement.stamp) }
             whole = restored
         }
         store.counters.add(.memoryHit)
-        if judgement.isAccessDue { noteAccess(Digest(ofKey: held.key), at: judgement.moment) }
         return whole
     }
 

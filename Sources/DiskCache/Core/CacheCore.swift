@@ -117,15 +117,22 @@ final class CacheCore: Sendable {
     /// Continues in the directory that the path leads to now, creating it if there is none.
     func reopen() throws(StoreError) {
         let store = try Store(at: path, options: configuration.storeOptions, replacing: store)
-        openStore.withLock { $0 = store }
+        // The memory tier first: what it has from the old directory is then judged by the store that puts go to,
+        // whichever that is. The old one is let go of last, and under no lock.
         memory?.setStore(store)
+        let old = openStore.withLock { present in
+            defer { present = store }
+            return present
+        }
         memory?.removeAll(cause: .invalidated)
+        withExtendedLifetime(old) {}
         events.send(.directoryReplaced)
     }
 
     /// What this process did since the cache was opened.
     var activity: CacheActivity {
-        let (counters, hits) = (store.counters, memory?.hits ?? 0)
+        // In a forked child the tier's locks may be held by threads that don't exist there.
+        let (counters, hits) = (store.counters, isOwn ? memory?.hits ?? 0 : 0)
         // Hits in the memory tier are counted there.
         return CacheActivity { counters[$0] + ($0 == .memoryHit ? hits : 0) }
     }

@@ -26,6 +26,8 @@ final class EventStreams: Sendable {
     private let callback: (@Sendable (CacheEvent) -> Void)?
     private let state = Locked(State())
     private let listeners = Atomic<Int>(0)
+    /// In a child that this process forks, `state` may be locked by a thread that doesn't exist there.
+    private let owner = processGeneration
 
     init(callback: (@Sendable (CacheEvent) -> Void)?) {
         self.callback = callback
@@ -34,6 +36,8 @@ final class EventStreams: Sendable {
     deinit {
         finish()
     }
+
+    private var isOwn: Bool { processGeneration == owner }
 
     /// Whether anybody listens, so that an event is worth making.
     var isHeard: Bool { callback != nil || listeners.load(ordering: .relaxed) > 0 }
@@ -59,7 +63,7 @@ final class EventStreams: Sendable {
             of: CacheEvent.self,
             bufferingPolicy: .bufferingNewest(Self.capacity)
         )
-        let number: Int? = state.withLock { state in
+        let number: Int? = !isOwn ? nil : state.withLock { state in
             if state.isFinished { return nil }
             state.next += 1
             state.continuations[state.next] = continuation
@@ -77,6 +81,7 @@ final class EventStreams: Sendable {
 
     /// Ends all streams, including those made later.
     func finish() {
+        guard isOwn else { return }
         let continuations = state.withLock { state in
             state.isFinished = true
             return Array(state.continuations.values)
@@ -86,6 +91,7 @@ final class EventStreams: Sendable {
     }
 
     private func forget(_ number: Int) {
+        guard isOwn else { return }
         let wasThere = state.withLock { $0.continuations.removeValue(forKey: number) != nil }
         if wasThere { listeners.subtract(1, ordering: .relaxed) }
     }

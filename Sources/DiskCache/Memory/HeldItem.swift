@@ -39,7 +39,7 @@ class HeldItem: @unchecked Sendable {
 
     /// The form of values that are bytes.
     @inline(__always)
-    static var bytes: ObjectIdentifier { ObjectIdentifier(Data.self) }
+    static var bytes: ObjectIdentifier { ObjectIdentifier(BytesForm.self) }
 
     init(key: String, form: ObjectIdentifier, cost: Int, isWhole: Bool = true) {
         self.key = key
@@ -130,3 +130,6 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
         )
     }
 }
+
+/// Stands for the form of values that are bytes: no codec's metatype.
+private enum BytesForm {}

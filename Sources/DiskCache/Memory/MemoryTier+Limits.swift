@@ -31,10 +31,9 @@ extension MemoryTier {
         let fraction = max(0, min(1, fraction))
         let cost = Int(Double(held.cost) * fraction)
         let count = held.cost == 0 ? Int(Double(held.count) * fraction) : .max
-        for item in decoded() {
-            if usage.cost <= cost { break }
-            discard(item)
-        }
+        // Let go of one by one: what was discarded is free at once.
+        var items = decoded()
+        while usage.cost > cost, let item = items.popLast() { discard(item) }
         var removed: Removals = []
         ledger.withLock { ledger in
             evict(toCost: cost, count: count, &ledger, pressure: true, &removed)
@@ -42,11 +41,12 @@ extension MemoryTier {
         report(removed)
     }
 
-    /// All values that are not bytes, of which some may be discarded.
+    /// All values that are not bytes, of which some may be discarded; the oldest last.
     private func decoded() -> [HeldItem] {
         ledger.withLock { ledger in
             var items: [HeldItem] = []
             ledger.queues.forEachOldestFirst { if $0.form != HeldItem.bytes { items.append($0) } }
+            items.reverse()
             return items
         }
     }

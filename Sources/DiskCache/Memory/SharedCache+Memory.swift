@@ -4,7 +4,7 @@ import CacheStore
 
 extension SharedCache {
     /// What this process keeps in its own memory.
-    public var memory: Memory { Memory(tier: core.memory) }
+    public var memory: Memory { Memory(tier: core.isOwn ? core.memory : nil) }
 
     /// The memory tier of a process.
     ///

@@ -64,21 +64,23 @@ extension TypedCache {
         let found = try cache.readThrough(key, form, allowingStale: allowingStale) { data in
             decode(data).map { ($0, codec.cost(of: $0, encodedSize: data.count)) }
         }
-        return found.map { CacheHit($0.held, from: .disk, isStale: $0.isStale, at: cache.now) }
+        return found.map { CacheHit($0.held, from: .disk, isStale: $0.isStale, at: $0.moment) }
     }
 
     /// The decoded value in memory.
-    private func heldHit(_ key: String) -> CacheHit<Value>? {
-        cache.core.held(key, form, as: Value.self).map {
+    ///
+    /// - Parameter mayRestore: whether to make a value whole that was discarded in part, on this thread.
+    private func heldHit(_ key: String, mayRestore: Bool = true) -> CacheHit<Value>? {
+        cache.core.held(key, form, as: Value.self, mayRestore: mayRestore).map {
             CacheHit($0.held, from: .memory, isStale: false, at: $0.moment)
         }
     }
 
-    /// The value in memory, where no put waits to be published.
+    /// The value in memory, where no put waits to be published and it is whole.
     func memoryHit(_ key: String) throws(CacheError) -> CacheHit<Value>? {
         try cache.core.checkOpen()
         if !cache.writeBehind.isIdle, cache.writeBehind.isPending(Digest(ofKey: key)) { return nil }
-        return heldHit(key)
+        return heldHit(key, mayRestore: false)
     }
 
     /// Stores a value, replacing what was there.

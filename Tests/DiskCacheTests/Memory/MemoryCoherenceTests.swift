@@ -124,6 +124,16 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         #expect(text(try pair.cache.get(forKey: "key")) == "new")
     }
 
+    /// The tier learns of the new directory before anybody puts there.
+    @Test func `while a directory is replaced, memory is judged by the store that puts go to`() throws {
+        let pair = try Pair()
+        try pair.warm("key", "old")
+        pair.cache.core.memory?.setStore(try Store(at: pair.fixture.directory.path + "/another"))
+        #expect(text(try pair.cache.get(forKey: "key")) == "old")
+        try pair.other.put("new", forKey: "key")
+        #expect(text(try pair.cache.get(forKey: "key")) == "new")
+    }
+
     @Test func `what was evicted from disk is removed from every memory`() throws {
         let pair = try Pair()
         let removals: [(String, (String) throws -> Void)] = [

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Platform
 import Synchronization
 import TestSupport
 import Testing
@@ -39,6 +40,25 @@ private struct Picture: Codable, Equatable, DiscardableValue {
     }
 
     func restored() -> Picture { Picture(seed: seed, pixels: [seed]) }
+}
+
+/// A value that tells which thread made it whole again.
+private struct Witness: Codable, DiscardableValue {
+    static let thread = Locked("")
+
+    var isWhole = true
+
+    func discarded() -> (value: Witness, cost: Int)? {
+        isWhole ? (Witness(isWhole: false), 8) : nil
+    }
+
+    func restored() -> Witness {
+        var name = [CChar](repeating: 0, count: 16)
+        pthread_getname_np(pthread_self(), &name, name.count)
+        let text = String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        Self.thread.withLock { $0 = text }
+        return Witness()
+    }
 }
 
 @Suite(.takesTurns) struct TypedCacheTests {
@@ -148,6 +168,16 @@ private struct Picture: Codable, Equatable, DiscardableValue {
             #expect(hit?.tier == .memory && hit?.value.pixels == [7])
         }
         #expect(fixture.cache.memory.cost == 8 && fixture.cache.memory.count == 1)
+    }
+
+    @Test func `in tasks what was discarded is made whole on a thread of the library`() async throws {
+        let fixture = try fixture()
+        let view = fixture.cache.typed(Witness.self)
+        try await view.put(Witness(), forKey: "key")
+        fixture.cache.core.memory?.shrink(to: 0.9)
+        let hit = try await view.get(forKey: "key")
+        #expect(hit?.tier == .memory && hit?.value.isWhole == true)
+        #expect(Witness.thread.withLock { $0 } == "diskcache-read")
     }
 
     @Test func `the calls work in tasks`() async throws {
