@@ -53,10 +53,8 @@ private struct Witness: Codable, DiscardableValue {
     }
 
     func restored() -> Witness {
-        var name = [CChar](repeating: 0, count: 16)
-        pthread_getname_np(pthread_self(), &name, name.count)
-        let text = String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-        Self.thread.withLock { $0 = text }
+        let name = (try? String(contentsOfFile: "/proc/thread-self/comm", encoding: .utf8)) ?? ""
+        Self.thread.withLock { $0 = name.trimmingCharacters(in: .newlines) }
         return Witness()
     }
 }
