@@ -54,7 +54,7 @@ public final class SharedCache: Sendable {
         flights = Flights { [core] in core.store.counters }
         let writeBehind = WriteBehind(limits: configuration.pendingWrites) { [core] in core.publish($0) }
         self.writeBehind = writeBehind
-        presence = Presence(configuration.janitor, duties: core.duties(writeBehind))
+        presence = Presence(core, writeBehind)
         try establishLimits()
     }
 

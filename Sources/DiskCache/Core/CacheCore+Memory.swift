@@ -114,6 +114,30 @@ extension CacheCore {
         let stamp = MemoryStamp(generation: generation, heldUntil: end, accessDue: accessDue)
         memory.keep(item, by: stamp)
     }
+
+    /// Gives up some of what is in memory when the system runs short of it.
+    ///
+    /// A quarter, and a second later a quarter of what is left, so that a short stall costs little; three
+    /// quarters at once if the kernel is about to kill processes.
+    ///
+    /// - Parameter pressure: evaluated only if it makes a difference.
+    func relieve(_ pressure: () -> MemoryPressure) {
+        guard configuration.memory.shrinksUnderPressure, let memory, memory.usage.count > 0 else { return }
+        switch pressure() {
+        case .none: return
+        case .some: memory.shrink(to: 0.75)
+        case .critical: memory.shrink(to: 0.25)
+        }
+    }
+}
+
+/// The gauge of this process, shared by its caches.
+enum SystemMemory {
+    private static let gauge = PerProcess { Locked<MemoryGauge?>.Box(MemoryGauge()) }
+
+    static func pressure() -> MemoryPressure {
+        gauge.value.value.withLock { $0?.pressure() ?? .none }
+    }
 }
 
 extension StoreCounters.Event {

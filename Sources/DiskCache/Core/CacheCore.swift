@@ -17,13 +17,6 @@ final class CacheCore: Sendable {
     /// ``memory``, for hits.
     let tier: UncountedReference<MemoryTier>?
     private let openStore: Locked<Store>
-    private let dueAccesses = Locked(DueAccesses())
-    /// What was wrong with the directory's configuration when last looked at.
-    let configurationFailure = Locked<StoreError?>(nil)
-    /// The granularity of accesses when last looked at, ns.
-    let heldGranularity: Atomic<Int64>
-    /// The evictions when last looked at, and until when not to report them.
-    let pressureWatch = Locked<(last: CacheActivity?, silentUntil: ContinuousClock.Instant)>((nil, .now))
     private let isClosed = Atomic<Bool>(false)
     private let owner = processGeneration
 
@@ -32,7 +25,6 @@ final class CacheCore: Sendable {
         self.configuration = configuration
         let store = try Store(at: path, options: configuration.storeOptions)
         openStore = Locked(store)
-        heldGranularity = Atomic(store.accesses.granularity)
         let events = EventStreams(callback: configuration.onEvent)
         self.events = events
         memory = Self.makeMemory(configuration.memory, events, store.counters)
@@ -134,16 +126,18 @@ final class CacheCore: Sendable {
 
     /// Remembers that a value in memory was used, to record it on disk later.
     func noteAccess(_ key: Digest, at now: Timestamp) {
-        dueAccesses.withLock { $0.add(key, at: now) }
+        guard let memory else { return }
+        memory.dueAccesses.withLock { $0.add(key, at: now) }
     }
 
     /// Records on disk what was used in memory.
     ///
     /// Two system calls for each key, at most ``DueAccesses/capacity`` keys.
     func flushAccesses() {
+        guard let memory else { return }
         let store = store
         let now = now
-        for (key, time) in dueAccesses.withLock({ $0.take() }) {
+        for (key, time) in memory.dueAccesses.withLock({ $0.take() }) {
             store.accesses.note(key, at: time, now: now)
         }
     }

@@ -34,6 +34,8 @@ final class MemoryTier: Sendable {
     /// Keeps alive what the shards look at.
     private let store = Locked<Store?>(nil)
     private let onRemoval: (@Sendable (HeldItem, CacheEvent.RemovalCause) -> Void)?
+    /// Hits that are to be recorded on disk.
+    let dueAccesses = Locked(DueAccesses())
 
     /// An empty tier.
     ///
