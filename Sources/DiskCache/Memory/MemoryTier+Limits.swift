@@ -14,12 +14,10 @@ extension MemoryTier {
 
     /// Sets other limits, and at once evicts what exceeds them.
     func resize(to limits: MemoryLimits) {
-        var removed: Removals = []
-        ledger.withLock { ledger in
+        change { ledger, removed in
             ledger.limits = limits
             evict(toCost: limits.cost, count: limits.count, &ledger, &removed)
         }
-        report(removed)
     }
 
     /// Gives memory back, until only this part of the present cost is left.
@@ -35,11 +33,9 @@ extension MemoryTier {
             if usage.cost <= cost { break }
             discard(item)
         }
-        var removed: Removals = []
-        ledger.withLock { ledger in
+        change { ledger, removed in
             evict(toCost: cost, count: count, &ledger, pressure: true, &removed)
         }
-        report(removed)
     }
 
     /// All values that are not bytes, of which some may be discarded.
