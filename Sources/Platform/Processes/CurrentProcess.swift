@@ -118,7 +118,8 @@ package enum CurrentProcess {
     /// C: `setrlimit`, and what ``Signal/endProcess()`` calls.
     package static func end(like signal: Signal) -> Never {
         // A core file of this process would only replace the child's.
-        _ = cplatform_forbid_core()
+        var none = rlimit()
+        _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
         signal.endProcess()
         // As a shell says it, for a signal that does not end a process.
         exit(128 + signal.rawValue)

@@ -28,9 +28,9 @@ package struct HeldSignals: ~Copyable, Sendable {
         // for a child.
         if signals.contains(.child) { _ = Glibc.signal(SIGCHLD, SIG_DFL) }
         let held = signals.filter { !$0.isIgnored }
-        let numbers = held.map(\.rawValue)
+        var set = sigset_t(held)
         file = FileDescriptor(
-            owning: try systemCall(.receiveSignals) { unsafe cplatform_signalfd(numbers, numbers.count) }
+            owning: try systemCall(.receiveSignals) { unsafe cplatform_signalfd(&set) }
         )
         self.held = held
         held.change(SIG_BLOCK)
