@@ -27,22 +27,18 @@ final class CacheCore: Sendable {
         openStore = Locked(store)
         let events = EventStreams(callback: configuration.onEvent)
         self.events = events
-        memory = Self.makeMemory(configuration.memory, events, store.counters)
+        let counters = store.counters
+        if configuration.memory.isEnabled {
+            memory = MemoryTier(limits: configuration.memory.limits) { item, cause in
+                counters.add(StoreCounters.Event(cause))
+                events.send(.removedFromMemory(key: item.key, cause: cause, cost: item.cost))
+            }
+        } else {
+            memory = nil
+        }
         // Kept alive by this object, in which it never changes.
         tier = memory.map { unsafe UncountedReference($0) }
         memory?.setStore(store)
-    }
-
-    private static func makeMemory(
-        _ configuration: CacheConfiguration.Memory,
-        _ events: EventStreams,
-        _ counters: StoreCounters
-    ) -> MemoryTier? {
-        guard configuration.isEnabled else { return nil }
-        return MemoryTier(limits: configuration.limits) { item, cause in
-            counters.add(StoreCounters.Event(cause))
-            events.send(.removedFromMemory(key: item.key, cause: cause, cost: item.cost))
-        }
     }
 
     // MARK: Use

@@ -115,9 +115,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         )
         if flights.table.withLock({ $0.begin(place) }) { return .leads }
         let seat = FlightSeat()
-        guard case .wait(let number) = flights.table.withLock({ $0.enter(place, seat) }) else {
-            return .leads
-        }
+        guard let number = flights.table.withLock({ $0.enter(place, seat) }) else { return .leads }
         waiting.seat = seat
         waiting.number = number
         cache.count(.wait)
