@@ -66,7 +66,7 @@ extension CacheCore {
         }
         var whole = held
         if !held.isWhole {
-            guard let restored = restored(held) else { return nil }
+            guard let restored = held.restored() else { return nil }
             // A frozen tier would not take it, and so lose what it has.
             if let memory, !memory.isFrozen { memory.keep(restored, by: judgement.stamp) }
             whole = restored
@@ -74,15 +74,6 @@ extension CacheCore {
         store.counters.add(.memoryHit)
         if judgement.isAccessDue { noteAccess(Digest(ofKey: held.key), at: judgement.moment) }
         return whole
-    }
-
-    /// nil if that fails; the value is then read from disk again.
-    private func restored<Value>(_ held: HeldValue<Value>) -> HeldValue<Value>? {
-        do {
-            return try held.restored()
-        } catch {
-            return nil
-        }
     }
 
     /// Whether the stamp's time is up.

@@ -110,14 +110,14 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
         return replacing(lesser, cost: cost, wholeCost: wholeCost ?? self.cost)
     }
 
-    /// The value with the part that it has dropped.
-    final func restored() throws -> HeldValue? {
+    /// The value with the part that it has dropped; nil if that fails: it is then read from disk again.
+    final func restored() -> HeldValue? {
         guard let value = value as? any DiscardableValue else { return nil }
-        return try whole(of: value)
-    }
-
-    private func whole(of value: some DiscardableValue) throws -> HeldValue? {
-        (try value.restored() as? Value).map { replacing($0, cost: wholeCost ?? cost) }
+        do {
+            return (try value.restored() as? Value).map { replacing($0, cost: wholeCost ?? cost) }
+        } catch {
+            return nil
+        }
     }
 
     /// The same entry with another form of its value.

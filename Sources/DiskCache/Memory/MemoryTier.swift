@@ -97,11 +97,6 @@ final class MemoryTier: Sendable {
         ledger.withLock { ($0.queues.cost, $0.queues.count) }
     }
 
-    /// How much may be held.
-    var limits: MemoryLimits {
-        ledger.withLock { $0.limits }
-    }
-
     // MARK: Keeping
 
     /// Holds a value, in place of what was held for its key and form; false if it is not held, in which case
