@@ -88,12 +88,8 @@ extension CacheCore {
     }
 
     private func isStillStored(_ held: HeldValue<some Sendable>, in store: Store) -> Bool {
-        do throws(StoreError) {
-            return try store.entries.read(Digest(ofKey: held.key))?.record == held.makeRecord()
-        } catch {
-            // The get from disk that follows meets the same failure and reports it.
-            return false
-        }
+        // The get from disk that follows meets the same failure and reports it.
+        (try? store.entries.read(Digest(ofKey: held.key))?.record == held.makeRecord()) ?? false
     }
 
     /// Keeps a value that was just read or written.

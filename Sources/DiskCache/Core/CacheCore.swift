@@ -90,15 +90,9 @@ final class CacheCore: Sendable {
         do throws(StoreError) {
             return try body(store)
         } catch {
-            throw CacheError(error, directoryIsGone: error.errno == .noEntry && Self.isGone(store))
-        }
-    }
-
-    private static func isGone(_ store: Store) -> Bool {
-        do throws(StoreError) {
-            return try !store.directory.isCurrent()
-        } catch {
-            return false
+            // Where even that can't be told, the error is told as it is.
+            let isGone = error.errno == .noEntry && (try? store.directory.isCurrent()) == false
+            throw CacheError(error, directoryIsGone: isGone)
         }
     }
 

@@ -112,12 +112,10 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
 
     /// The value with the part that it has dropped; nil if that fails: it is then read from disk again.
     final func restored() -> HeldValue? {
-        guard let value = value as? any DiscardableValue else { return nil }
-        do {
-            return (try value.restored() as? Value).map { replacing($0, cost: wholeCost ?? cost) }
-        } catch {
+        guard let value = value as? any DiscardableValue, let whole = try? value.restored() as? Value else {
             return nil
         }
+        return replacing(whole, cost: wholeCost ?? cost)
     }
 
     /// The same entry with another form of its value.

@@ -117,10 +117,6 @@ private struct KernelFile: ~Copyable, Sendable {
     ///
     /// C: `pread`.
     func text() -> String? {
-        do throws(Errno) {
-            return String(decoding: try descriptor.read(Self.longest), as: UTF8.self)
-        } catch {
-            return nil
-        }
+        (try? descriptor.read(Self.longest)).map { String(decoding: $0, as: UTF8.self) }
     }
 }
