@@ -116,6 +116,7 @@ struct PendingWrites {
     private var turns: ArraySlice<Turn> = []
     private(set) var sequence = 0
     private(set) var bytes = 0
+    /// Whether the background thread takes one put after another.
     var isDraining = false
 
     init(limits: Limits) {
@@ -148,13 +149,14 @@ struct PendingWrites {
         waiting[key]?.write ?? publishing[key]?.write
     }
 
-    /// The next put to publish; nil if none is free.
+    /// The next put to publish; nil if none is free, and draining is over.
     mutating func takeNext() -> PendingWrite? {
         while let turn = turns.popFirst() {
             guard let place = waiting[turn.key], place.sequence == turn.sequence else { continue }
             // Else a caller publishes an earlier put of this key: `finish` gives this one a new turn.
             if publishing[turn.key] == nil { return take(place) }
         }
+        isDraining = false
         return nil
     }
 

@@ -56,31 +56,17 @@ final class WriteBehind: Sendable {
     }
 
     private func drain() {
-        var finished: PendingWrite?
-        while true {
-            // Takes the lock once for each: callers that put meanwhile want it too.
-            let next = pending.withLock { pending in
-                if let finished { finish(finished, in: &pending) }
-                let next = pending.takeNext()
-                pending.isDraining = next != nil
-                return next
-            }
-            if finished != nil { pending.wakeAll() }
-            guard let next else { return }
-            publish(next)
-            finished = next
+        while let write = pending.withLock({ $0.takeNext() }) {
+            publish(write)
+            finish(write)
         }
     }
 
-    private func finish(_ write: PendingWrite, in pending: inout PendingWrites) {
-        pending.finish(write)
-        count.store(pending.count, ordering: .sequentiallyConsistent)
-    }
-
-    /// For a caller that may have kept the drain from continuing.
+    /// Notes the end of a put, also for a caller that may have kept the drain from continuing.
     private func finish(_ write: PendingWrite) {
         let mustStart = pending.withLock { pending in
-            finish(write, in: &pending)
+            pending.finish(write)
+            count.store(pending.count, ordering: .sequentiallyConsistent)
             defer { pending.isDraining = pending.isDraining || pending.count > 0 }
             return !pending.isDraining && pending.count > 0
         }
