@@ -7,10 +7,10 @@ import Platform
 ///
 /// An idle round, once a second, takes nine system calls: two to wait, six to check that the path still leads
 /// to the directory and to its control file and that the limits are the same, and one to see whether any
-/// process has noted a sweep. The cache's own duties come on top: with anything in memory, one to five to see
-/// how short memory is. One process sweeps at a time, elected by the `janitor` lock, whose file also says when
-/// the last sweep was. If that process dies, the next round of any other finds its note unfinished and the lock
-/// free, and starts over.
+/// process has noted a sweep. The cache's own duties come on top: with anything in memory, three to fifteen to
+/// see how short memory is. One process sweeps at a time, elected by the `janitor` lock, whose file also says
+/// when the last sweep was. If that process dies, the next round of any other finds its note unfinished and the
+/// lock free, and starts over.
 ///
 /// The thread holds this object, and this holds no ``SharedCache``. Only closing waits for the thread, for a
 /// slice of a sweep at most.
