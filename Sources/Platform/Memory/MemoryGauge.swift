@@ -41,10 +41,9 @@ package struct MemoryGauge: Sendable {
 
     private func groupPressure() -> MemoryPressure {
         let limits = ["memory.high", "memory.max"].compactMap { text($0).flatMap { Self.bytes(parsing: $0) } }
-        guard let used = text("memory.current").flatMap({ Self.bytes(parsing: $0) }), let limit = limits.min()
-        else {
-            return .none
-        }
+        guard let used = text("memory.current").flatMap({ Self.bytes(parsing: $0) }),
+            let limit = limits.min()
+        else { return .none }
         let pressure = MemoryPressure(used: used, limit: limit)
         // Groups fill up with page cache and stay full: only then is it worth finding out how much of it that is.
         guard pressure > .none, let statistics = text("memory.stat") else { return pressure }

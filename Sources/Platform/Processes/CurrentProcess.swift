@@ -68,8 +68,9 @@ package enum CurrentProcess {
     /// The namespace of processes in which ``identifier`` counts, by its inode; 0 where /proc does not tell.
     ///
     /// C: `stat`, once.
-    package static let namespace =
-        UInt32(truncatingIfNeeded: (try? FileStatus.of("/proc/self/ns/pid").identity.inode) ?? 0)
+    package static let namespace = UInt32(
+        truncatingIfNeeded: (try? FileStatus.of("/proc/self/ns/pid").identity.inode) ?? 0
+    )
 
     /// C: `geteuid`.
     package static var effectiveUser: UInt32 { geteuid() }
