@@ -17,7 +17,6 @@
 #include <sys/auxv.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -202,20 +201,9 @@ int cplatform_pipe(struct cplatform_pipe_ends *ends) { return pipe2(&ends->readi
 
 const short cplatform_POSIX_SPAWN_SETSID = POSIX_SPAWN_SETSID;
 
-int cplatform_signalfd(const int *signals, size_t count) {
-    sigset_t set;
-    sigemptyset(&set);
-    for (size_t i = 0; i < count; i++)
-        sigaddset(&set, signals[i]);
-    return signalfd(-1, &set, SFD_CLOEXEC);
-}
+int cplatform_signalfd(const void *signals) { return signalfd(-1, signals, SFD_CLOEXEC); }
 
 int cplatform_close_from(unsigned int first) { return (int)syscall(SYS_close_range, first, ~0U, 0); }
-
-int cplatform_forbid_core(void) {
-    struct rlimit limit = {0, 0};
-    return setrlimit(RLIMIT_CORE, &limit);
-}
 
 void cplatform_name_thread(const char *name) { pthread_setname_np(pthread_self(), name); }
 

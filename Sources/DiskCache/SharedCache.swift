@@ -28,7 +28,7 @@ public final class SharedCache: Sendable {
     let core: CacheCore
     let writeBehind: WriteBehind
     /// The computations that are under way in this process.
-    let flights: Flights
+    let flights = Flights()
     let presence: Presence
 
     /// Opens the cache at `path`, and creates the directory, accessible to its owner only, if it doesn't exist.
@@ -51,10 +51,9 @@ public final class SharedCache: Sendable {
         } catch {
             throw CacheError(error)
         }
-        flights = Flights { [core] in core.store.counters }
         let writeBehind = WriteBehind(limits: configuration.pendingWrites) { [core] in core.publish($0) }
         self.writeBehind = writeBehind
-        presence = Presence(configuration.janitor, duties: core.duties(writeBehind))
+        presence = Presence(core, writeBehind)
         try establishLimits()
     }
 

@@ -157,12 +157,10 @@ int cplatform_pipe(struct cplatform_pipe_ends *ends);
 
 /// POSIX_SPAWN_SETSID: the new process leads a session of its own, posix_spawnattr_setflags(3).
 extern const short cplatform_POSIX_SPAWN_SETSID;
-/// signalfd(2) for these signals, close-on-exec.
-int cplatform_signalfd(const int *signals, size_t count);
+/// signalfd(2) for the signals of this sigset_t, close-on-exec.
+int cplatform_signalfd(const void *signals);
 /// close_range(2): closes all descriptors from `first` on. ENOSYS before Linux 5.9.
 int cplatform_close_from(unsigned int first);
-/// setrlimit(2): this process leaves no core file.
-int cplatform_forbid_core(void);
 
 /// pthread_setname_np(3) for the calling thread: at most 15 bytes.
 void cplatform_name_thread(const char *name);

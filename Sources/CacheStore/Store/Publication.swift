@@ -75,8 +75,8 @@ struct Publication {
         if record.idleLifetime != nil { return record.created }
         let (now, created) = (Timestamp.coarseNow, record.created)
         let isFar =
-            created.isEarlier(than: now, byNanoseconds: nearEnough)
-            || now.isEarlier(than: created, byNanoseconds: nearEnough)
+            created.advanced(byNanoseconds: nearEnough) < now
+            || now.advanced(byNanoseconds: nearEnough) < created
         return isFar ? created : nil
     }
 

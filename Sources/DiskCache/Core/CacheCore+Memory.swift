@@ -72,22 +72,13 @@ extension CacheCore {
         if judgement.isAccessDue { noteAccess(Digest(ofKey: held.key), at: judgement.moment) }
         var whole = held
         if !held.isWhole {
-            guard mayRestore, let restored = restored(held) else { return nil }
+            guard mayRestore, let restored = held.restored() else { return nil }
             // A frozen tier would not take it, and so lose what it has.
             if let memory, !memory.isFrozen { memory.keep(restored, by: judgement.stamp) }
             whole = restored
         }
         store.counters.add(.memoryHit)
         return whole
-    }
-
-    /// nil if that fails; the value is then read from disk again.
-    private func restored<Value>(_ held: HeldValue<Value>) -> HeldValue<Value>? {
-        do {
-            return try held.restored()
-        } catch {
-            return nil
-        }
     }
 
     /// Whether the stamp's time is up.
@@ -102,12 +93,8 @@ extension CacheCore {
     }
 
     private func isStillStored(_ held: HeldValue<some Sendable>, in store: Store) -> Bool {
-        do throws(StoreError) {
-            return try store.entries.read(Digest(ofKey: held.key))?.record == held.makeRecord()
-        } catch {
-            // The get from disk that follows meets the same failure and reports it.
-            return false
-        }
+        // The get from disk that follows meets the same failure and reports it.
+        (try? store.entries.read(Digest(ofKey: held.key))?.record == held.makeRecord()) ?? false
     }
 
     /// Keeps a value that was just read or written.
@@ -118,6 +105,30 @@ extension CacheCore {
         let accessDue = coarseNow.advanced(byNanoseconds: store.accesses.granularity)
         let stamp = MemoryStamp(generation: generation, heldUntil: end, accessDue: accessDue)
         memory.keep(item, by: stamp)
+    }
+
+    /// Gives up some of what is in memory when the system runs short of it.
+    ///
+    /// A quarter, and a second later a quarter of what is left, so that a short stall costs little; three
+    /// quarters at once if the kernel is about to kill processes.
+    ///
+    /// - Parameter pressure: evaluated only if it makes a difference.
+    func relieve(_ pressure: () -> MemoryPressure) {
+        guard configuration.memory.shrinksUnderPressure, let memory, memory.usage.count > 0 else { return }
+        switch pressure() {
+        case .none: return
+        case .some: memory.shrink(to: 0.75)
+        case .critical: memory.shrink(to: 0.25)
+        }
+    }
+}
+
+/// The gauge of this process, shared by its caches.
+enum SystemMemory {
+    private static let gauge = PerProcess { Locked<MemoryGauge?>.Box(MemoryGauge()) }
+
+    static func pressure() -> MemoryPressure {
+        gauge.value.value.withLock { $0?.pressure() ?? .none }
     }
 }
 

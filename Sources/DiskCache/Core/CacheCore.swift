@@ -17,13 +17,6 @@ final class CacheCore: Sendable {
     /// ``memory``, for hits.
     let tier: UncountedReference<MemoryTier>?
     private let openStore: Locked<Store>
-    private let dueAccesses = Locked(DueAccesses())
-    /// What was wrong with the directory's configuration when last looked at.
-    let configurationFailure = Locked<StoreError?>(nil)
-    /// The granularity of accesses when last looked at, ns.
-    let heldGranularity: Atomic<Int64>
-    /// The evictions when last looked at, and until when not to report them.
-    let pressureWatch = Locked<(last: CacheActivity?, silentUntil: ContinuousClock.Instant)>((nil, .now))
     private let isClosed = Atomic<Bool>(false)
     private let owner = processGeneration
 
@@ -32,25 +25,20 @@ final class CacheCore: Sendable {
         self.configuration = configuration
         let store = try Store(at: path, options: configuration.storeOptions)
         openStore = Locked(store)
-        heldGranularity = Atomic(store.accesses.granularity)
         let events = EventStreams(callback: configuration.onEvent)
         self.events = events
-        memory = Self.makeMemory(configuration.memory, events, store.counters)
+        let counters = store.counters
+        if configuration.memory.isEnabled {
+            memory = MemoryTier(limits: configuration.memory.limits) { item, cause in
+                counters.add(StoreCounters.Event(cause))
+                events.send(.removedFromMemory(key: item.key, cause: cause, cost: item.cost))
+            }
+        } else {
+            memory = nil
+        }
         // Kept alive by this object, in which it never changes.
         tier = memory.map { unsafe UncountedReference($0) }
         memory?.setStore(store)
-    }
-
-    private static func makeMemory(
-        _ configuration: CacheConfiguration.Memory,
-        _ events: EventStreams,
-        _ counters: StoreCounters
-    ) -> MemoryTier? {
-        guard configuration.isEnabled else { return nil }
-        return MemoryTier(limits: configuration.limits) { item, cause in
-            counters.add(StoreCounters.Event(cause))
-            events.send(.removedFromMemory(key: item.key, cause: cause, cost: item.cost))
-        }
     }
 
     // MARK: Use
@@ -102,15 +90,9 @@ final class CacheCore: Sendable {
         do throws(StoreError) {
             return try body(store)
         } catch {
-            throw CacheError(error, directoryIsGone: error.errno == .noEntry && Self.isGone(store))
-        }
-    }
-
-    private static func isGone(_ store: Store) -> Bool {
-        do throws(StoreError) {
-            return try !store.directory.isCurrent()
-        } catch {
-            return false
+            // Where even that can't be told, the error is told as it is.
+            let isGone = error.errno == .noEntry && (try? store.directory.isCurrent()) == false
+            throw CacheError(error, directoryIsGone: isGone)
         }
     }
 
@@ -141,16 +123,18 @@ final class CacheCore: Sendable {
 
     /// Remembers that a value in memory was used, to record it on disk later.
     func noteAccess(_ key: Digest, at now: Timestamp) {
-        dueAccesses.withLock { $0.add(key, at: now) }
+        guard let memory else { return }
+        memory.dueAccesses.withLock { $0.add(key, at: now) }
     }
 
     /// Records on disk what was used in memory.
     ///
     /// Two system calls for each key, at most ``DueAccesses/capacity`` keys.
     func flushAccesses() {
+        guard let memory else { return }
         let store = store
         let now = now
-        for (key, time) in dueAccesses.withLock({ $0.take() }) {
+        for (key, time) in memory.dueAccesses.withLock({ $0.take() }) {
             store.accesses.note(key, at: time, now: now)
         }
     }

@@ -53,7 +53,7 @@ extension SharedCache {
     /// - Parameters:
     ///   - key: return only removals of this key.
     ///   - limit: return only this many of the newest.
-    /// - Complexity: O(*n*) in the log's bytes; memory for what is returned.
+    /// - Complexity: O(*n*) in the log's bytes; memory for about twice what is returned.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func removals(
         forKey key: String? = nil,
@@ -65,36 +65,15 @@ extension SharedCache {
         var digest: Digest?
         if let key { digest = try self.digest(ofKey: key) }
         return try withStore { (store, _) throws(StoreError) in
-            var newest = NewestElements<LoggedRemoval>(limit: limit)
+            var newest: [LoggedRemoval] = []
             let isThere = try EventLog.forEach(in: store.directory) { event in
                 if digest ?? event.key.digest == event.key.digest {
                     newest.append(LoggedRemoval(event, key: key))
+                    // Only when there are twice as many, so that it costs O(1) a removal.
+                    if newest.count / 2 > limit { newest.removeFirst(newest.count - limit) }
                 }
             }
-            return isThere ? newest.elements : nil
+            return isThere ? Array(newest.suffix(limit)) : nil
         }
     }
-}
-
-/// The newest of the elements that are added.
-struct NewestElements<Element> {
-    let limit: Int
-    private var ring: [Element] = []
-    private var next = 0
-
-    init(limit: Int) {
-        self.limit = limit
-    }
-
-    mutating func append(_ element: Element) {
-        if ring.count < limit {
-            ring.append(element)
-        } else if limit > 0 {
-            ring[next] = element
-            next = (next + 1) % limit
-        }
-    }
-
-    /// In the order in which they were added.
-    var elements: [Element] { Array(ring[next...] + ring[..<next]) }
 }

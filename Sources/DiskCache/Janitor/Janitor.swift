@@ -7,10 +7,10 @@ import Platform
 ///
 /// An idle round, once a second, takes nine system calls: two to wait, six to check that the path still leads
 /// to the directory and to its control file and that the limits are the same, and one to see whether any
-/// process has noted a sweep. The cache's own duties come on top: with anything in memory, one to five to see
-/// how short memory is. One process sweeps at a time, elected by the `janitor` lock, whose file also says when
-/// the last sweep was. If that process dies, the next round of any other finds its note unfinished and the lock
-/// free, and starts over.
+/// process has noted a sweep. The cache's own duties come on top: with anything in memory, three to fifteen to
+/// see how short memory is. One process sweeps at a time, elected by the `janitor` lock, whose file also says
+/// when the last sweep was. If that process dies, the next round of any other finds its note unfinished and the
+/// lock free, and starts over.
 ///
 /// The thread holds this object, and this holds no ``SharedCache``. Only closing waits for the thread, for a
 /// slice of a sweep at most.
@@ -28,30 +28,37 @@ final class Janitor: Sendable {
         var isPressed = false
     }
 
-    /// What only the thread uses.
+    /// What is known from one round to the next.
     private struct Rounds {
         var nextTick: ContinuousClock.Instant
         var nextSecond: ContinuousClock.Instant
+        /// The granularity of accesses when last looked at, ns.
+        var granularity: Int64
+        /// What was wrong with the directory's configuration when last looked at.
+        var configurationFailure: StoreError?
         /// The last sweep as far as it was read, and when it was written.
         var last: SweepRecord?
         var lastNote: Timestamp?
         /// When the next sweep may begin after one that failed.
         var notBefore: ContinuousClock.Instant?
         var reported: StoreError?
+        /// What was done by the end of the last sweep of this process, and until when not to report it.
+        var activity: CacheActivity?
+        var silentUntil = ContinuousClock.now
     }
 
-    private let duties: JanitorDuties
-    private let configuration: CacheConfiguration.Janitor
+    private let core: CacheCore
     private let schedule: JanitorSchedule
     private let state = Monitored(State())
     private let rounds: Locked<Rounds>
     private let session = Locked<StoreSession?>(nil)
 
-    init(_ configuration: CacheConfiguration.Janitor, duties: JanitorDuties) {
-        self.configuration = configuration
-        self.duties = duties
-        schedule = JanitorSchedule(interval: configuration.interval, jitter: .random(in: 0..<0.1))
-        rounds = Locked(Rounds(nextTick: .now, nextSecond: .now + Self.second))
+    init(_ core: CacheCore) {
+        self.core = core
+        let interval = core.configuration.janitor.interval
+        schedule = JanitorSchedule(interval: interval, jitter: .random(in: 0..<0.1))
+        let granularity = core.store.accesses.granularity
+        rounds = Locked(Rounds(nextTick: .now, nextSecond: .now + Self.second, granularity: granularity))
     }
 
     /// Joins the session and starts the thread.
@@ -59,13 +66,13 @@ final class Janitor: Sendable {
     /// Failures are reported, and cost only what the janitor does: the cache works without it.
     func begin() {
         join()
-        guard configuration.isEnabled else { return }
+        guard core.configuration.janitor.isEnabled else { return }
         state.withLock { $0.isRunning = true }
         do throws(Errno) {
             try DetachedThread.start("diskcache") { self.run() }
         } catch {
             state.withLock { $0.isRunning = false }
-            duties.failed(StoreError(errno: error, "start a thread for", path: duties.store().directory.path))
+            failed(StoreError(errno: error, "start a thread for", path: core.store.directory.path))
         }
     }
 
@@ -81,13 +88,18 @@ final class Janitor: Sendable {
     }
 
     private func join() {
-        guard configuration.joinsSession else { return }
+        guard core.configuration.janitor.joinsSession else { return }
         do throws(StoreError) {
-            let joined = try StoreSession.begin(in: duties.store().directory)
+            let joined = try StoreSession.begin(in: core.store.directory)
             session.withLock { $0 = joined }
         } catch {
-            duties.failed(error)
+            failed(error)
         }
+    }
+
+    /// Reports that something in the background has failed, which is tried again.
+    private func failed(_ error: StoreError) {
+        core.events.send(.collectionFailed(CacheError(error)))
     }
 
     /// Leaves the session; true if it was the last one in it.
@@ -99,8 +111,8 @@ final class Janitor: Sendable {
     // MARK: Thread
 
     private func run() {
-        attend(duties.store())
-        while rest(for: duties.tick()) {
+        attend(core.store)
+        while rest(for: tick) {
             lookAround()
             relieve()
             sweepIfDue()
@@ -133,14 +145,40 @@ final class Janitor: Sendable {
         let (isTick, isSecond) = rounds.withLock { rounds in
             let now = ContinuousClock.now
             let due = (now >= rounds.nextTick, now >= rounds.nextSecond)
-            if due.0 { rounds.nextTick = now + duties.tick() }
+            if due.0 { rounds.nextTick = now + tick }
             if due.1 { rounds.nextSecond = now + Self.second }
             return due
         }
-        if isTick { duties.everyTick() }
+        if isTick { core.flushAccesses() }
         if isSecond {
-            duties.everySecond()
+            core.relieve(SystemMemory.pressure)
+            core.store.followControl()
+            followConfiguration()
             followDirectory()
+        }
+    }
+
+    /// The time between two recordings of uses in memory: as long as a use may go unrecorded, at most a second
+    /// and at least a twentieth of one.
+    private var tick: Duration {
+        min(.seconds(1), max(.milliseconds(50), .nanoseconds(core.store.accesses.granularity)))
+    }
+
+    /// Follows changed limits, and has uses in memory recorded sooner if entries are evicted sooner.
+    private func followConfiguration() {
+        let store = core.store
+        store.followConfiguration()
+        let failure = store.configurationFailure
+        let granularity = store.accesses.granularity
+        let (isNew, before) = rounds.withLock { rounds in
+            defer { (rounds.configurationFailure, rounds.granularity) = (failure, granularity) }
+            return (rounds.configurationFailure != failure, rounds.granularity)
+        }
+        // One that repeats every second is reported only once.
+        if isNew, let failure { core.events.send(.configurationFailed(CacheError(failure))) }
+        // Noticeably finer than what values in memory were held by: it takes a walk through all of them.
+        if granularity < before - before / 4 {
+            core.memory?.advanceAccesses(to: core.coarseNow.advanced(byNanoseconds: granularity))
         }
     }
 
@@ -161,12 +199,12 @@ final class Janitor: Sendable {
 
     /// Evicts down to the low mark if the high one is passed, at full pace: writers may be waiting.
     private func relieve() {
-        let store = duties.store()
+        let store = core.store
         guard store.directory.isWritable else { return }
         var relief = Relief.done
         do throws(StoreError) {
             while relief == .done, let excess = try store.room.overflow(), !isStopped(within: .zero) {
-                relief = try store.room.relieve(excess, now: duties.now(), pace: hurried)
+                relief = try store.room.relieve(excess, now: core.now, pace: hurried)
                 lookAround()
             }
         } catch {
@@ -189,9 +227,9 @@ final class Janitor: Sendable {
     /// Continues in the directory that the path leads to now.
     private func followDirectory() {
         do throws(StoreError) {
-            if try duties.store().directory.isCurrent() { return }
-            try duties.reopen()
-            attend(duties.store())
+            if try core.store.directory.isCurrent() { return }
+            try core.reopen()
+            attend(core.store)
             join()
             rounds.withLock { rounds in
                 rounds.last = nil
@@ -209,31 +247,47 @@ final class Janitor: Sendable {
             defer { rounds.reported = error }
             return rounds.reported != error
         }
-        if isNew { duties.failed(error) }
+        if isNew { failed(error) }
     }
 
     // MARK: Sweep
 
     private func sweepIfDue() {
-        let store = duties.store()
+        let store = core.store
         guard store.directory.isWritable, looksDue(store) else { return }
         var request = SweepRequest()
         request.limits = store.configuration.limits
         // What writers wait for comes first; the sweep starts over after it.
-        request.pace = .sparing { [duties] in
-            self.pause($0) && duties.store() === store && !store.room.isPressed
+        request.pace = .sparing { [core] in
+            self.pause($0) && core.store === store && !store.room.isPressed
         }
         let schedule = schedule
         do throws(StoreError) {
             let note = store.lastSweepNote()
-            let report = try Sweep.runIfDue(request, on: store.parts, now: duties.now()) { last in
+            let report = try Sweep.runIfDue(request, on: store.parts, now: core.now) { last in
                 schedule.isDue(after: last, noted: note, at: .now)
             }
-            if let report { duties.swept(report) }
+            if let report { swept(report) }
         } catch {
             rounds.withLock { $0.notBefore = .now + schedule.interval }
             report(error)
         }
+    }
+
+    /// Reports a sweep of this process that has ended, and if the directory's limits are too low for what is in
+    /// use.
+    func swept(_ report: SweepReport) {
+        core.events.send(.collected(CollectionReport(report, isDryRun: false)))
+        guard let present = CacheStatistics.Totals(of: core.store)?.activity else { return }
+        let now = ContinuousClock.now
+        let pressure: CacheActivity? = rounds.withLock { rounds in
+            let recent = rounds.activity.map { present.since($0) }
+            rounds.activity = present
+            guard let recent, recent.isBelowWorkingSet, now >= rounds.silentUntil else { return nil }
+            rounds.silentUntil = now + .seconds(3600)
+            return recent
+        }
+        if let pressure { core.events.send(.limitsBelowWorkingSet(pressure)) }
     }
 
     /// Whether a sweep is due as far as can be told without the lock: one system call while nothing has

@@ -7,21 +7,22 @@ import Platform
 ///
 /// Held by the ``SharedCache`` alone: when that goes, the thread is told to end, and nobody waits for it.
 final class Presence: Sendable {
+    private let core: CacheCore
+    private let writeBehind: WriteBehind
     private let janitor: Janitor
-    private let duties: JanitorDuties
-    private let owner = processGeneration
 
     /// Joins the session (two system calls) and starts the janitor's thread (about twenty), as configured.
-    init(_ configuration: CacheConfiguration.Janitor, duties: JanitorDuties) {
-        self.duties = duties
-        janitor = Janitor(configuration, duties: duties)
+    init(_ core: CacheCore, _ writeBehind: WriteBehind) {
+        self.core = core
+        self.writeBehind = writeBehind
+        janitor = Janitor(core)
         janitor.begin()
         OpenCaches.all.add(self)
     }
 
     deinit {
         // In a child that was forked there is no thread to be told, and the mutexes may be held for ever.
-        guard processGeneration == owner else { return }
+        guard core.isOwn else { return }
         OpenCaches.all.remove(ObjectIdentifier(self))
         janitor.stop()
     }
@@ -34,16 +35,15 @@ final class Presence: Sendable {
     ///
     /// Does nothing in a child of the process that has opened the cache.
     func close(deadline: Duration) -> CloseReport {
-        guard processGeneration == owner else { return CloseReport() }
-        guard duties.shut() else { return CloseReport() }
-        defer { duties.closed() }
+        guard core.isOwn, core.close() else { return CloseReport() }
+        defer { core.events.finish() }
         let end = ContinuousClock.now + .nanoseconds(max(0, deadline.saturatingNanoseconds))
         janitor.stop()
         var report = CloseReport()
-        report.isComplete = duties.drain(end)
+        report.isComplete = writeBehind.drain(until: end)
         // A janitor that is stuck in the kernel is left behind.
         _ = janitor.waitUntilStopped(end)
-        duties.flush()
+        core.flushAccesses()
         do throws(StoreError) {
             report.wasLast = try janitor.leave()
             if report.wasLast { try sweep(until: end, &report) }
@@ -59,12 +59,12 @@ final class Presence: Sendable {
         request.expiredOnly = true
         request.pace.deadline = end
         // A process that is sweeping at this moment, such as a command, does the same work.
-        let result = try Sweep.runIfDue(request, on: duties.store().parts, now: duties.now()) { _ in true }
+        let result = try Sweep.runIfDue(request, on: core.store.parts, now: core.now) { _ in true }
         guard let result else {
             report.isComplete = false
             return
         }
-        duties.swept(result)
+        janitor.swept(result)
         report.collection = CollectionReport(result, isDryRun: false)
         if !result.isComplete { report.isComplete = false }
     }

@@ -40,20 +40,9 @@ final class TerminationWatch: Sendable {
     private func watch() throws(Errno) {
         let signals = [Signal.terminate, .interrupt]
         guard signals.allSatisfy({ $0.hasDefaultEffect || $0.isIgnored }) else { throw .exists }
-        let pipe = try SignalPipe()
-        // The thread first: a signal that arrives before it waits is in the pipe.
-        try DetachedThread.start("diskcache-end") { self.run(pipe) }
-        for signal in signals { _ = try pipe.take(signal) }
-    }
-
-    private func run(_ pipe: SignalPipe) {
-        do throws(Errno) {
-            let signal = try pipe.next()
-            OpenCaches.all.close(deadline: state.withLock { $0.deadline })
+        try Signal.takeFirst(of: signals, on: "diskcache-end") { signal in
+            OpenCaches.all.close(deadline: self.state.withLock { $0.deadline })
             signal.endProcess()
-        } catch {
-            // A pipe that this process holds both ends of can be read.
-            preconditionFailure("reading the signals: \(error)")
         }
     }
 }

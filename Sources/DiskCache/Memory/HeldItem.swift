@@ -25,8 +25,6 @@ class HeldItem: @unchecked Sendable {
     final var handle: EvictionQueues<HeldItem>.Handle = 0
     /// Hits since it came, up to ``EvictionQueues/highestFrequency``.
     final let frequency = Atomic<UInt8>(0)
-    /// Whether it has all its parts (``DiscardableValue``); else it is judged at each use.
-    final let isWhole: Bool
     /// What it must satisfy to be given out.
     ///
     /// Guarded by the shard's lock.
@@ -41,12 +39,14 @@ class HeldItem: @unchecked Sendable {
     @inline(__always)
     static var bytes: ObjectIdentifier { ObjectIdentifier(BytesForm.self) }
 
-    init(key: String, form: ObjectIdentifier, cost: Int, isWhole: Bool = true) {
+    init(key: String, form: ObjectIdentifier, cost: Int) {
         self.key = key
         self.form = form
         self.cost = max(0, cost)
-        self.isWhole = isWhole
     }
+
+    /// Whether it has all its parts (``DiscardableValue``); else it is judged at each use.
+    var isWhole: Bool { true }
 
     /// What stays of it when memory is short; nil where there is nothing to drop.
     ///
@@ -87,8 +87,10 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
         self.value = value
         self.record = record
         self.wholeCost = wholeCost
-        super.init(key: key, form: form, cost: cost, isWhole: wholeCost == nil)
+        super.init(key: key, form: form, cost: cost)
     }
+
+    final override var isWhole: Bool { wholeCost == nil }
 
     override func makeRecord() -> Record { record }
 
@@ -108,14 +110,12 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
         return replacing(lesser, cost: cost, wholeCost: wholeCost ?? self.cost)
     }
 
-    /// The value with the part that it has dropped.
-    final func restored() throws -> HeldValue? {
-        guard let value = value as? any DiscardableValue else { return nil }
-        return try whole(of: value)
-    }
-
-    private func whole(of value: some DiscardableValue) throws -> HeldValue? {
-        (try value.restored() as? Value).map { replacing($0, cost: wholeCost ?? cost) }
+    /// The value with the part that it has dropped; nil if that fails: it is then read from disk again.
+    final func restored() -> HeldValue? {
+        guard let value = value as? any DiscardableValue, let whole = try? value.restored() as? Value else {
+            return nil
+        }
+        return replacing(whole, cost: wholeCost ?? cost)
     }
 
     /// The same entry with another form of its value.

@@ -35,7 +35,7 @@ struct MemoryStamp: Sendable, Equatable {
 
     /// Whether the coarse clock decides that `end` has not come.
     func isBeforeEnd(_ coarseNow: Timestamp) -> Bool {
-        end == .distantFuture || coarseNow.isEarlier(than: end, byNanoseconds: Self.coarseClockLag)
+        end == .distantFuture || coarseNow.advanced(byNanoseconds: Self.coarseClockLag) < end
     }
 
     /// Nanoseconds by which the coarse clock may be late.

@@ -14,12 +14,10 @@ extension MemoryTier {
 
     /// Sets other limits, and at once evicts what exceeds them.
     func resize(to limits: MemoryLimits) {
-        var removed: Removals = []
-        ledger.withLock { ledger in
+        change { ledger, removed in
             ledger.limits = limits
             evict(toCost: limits.cost, count: limits.count, &ledger, &removed)
         }
-        report(removed)
     }
 
     /// Gives memory back, until only this part of the present cost is left.
@@ -34,11 +32,9 @@ extension MemoryTier {
         // Let go of one by one: what was discarded is free at once.
         var items = decoded()
         while usage.cost > cost, let item = items.popLast() { discard(item) }
-        var removed: Removals = []
-        ledger.withLock { ledger in
+        change { ledger, removed in
             evict(toCost: cost, count: count, &ledger, pressure: true, &removed)
         }
-        report(removed)
     }
 
     /// All values that are not bytes, of which some may be discarded; the oldest last.

@@ -34,6 +34,8 @@ final class MemoryTier: Sendable {
     /// Keeps alive what the shards look at.
     private let store = Locked<Store?>(nil)
     private let onRemoval: (@Sendable (HeldItem, CacheEvent.RemovalCause) -> Void)?
+    /// Hits that are to be recorded on disk.
+    let dueAccesses = Locked(DueAccesses())
 
     /// An empty tier.
     ///
@@ -95,11 +97,6 @@ final class MemoryTier: Sendable {
         ledger.withLock { ($0.queues.cost, $0.queues.count) }
     }
 
-    /// How much may be held.
-    var limits: MemoryLimits {
-        ledger.withLock { $0.limits }
-    }
-
     // MARK: Keeping
 
     /// Holds a value, in place of what was held for its key and form; false if it is not held, in which case
@@ -110,10 +107,7 @@ final class MemoryTier: Sendable {
     func keep(_ item: HeldItem, by stamp: MemoryStamp) -> Bool {
         item.name = KeyBytes(item.key, seed)
         item.stamp = stamp
-        var removed: Removals = []
-        let isHeld = ledger.withLock { ledger in admit(item, &ledger, &removed) }
-        report(removed)
-        return isHeld
+        return change { ledger, removed in admit(item, &ledger, &removed) }
     }
 
     private func admit(_ item: HeldItem, _ ledger: inout Ledger, _ removed: inout Removals) -> Bool {
@@ -156,37 +150,31 @@ final class MemoryTier: Sendable {
         let name = KeyBytes(key, seed)
         let number = Self.shard(of: name)
         guard shards.withLock(at: number, { $0.contains(name, key) }) else { return }
-        var removed: Removals = []
-        ledger.withLock { ledger in
+        change { ledger, removed in
             while let item = shards.withLock(at: number, { $0.take(name, key, nil) }) {
                 ledger.queues.remove(item.handle)
                 removed.append((item, cause))
             }
         }
-        report(removed)
     }
 
     /// Removes the value that was found not to be valid, unless it has left meanwhile.
     @inline(never)
     private func remove(_ item: HeldItem, _ cause: CacheEvent.RemovalCause) {
-        let isRemoved = ledger.withLock { ledger in
-            guard shards.withLock(at: Self.shard(of: item.name), { $0.remove(item) }) else { return false }
+        change { ledger, removed in
+            guard shards.withLock(at: Self.shard(of: item.name), { $0.remove(item) }) else { return }
             ledger.queues.remove(item.handle)
-            return true
+            removed.append((item, cause))
         }
-        if isRemoved { report([(item, cause)]) }
     }
 
     /// Removes everything, and forgets what was evicted before.
     func removeAll(cause: CacheEvent.RemovalCause = .explicit) {
-        let removed = ledger.withLock { ledger in
-            var removed: Removals = []
+        change { ledger, removed in
             ledger.queues.forEachOldestFirst { removed.append(($0, cause)) }
             for number in 0..<shards.count { shards.withLock(at: number) { $0.removeAll() } }
             ledger.queues.removeAll()
-            return removed
         }
-        report(removed)
     }
 
     /// Evicts values until no more is held than this; under the ledger's lock.
@@ -213,11 +201,15 @@ final class MemoryTier: Sendable {
 
     static func shard(of name: KeyBytes) -> Int { Int(name.hash >> 58) }
 
-    /// Reports what left.
+    /// Changes what is held, alone, and then reports what has left.
     ///
     /// The values are released when this returns.
-    func report(_ removed: Removals) {
-        guard let onRemoval else { return }
-        for removal in removed { onRemoval(removal.item, removal.cause) }
+    func change<Result>(_ body: (inout Ledger, inout Removals) -> Result) -> Result {
+        var removed: Removals = []
+        let result = ledger.withLock { body(&$0, &removed) }
+        if let onRemoval {
+            for removal in removed { onRemoval(removal.item, removal.cause) }
+        }
+        return result
     }
 }

@@ -115,12 +115,10 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         )
         if flights.table.withLock({ $0.begin(place) }) { return .leads }
         let seat = FlightSeat()
-        guard case .wait(let number) = flights.table.withLock({ $0.enter(place, seat) }) else {
-            return .leads
-        }
+        guard let number = flights.table.withLock({ $0.enter(place, seat) }) else { return .leads }
         waiting.seat = seat
         waiting.number = number
-        flights.count(.wait)
+        cache.count(.wait)
         return .joined
     }
 
@@ -153,14 +151,14 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
             guard let attempt = try lock?.attempt() else { return .unavailable }
             return .attempted(attempt)
         } catch {
-            flights.count(.cacheFailure)
+            cache.count(.cacheFailure)
             return .unavailable
         }
     }
 
     /// How long to pause before the next attempt at the lock; nil: there is no time left.
     mutating func nextPause() -> Duration? {
-        if waiting.backoff == nil { flights.count(.wait) }
+        if waiting.backoff == nil { cache.count(.wait) }
         var backoff = waiting.backoff ?? Backoff(upTo: FlightLock.longestPause)
         var generator = SystemRandomNumberGenerator()
         let pause = backoff.next(using: &generator)
@@ -174,12 +172,12 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
 
     /// Counts a computation that is to begin; false if one has failed a moment ago, which is its outcome.
     mutating func begin() -> Bool {
-        if course.kind == .refresh { flights.count(.refresh) }
+        if course.kind == .refresh { cache.count(.refresh) }
         if let failure = rememberedFailure() {
             proceed(failed(failure))
             return false
         }
-        flights.count(.computation)
+        cache.count(.computation)
         return true
     }
 
@@ -197,7 +195,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
             cost = .now - start
             proceed(.computed)
         case .failure(let error):
-            flights.count(.computeFailure)
+            cache.count(.computeFailure)
             // That one caller gave up tells the others nothing.
             if !isCancelled, !(error is CancellationError) { remember(error) }
             proceed(failed(error))

@@ -77,7 +77,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         do throws(CacheError) {
             hit = try await source.get(forKey: key, allowingStale: allowsStale)
         } catch {
-            source.cache.flights.count(.cacheFailure)
+            source.cache.count(.cacheFailure)
         }
         var course = FlightCourse(kind)
         if let hit, hit.isStale {
@@ -110,7 +110,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         do throws(CacheError) {
             return try body()
         } catch {
-            source.cache.flights.count(.cacheFailure)
+            source.cache.count(.cacheFailure)
             return nil
         }
     }
@@ -150,7 +150,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
             try source.putThrough(value, forKey: key, terms, room)
             return true
         } catch {
-            source.cache.flights.count(.cacheFailure)
+            source.cache.count(.cacheFailure)
             // This cache was closed meanwhile; those of others are not.
             return error.code == .closed
         }

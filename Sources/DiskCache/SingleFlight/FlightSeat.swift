@@ -13,39 +13,25 @@ final class FlightSeat: Sendable {
         case cancelled
     }
 
-    private enum State {
-        case vacant
-        case taken(@Sendable (Outcome) -> Void)
-        case settled(Outcome)
+    private struct State {
+        var outcome: Outcome?
+        /// The task that waits.
+        var task: CheckedContinuation<Outcome, Never>?
     }
 
-    private let state = Locked(State.vacant)
+    private let state = Monitored(State())
 
     /// Ends the waiting; false if something else has.
     @discardableResult
     func settle(_ outcome: Outcome) -> Bool {
-        let previous = state.withLock { state in
-            let previous = state
-            if case .settled = state { return previous }
-            state = .settled(outcome)
-            return previous
+        let (isNew, task) = state.withLock { state in
+            let isNew = state.outcome == nil
+            if isNew { state.outcome = outcome }
+            return (isNew, state.task.take())
         }
-        switch previous {
-        case .settled: return false
-        case .vacant: break
-        case .taken(let tell): tell(outcome)
-        }
-        return true
-    }
-
-    /// Tells the outcome, now or once it is settled.
-    private func take(_ tell: @escaping @Sendable (Outcome) -> Void) {
-        let outcome: Outcome? = state.withLock { state in
-            if case .settled(let outcome) = state { return outcome }
-            state = .taken(tell)
-            return nil
-        }
-        if let outcome { tell(outcome) }
+        if isNew { state.wakeAll() }
+        task?.resume(returning: outcome)
+        return isNew
     }
 
     /// Suspends the task until it is settled, `deadline` passes or the task is cancelled.
@@ -62,7 +48,13 @@ final class FlightSeat: Sendable {
         }
         defer { timer?.cancel() }
         return await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in take { continuation.resume(returning: $0) } }
+            await withCheckedContinuation { (continuation: CheckedContinuation<Outcome, Never>) in
+                let outcome: Outcome? = state.withLock { state in
+                    if state.outcome == nil { state.task = continuation }
+                    return state.outcome
+                }
+                if let outcome { continuation.resume(returning: outcome) }
+            }
         } onCancel: {
             settle(.cancelled)
         }
@@ -70,14 +62,9 @@ final class FlightSeat: Sendable {
 
     /// Blocks the thread until it is settled or `deadline` passes.
     func wait(until deadline: ContinuousClock.Instant?) -> Outcome {
-        let told = Monitored<Outcome?>(nil)
-        take { outcome in
-            told.withLock { $0 = outcome }
-            told.wakeAll()
-        }
-        if let outcome = told.wait(until: deadline, for: { $0 }) { return outcome }
+        if let outcome = state.wait(until: deadline, for: { $0.outcome }) { return outcome }
         settle(.timedOut)
-        // The one that was faster is just telling the outcome.
-        return told.wait(until: nil, for: { $0 }) ?? .timedOut
+        // Unless somebody else was faster.
+        return state.withLock { $0.outcome } ?? .timedOut
     }
 }

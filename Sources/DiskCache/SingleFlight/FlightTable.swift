@@ -22,14 +22,6 @@ struct FlightKey: Hashable, Sendable {
 /// flight is over, one of them leads next and looks for itself. If there is no value, one of the waiting
 /// requests does the same.
 struct FlightTable<Seat: Sendable>: Sendable {
-    /// What a request is to do.
-    enum Entry: Equatable {
-        /// Nobody computes the value: lead.
-        case lead
-        /// Wait on the seat, which is known by this number.
-        case wait(UInt64)
-    }
-
     fileprivate struct Flight {
         var seats: [UInt64: Seat] = [:]
         /// The last seat that was taken before the leader closed the flight.
@@ -40,11 +32,13 @@ struct FlightTable<Seat: Sendable>: Sendable {
     private var lastNumber: UInt64 = 0
 
     /// Joins the flight of `key`, or begins it.
-    mutating func enter(_ key: FlightKey, _ seat: Seat) -> Entry {
-        if begin(key) { return .lead }
+    ///
+    /// - Returns: the number by which the seat to wait on is known; nil: nobody computes the value, so lead.
+    mutating func enter(_ key: FlightKey, _ seat: Seat) -> UInt64? {
+        if begin(key) { return nil }
         lastNumber += 1
         flights[key]?.seats[lastNumber] = seat
-        return .wait(lastNumber)
+        return lastNumber
     }
 
     /// Begins the flight of `key`; false if there is one.

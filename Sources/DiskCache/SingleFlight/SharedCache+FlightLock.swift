@@ -20,7 +20,7 @@ extension SharedCache {
         try withStore { (_, _) throws(StoreError) in try lock.attempt() }
     }
 
-    /// Counts what is done outside of this module.
+    /// Counts an event of computing, in this module or outside of it.
     package func count(_ event: StoreCounters.Event) {
         counters.add(event)
     }

@@ -128,13 +128,7 @@ extension TypedCache {
     }
 
     /// nil for bytes of another version of the program, or of another codec.
-    func decode(_ data: Data) -> Value? {
-        do {
-            return try codec.decode(data)
-        } catch {
-            return nil
-        }
-    }
+    func decode(_ data: Data) -> Value? { try? codec.decode(data) }
 }
 
 // The asynchronous forms: encoding, decoding and system calls happen on threads of the library.

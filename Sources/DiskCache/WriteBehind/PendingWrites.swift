@@ -92,6 +92,9 @@ struct PendingWrites {
     struct Limits {
         let bytes: Int
         let count: Int
+
+        /// Whether a value of this size can be queued at all.
+        func canHold(_ size: Int) -> Bool { size <= bytes && count > 0 }
     }
 
     private struct Place {
@@ -104,24 +107,16 @@ struct PendingWrites {
         let sequence: Int
     }
 
-    /// Whether a caller can take over a key.
-    enum Claim {
-        /// Nothing waits, and nothing is being published.
-        case absent
-        /// This put was waiting. The caller has it now, and says when it is finished.
-        case taken(PendingWrite)
-        /// It is being published at this moment.
-        case busy
-    }
-
     private let limits: Limits
     private var waiting: [Digest: Place] = [:]
     private var publishing: [Digest: Place] = [:]
     /// Keys in the order of their first waiting put; those taken out of turn are passed over.
-    private var turns: [Turn] = []
-    private var firstTurn = 0
+    ///
+    /// A slice gives up its first element in O(1).
+    private var turns: ArraySlice<Turn> = []
     private(set) var sequence = 0
     private(set) var bytes = 0
+    /// Whether the background thread takes one put after another.
     var isDraining = false
 
     init(limits: Limits) {
@@ -129,9 +124,6 @@ struct PendingWrites {
     }
 
     var count: Int { waiting.count + publishing.count }
-
-    /// Whether a value of this size can be queued at all.
-    func canHold(_ size: Int) -> Bool { size <= limits.bytes && limits.count > 0 }
 
     /// Adds a put, unless there is no room for it now.
     mutating func add(_ write: PendingWrite) -> Bool {
@@ -157,26 +149,24 @@ struct PendingWrites {
         waiting[key]?.write ?? publishing[key]?.write
     }
 
-    /// The next put to publish; nil if none is free.
+    /// The next put to publish; nil if none is free, and draining is over.
     mutating func takeNext() -> PendingWrite? {
-        while firstTurn < turns.count {
-            let turn = turns[firstTurn]
-            guard let place = waiting[turn.key], place.sequence == turn.sequence else {
-                dropFirstTurn()
-                continue
-            }
-            // A caller publishes an earlier put of this key: `finish` gives this one a new turn.
+        while let turn = turns.popFirst() {
+            guard let place = waiting[turn.key], place.sequence == turn.sequence else { continue }
+            // Else a caller publishes an earlier put of this key: `finish` gives this one a new turn.
             if publishing[turn.key] == nil { return take(place) }
-            dropFirstTurn()
         }
+        isDraining = false
         return nil
     }
 
-    /// Takes the put of `key` out of turn.
-    mutating func claim(_ key: Digest) -> Claim {
-        if publishing[key] != nil { return .busy }
-        guard let place = waiting[key] else { return .absent }
-        return .taken(take(place))
+    /// Whether a put of `key` is being published at this moment.
+    func isPublishing(_ key: Digest) -> Bool { publishing[key] != nil }
+
+    /// Takes the put of `key` that waits, if there is one, out of turn: the caller says when it is finished.
+    mutating func take(_ key: Digest) -> PendingWrite? {
+        guard let place = waiting[key] else { return nil }
+        return take(place)
     }
 
     private mutating func take(_ place: Place) -> PendingWrite {
@@ -200,13 +190,5 @@ struct PendingWrites {
         // Only flushing asks, so the walk costs little beside the writes themselves.
         !waiting.values.contains { $0.sequence <= sequence }
             && !publishing.values.contains { $0.sequence <= sequence }
-    }
-
-    private mutating func dropFirstTurn() {
-        firstTurn += 1
-        // Moved down once half of it is used up, so that a turn costs O(1) on the average.
-        guard firstTurn > 64, firstTurn * 2 > turns.count else { return }
-        turns.removeFirst(firstTurn)
-        firstTurn = 0
     }
 }

@@ -9,6 +9,7 @@ import Synchronization
 /// One thread at a time drains the queue. It ends when nothing is left, and keeps what it needs alive until
 /// then, so that no cache has to wait for it when it goes.
 final class WriteBehind: Sendable {
+    private let limits: PendingWrites.Limits
     private let pending: Monitored<PendingWrites>
     private let publish: @Sendable (PendingWrite) -> Void
     private let thread = ThreadPool("diskcache-queue", limit: 1)
@@ -20,6 +21,7 @@ final class WriteBehind: Sendable {
     /// - Parameter publish: writes a put to disk and handles failures; called by one thread at a time for each
     ///   key.
     init(limits: PendingWrites.Limits, publish: @escaping @Sendable (PendingWrite) -> Void) {
+        self.limits = limits
         pending = Monitored(PendingWrites(limits: limits))
         self.publish = publish
     }
@@ -29,37 +31,24 @@ final class WriteBehind: Sendable {
     /// While there is room, takes the lock once, and starts the background thread if none is draining the
     /// queue.
     func put(_ write: PendingWrite) -> Bool {
-        switch pending.withLock({ admit(write, to: &$0) }) {
-        case .tooLarge: return false
-        case .added(let mustStart): start(if: mustStart)
-        case .full:
-            let mustStart = pending.wait { pending in
-                if case .added(let mustStart) = admit(write, to: &pending) { mustStart } else { nil }
-            }
-            start(if: mustStart ?? false)
-        }
+        guard limits.canHold(write.data.count) else { return false }
+        start(if: pending.wait { admit(write, to: &$0) } ?? false)
         return true
     }
 
     /// Queues a put if there is room for it now.
     func tryPut(_ write: PendingWrite) -> Bool {
-        guard case .added(let mustStart) = pending.withLock({ admit(write, to: &$0) }) else { return false }
+        guard let mustStart = pending.withLock({ admit(write, to: &$0) }) else { return false }
         start(if: mustStart)
         return true
     }
 
-    private enum Admission {
-        case added(mustStart: Bool)
-        case full
-        case tooLarge
-    }
-
-    private func admit(_ write: PendingWrite, to pending: inout PendingWrites) -> Admission {
-        guard pending.canHold(write.data.count) else { return .tooLarge }
-        guard pending.add(write) else { return .full }
+    /// Queues a put and tells whether the background thread must be started for it; nil: there is no room now.
+    private func admit(_ write: PendingWrite, to pending: inout PendingWrites) -> Bool? {
+        guard pending.add(write) else { return nil }
         count.store(pending.count, ordering: .sequentiallyConsistent)
         defer { pending.isDraining = true }
-        return .added(mustStart: !pending.isDraining)
+        return !pending.isDraining
     }
 
     private func start(if isNeeded: Bool) {
@@ -67,31 +56,17 @@ final class WriteBehind: Sendable {
     }
 
     private func drain() {
-        var finished: PendingWrite?
-        while true {
-            // Takes the lock once for each: callers that put meanwhile want it too.
-            let next = pending.withLock { pending in
-                if let finished { finish(finished, in: &pending) }
-                let next = pending.takeNext()
-                pending.isDraining = next != nil
-                return next
-            }
-            if finished != nil { pending.wakeAll() }
-            guard let next else { return }
-            publish(next)
-            finished = next
+        while let write = pending.withLock({ $0.takeNext() }) {
+            publish(write)
+            finish(write)
         }
     }
 
-    private func finish(_ write: PendingWrite, in pending: inout PendingWrites) {
-        pending.finish(write)
-        count.store(pending.count, ordering: .sequentiallyConsistent)
-    }
-
-    /// For a caller that may have kept the drain from continuing.
+    /// Notes the end of a put, also for a caller that may have kept the drain from continuing.
     private func finish(_ write: PendingWrite) {
         let mustStart = pending.withLock { pending in
-            finish(write, in: &pending)
+            pending.finish(write)
+            count.store(pending.count, ordering: .sequentiallyConsistent)
             defer { pending.isDraining = pending.isDraining || pending.count > 0 }
             return !pending.isDraining && pending.count > 0
         }
@@ -129,20 +104,13 @@ final class WriteBehind: Sendable {
     /// Publishes a pending put of `key` now, so that what follows finds it on disk; waits if it is being
     /// published.
     func settle(_ key: Digest) {
-        guard let write = take(key) else { return }
+        if isIdle { return }
+        let taken = pending.wait { pending -> PendingWrite?? in
+            pending.isPublishing(key) ? nil : .some(pending.take(key))
+        }
+        guard case .some(.some(let write)) = taken else { return }
         publish(write)
         finish(write)
-    }
-
-    private func take(_ key: Digest) -> PendingWrite? {
-        guard count.load(ordering: .sequentiallyConsistent) > 0 else { return nil }
-        let claim = pending.wait { pending in
-            let claim = pending.claim(key)
-            if case .busy = claim { return nil as PendingWrites.Claim? }
-            return claim
-        }
-        guard case .taken(let write) = claim else { return nil }
-        return write
     }
 
     /// Waits until everything that was put before this call is published or has failed.
@@ -159,7 +127,4 @@ final class WriteBehind: Sendable {
     func drain(until deadline: ContinuousClock.Instant) -> Bool {
         pending.wait(until: deadline) { $0.count == 0 ? true : nil } ?? false
     }
-
-    /// How many puts are not published yet.
-    var backlog: Int { count.load(ordering: .relaxed) }
 }

@@ -12,14 +12,8 @@ package struct ListedFile: Sendable {
 
     init(inode: UInt64, type: UInt8) {
         self.inode = inode
-        kind =
-            switch Int(type) {
-            case Int(DT_UNKNOWN): nil
-            case Int(DT_REG): .regular
-            case Int(DT_DIR): .directory
-            case Int(DT_LNK): .symbolicLink
-            default: .other
-            }
+        // The bits of st_mode, shifted: DTTOIF of readdir(3).
+        kind = Int(type) == Int(DT_UNKNOWN) ? nil : FileStatus.Kind(mode: mode_t(type) << 12)
     }
 }
 

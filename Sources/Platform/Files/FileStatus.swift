@@ -8,6 +8,16 @@ package struct FileStatus: Sendable, Equatable {
     /// What kind of file it is.
     package enum Kind: Sendable, Equatable {
         case regular, directory, symbolicLink, other
+
+        /// By the bits of st_mode, inode(7).
+        init(mode: mode_t) {
+            switch mode & S_IFMT {
+            case S_IFREG: self = .regular
+            case S_IFDIR: self = .directory
+            case S_IFLNK: self = .symbolicLink
+            default: self = .other
+            }
+        }
     }
 
     /// Device and inode number: what makes two names one file.
@@ -31,12 +41,7 @@ package struct FileStatus: Sendable, Equatable {
     package let modified: Timestamp
 
     init(_ status: stat) {
-        switch status.st_mode & S_IFMT {
-        case S_IFREG: kind = .regular
-        case S_IFDIR: kind = .directory
-        case S_IFLNK: kind = .symbolicLink
-        default: kind = .other
-        }
+        kind = Kind(mode: status.st_mode)
         identity = Identity(device: UInt64(status.st_dev), inode: UInt64(status.st_ino))
         size = Int64(status.st_size)
         allocatedSize = Int64(status.st_blocks) * 512

@@ -8,10 +8,6 @@ package struct FileSystemKind: Sendable, Equatable {
     /// The number as the kernel gave it.
     package let magic: Int64
 
-    package init(magic: Int64) {
-        self.magic = magic
-    }
-
     /// The numbers of linux/magic.h and of the file systems' own sources, as far as caches meet them.
     private static let known: [Int64: (name: String, isRemote: Bool)] = [
         0x6969: ("NFS", true),
@@ -132,24 +128,6 @@ package struct FileSystemSpace: Sendable, Equatable {
     package let availableInodes: UInt64
     package let isReadOnly: Bool
     package let accessTimes: AccessTimes
-
-    package init(
-        totalBytes: Int64,
-        availableBytes: Int64,
-        freeBytes: Int64? = nil,
-        totalInodes: UInt64,
-        availableInodes: UInt64,
-        isReadOnly: Bool,
-        accessTimes: AccessTimes = .seldom
-    ) {
-        self.totalBytes = totalBytes
-        self.availableBytes = availableBytes
-        self.freeBytes = freeBytes ?? availableBytes
-        self.totalInodes = totalInodes
-        self.availableInodes = availableInodes
-        self.isReadOnly = isReadOnly
-        self.accessTimes = accessTimes
-    }
 }
 
 extension FileDescriptor {

@@ -4,16 +4,15 @@
 ///
 /// Looks at the control group that the process was in when this was made (version 2), else at the whole
 /// machine. The limits of the groups above are not looked at: their stalls show in the group's own.
-package struct MemoryGauge: ~Copyable, Sendable {
-    private let stall: KernelFile?
-    private let current: KernelFile?
-    private let high: KernelFile?
-    private let max: KernelFile?
-    private let statistics: KernelFile?
+package struct MemoryGauge: Sendable {
+    /// The directory of the control group.
+    private let group: String?
+    /// The file of stalls.
+    private let stalls: String?
 
     /// A gauge of this process; nil where the kernel tells nothing (no PSI and no control group).
     ///
-    /// C: `open`, up to 11, once.
+    /// C: `open`, up to 6, each with `pread` and `close`, once.
     package init?() {
         self.init(group: Self.ownGroup(), machine: "/proc/pressure/memory")
     }
@@ -21,33 +20,34 @@ package struct MemoryGauge: ~Copyable, Sendable {
     /// A gauge of the control group whose files are in `group`, and where that has no file of stalls of those in
     /// `machine`.
     init?(group: String?, machine: String? = nil) {
-        let file = { (name: String) in group.flatMap { KernelFile(path: $0 + "/" + name) } }
-        stall = file("memory.pressure") ?? machine.flatMap { KernelFile(path: $0) }
-        current = file("memory.current")
-        high = file("memory.high")
-        max = file("memory.max")
-        statistics = file("memory.stat")
-        if stall == nil && current == nil { return nil }
+        self.group = group
+        // Opening works also where pressure is not measured; only reading says so (EOPNOTSUPP).
+        stalls = [group.map { $0 + "/memory.pressure" }, machine].compactMap { $0 }
+            .first { ProcFiles.text($0) != nil }
+        if stalls == nil && text("memory.current") == nil { return nil }
     }
+
+    /// What is in a file of the control group.
+    private func text(_ name: String) -> String? { group.flatMap { ProcFiles.text($0 + "/" + name) } }
 
     /// How short memory is now: the worse of what the stalls and the group's allowance say.
     ///
-    /// C: `pread`, one for the stalls, three more in a control group, and a fifth when it is nearly full. A
-    /// file that can't be read (the group was removed) counts as no pressure.
+    /// C: `open`, `pread` and `close` of the stalls' file, of three more in a control group, and of a fifth when it is
+    /// nearly full. A file that can't be read (the group was removed) counts as no pressure.
     package func pressure() -> MemoryPressure {
-        let stalled = stall?.text().flatMap { Self.stall(parsing: $0) } ?? 0
-        return Swift.max(MemoryPressure(stalled: stalled), groupPressure())
+        let stalled = stalls.flatMap { ProcFiles.text($0) }.flatMap { Self.stall(parsing: $0) } ?? 0
+        return max(MemoryPressure(stalled: stalled), groupPressure())
     }
 
     private func groupPressure() -> MemoryPressure {
-        let limits = [high?.text(), max?.text()].compactMap { $0.flatMap { Self.bytes(parsing: $0) } }
-        guard let used = current?.text().flatMap({ Self.bytes(parsing: $0) }), let limit = limits.min() else {
-            return .none
-        }
+        let limits = ["memory.high", "memory.max"].compactMap { text($0).flatMap { Self.bytes(parsing: $0) } }
+        guard let used = text("memory.current").flatMap({ Self.bytes(parsing: $0) }),
+            let limit = limits.min()
+        else { return .none }
         let pressure = MemoryPressure(used: used, limit: limit)
         // Groups fill up with page cache and stay full: only then is it worth finding out how much of it that is.
-        guard pressure > .none, let text = statistics?.text() else { return pressure }
-        return MemoryPressure(used: used - min(used, Self.pageCache(parsing: text)), limit: limit)
+        guard pressure > .none, let statistics = text("memory.stat") else { return pressure }
+        return MemoryPressure(used: used - min(used, Self.pageCache(parsing: statistics)), limit: limit)
     }
 
     /// The directory of this process's control group of version 2; nil where there is none.
@@ -90,37 +90,5 @@ package struct MemoryGauge: ~Copyable, Sendable {
     /// The bytes of page cache in memory.stat: `inactive_file` and `active_file`.
     static func pageCache(parsing text: String) -> Int64 {
         ["inactive_file", "active_file"].reduce(0) { $0 + (ProcFiles.number(after: $1, in: text) ?? 0) }
-    }
-}
-
-/// A small text that the kernel makes up anew for each read from the start.
-private struct KernelFile: ~Copyable, Sendable {
-    private let descriptor: FileDescriptor
-
-    /// Opens it; nil where it is not there or may not be read.
-    ///
-    /// Opening works also where pressure is not measured; only reading says so (EOPNOTSUPP).
-    init?(path: String) {
-        do throws(Errno) {
-            let file = try FileDescriptor(opening: path, .readOnly)
-            _ = try file.read(Self.longest)
-            descriptor = file
-        } catch {
-            return nil
-        }
-    }
-
-    /// Bytes of it that are read.
-    private static var longest: Int { 8192 }
-
-    /// What is in it; nil where it can't be read.
-    ///
-    /// C: `pread`.
-    func text() -> String? {
-        do throws(Errno) {
-            return String(decoding: try descriptor.read(Self.longest), as: UTF8.self)
-        } catch {
-            return nil
-        }
     }
 }

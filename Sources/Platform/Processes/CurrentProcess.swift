@@ -68,13 +68,9 @@ package enum CurrentProcess {
     /// The namespace of processes in which ``identifier`` counts, by its inode; 0 where /proc does not tell.
     ///
     /// C: `stat`, once.
-    package static let namespace: UInt32 = {
-        do throws(Errno) {
-            return UInt32(truncatingIfNeeded: try FileStatus.of("/proc/self/ns/pid").identity.inode)
-        } catch {
-            return 0
-        }
-    }()
+    package static let namespace = UInt32(
+        truncatingIfNeeded: (try? FileStatus.of("/proc/self/ns/pid").identity.inode) ?? 0
+    )
 
     /// C: `geteuid`.
     package static var effectiveUser: UInt32 { geteuid() }
@@ -118,7 +114,8 @@ package enum CurrentProcess {
     /// C: `setrlimit`, and what ``Signal/endProcess()`` calls.
     package static func end(like signal: Signal) -> Never {
         // A core file of this process would only replace the child's.
-        _ = cplatform_forbid_core()
+        var none = rlimit()
+        _ = unsafe setrlimit(__rlimit_resource_t(RLIMIT_CORE.rawValue), &none)
         signal.endProcess()
         // As a shell says it, for a signal that does not end a process.
         exit(128 + signal.rawValue)

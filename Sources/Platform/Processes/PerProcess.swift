@@ -15,17 +15,17 @@ import Synchronization
 /// for what lives as long as the process.
 package final class PerProcess<Value: AnyObject & Sendable>: Sendable {
     private final class Place: Sendable {
-        let owner: UInt64
+        let owner = processGeneration
         let value: Value
+        /// That of a process forked from this one, or from one that was.
+        let next = AtomicLazyReference<Place>()
 
-        init(owner: UInt64, _ value: Value) {
-            self.owner = owner
+        init(_ value: Value) {
             self.value = value
         }
     }
 
-    /// Of the ``Place``, which is retained once for it; 0 while there is none.
-    private let address = Atomic<UInt>(0)
+    private let first = AtomicLazyReference<Place>()
     private let make: @Sendable () -> Value
 
     /// With nothing made yet.
@@ -35,24 +35,10 @@ package final class PerProcess<Value: AnyObject & Sendable>: Sendable {
 
     /// This process's own.
     package var value: Value {
-        let owner = processGeneration
-        while true {
-            let seen = address.load(ordering: .acquiring)
-            if let place = unsafe Self.place(at: seen), place.owner == owner { return place.value }
-            let place = unsafe Unmanaged.passRetained(Place(owner: owner, make()))
-            let isOurs = address.compareExchange(
-                expected: seen,
-                desired: UInt(bitPattern: unsafe place.toOpaque()),
-                ordering: .acquiringAndReleasing
-            ).exchanged
-            if !isOurs { unsafe place.release() }
+        var place = first.load() ?? first.storeIfNil(Place(make()))
+        while place.owner != processGeneration {
+            place = place.next.load() ?? place.next.storeIfNil(Place(make()))
         }
-    }
-
-    @unsafe
-    private static func place(at address: UInt) -> Place? {
-        unsafe UnsafeRawPointer(bitPattern: address).map {
-            unsafe Unmanaged<Place>.fromOpaque($0).takeUnretainedValue()
-        }
+        return place.value
     }
 }

@@ -37,13 +37,10 @@ package enum ProcFiles {
     ///
     /// C: `open`, `getdents64` and `close` of the list of threads; `open`, `read`, `close` for each of them.
     package static func isBusy(_ process: Int32) -> Bool {
-        do throws(Errno) {
-            let own = text("/proc/thread-self/stat").map { $0.prefix { $0 != " " } }
-            return try Directory(opening: "/proc/\(process)/task").names().contains { thread in
-                thread != own ?? "" && isBusy(parsing: text("/proc/\(process)/task/\(thread)/stat") ?? "")
-            }
-        } catch {
-            return false
+        let own = text("/proc/thread-self/stat").map { $0.prefix { $0 != " " } }
+        let threads = (try? Directory(opening: "/proc/\(process)/task").names()) ?? []
+        return threads.contains { thread in
+            thread != own ?? "" && isBusy(parsing: text("/proc/\(process)/task/\(thread)/stat") ?? "")
         }
     }
 

@@ -52,9 +52,13 @@ package struct SpawnRequest: Sendable {
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
-        unsafe Self.add(input, as: STDIN_FILENO, O_RDONLY, to: &actions)
-        unsafe Self.add(output, as: STDOUT_FILENO, O_WRONLY, to: &actions)
-        unsafe Self.add(errors, as: STDERR_FILENO, O_WRONLY, to: &actions)
+        for (stream, number, mode) in streams {
+            switch stream {
+            case .inherited: break
+            case .null: unsafe posix_spawn_file_actions_addopen(&actions, number, "/dev/null", mode, 0)
+            case .descriptor(let other): unsafe posix_spawn_file_actions_adddup2(&actions, other, number)
+            }
+        }
 
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
@@ -86,10 +90,7 @@ package struct SpawnRequest: Sendable {
         let words = CStringList(words)
         guard !SystemCall.spawn.isRefused else { return .current }
         guard let program = unsafe words.base.pointee else { return .invalidArgument }
-        for (stream, number, mode) in [
-            (input, STDIN_FILENO, O_RDONLY), (output, STDOUT_FILENO, O_WRONLY),
-            (errors, STDERR_FILENO, O_WRONLY),
-        ] {
+        for (stream, number, mode) in streams {
             guard case .null = stream else { continue }
             // The lowest free number is this one then.
             _ = Glibc.close(number)
@@ -100,18 +101,11 @@ package struct SpawnRequest: Sendable {
         return .current
     }
 
-    @unsafe
-    private static func add(
-        _ stream: Stream,
-        as number: CInt,
-        _ mode: CInt,
-        to actions: inout posix_spawn_file_actions_t
-    ) {
-        switch stream {
-        case .inherited: break
-        case .null: unsafe posix_spawn_file_actions_addopen(&actions, number, "/dev/null", mode, 0)
-        case .descriptor(let other): unsafe posix_spawn_file_actions_adddup2(&actions, other, number)
-        }
+    private var streams: [(stream: Stream, number: CInt, mode: CInt)] {
+        [
+            (input, STDIN_FILENO, O_RDONLY), (output, STDOUT_FILENO, O_WRONLY),
+            (errors, STDERR_FILENO, O_WRONLY),
+        ]
     }
 }
 

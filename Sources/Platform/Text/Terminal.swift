@@ -20,11 +20,6 @@ package enum Terminal {
     package struct Size: Sendable, Equatable {
         package let rows: Int
         package let columns: Int
-
-        package init(rows: Int, columns: Int) {
-            self.rows = rows
-            self.columns = columns
-        }
     }
 
     /// nil where it is no terminal, or one that does not know.

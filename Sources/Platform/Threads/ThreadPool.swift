@@ -10,8 +10,6 @@
 /// pool.
 package final class ThreadPool: Sendable {
     package typealias Work = @Sendable () -> Void
-    /// Starts a thread, as ``DetachedThread/start(_:stackSize:_:)`` does.
-    package typealias Starter = @Sendable (StaticString, @escaping Work) throws(Errno) -> Void
 
     private struct State {
         /// Work in the order in which it came; a slice gives up its first element in O(1).
@@ -36,7 +34,6 @@ package final class ThreadPool: Sendable {
     private let name: StaticString
     private let limit: Int
     private let idleTime: Duration
-    private let starter: Starter
     private let state = Monitored(State())
 
     /// Without a thread yet.
@@ -45,20 +42,10 @@ package final class ThreadPool: Sendable {
     ///   - name: of the threads; see ``DetachedThread/start(_:stackSize:_:)``.
     ///   - limit: how many there may be.
     ///   - idleTime: how long an idle one stays. Bursts come a second apart, and making a thread costs 50 µs.
-    ///   - starter: what makes a thread, for tests of what happens where none is to be had. By default one
-    ///     with a stack of the usual size: some of the work is the program's own.
-    package init(
-        _ name: StaticString,
-        limit: Int,
-        idleTime: Duration = .seconds(5),
-        starter: @escaping Starter = { (name, body) throws(Errno) in
-            try DetachedThread.start(name, stackSize: nil, body)
-        }
-    ) {
+    package init(_ name: StaticString, limit: Int, idleTime: Duration = .seconds(5)) {
         self.name = name
         self.limit = limit
         self.idleTime = idleTime
-        self.starter = starter
     }
 
     /// Does `work` on one of the threads, as soon as one is free.
@@ -107,7 +94,8 @@ package final class ThreadPool: Sendable {
     /// Makes a thread that is counted already; false where there is none to be had.
     private func start(_ body: @escaping Work) -> Bool {
         do throws(Errno) {
-            try starter(name, body)
+            // With a stack of the usual size: some of the work is the program's own.
+            try DetachedThread.start(name, stackSize: nil, body)
             return true
         } catch {
             // EAGAIN, whatever the limit that was reached.

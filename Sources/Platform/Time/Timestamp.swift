@@ -68,13 +68,6 @@ package struct Timestamp: Sendable, Hashable, Comparable {
         left.nanoseconds < right.nanoseconds
     }
 
-    /// Whether it is less than `later` by more than so many nanoseconds, which are not negative.
-    @inlinable
-    package func isEarlier(than later: Timestamp, byNanoseconds distance: Int64) -> Bool {
-        let (sum, overflow) = nanoseconds.addingReportingOverflow(distance)
-        return !overflow && sum < later.nanoseconds
-    }
-
     /// The moment `duration` later; saturating.
     package static func + (time: Timestamp, duration: Duration) -> Timestamp {
         Timestamp(nanoseconds: time.nanoseconds.addingSaturating(duration.saturatingNanoseconds))

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
 import TestSupport
 import Testing
 
 @testable import CacheStore
+@testable import Platform
 
 @Suite(.takesTurns) struct SharedMappingTests {
     @Test func `only file systems that are known to be local share memory, and only some map the file`() {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
 import TestSupport
 import Testing
 
 @testable import CacheStore
+@testable import Platform
 
 @Suite(.takesTurns) struct LimitPolicyTests {
     private func limits(
@@ -19,13 +19,15 @@ import Testing
         return limits
     }
 
-    private func space(total: Int64, available: Int64) -> FileSystemSpace {
+    private func space(total: Int64, available: Int64, free: Int64? = nil) -> FileSystemSpace {
         FileSystemSpace(
             totalBytes: total,
             availableBytes: available,
+            freeBytes: free ?? available,
             totalInodes: 0,
             availableInodes: 0,
-            isReadOnly: false
+            isReadOnly: false,
+            accessTimes: .seldom
         )
     }
 
@@ -81,14 +83,7 @@ import Testing
 
     @Test func `what is reserved for root is made up for once it shows`() {
         func space(_ available: Int64, free: Int64) -> FileSystemSpace {
-            FileSystemSpace(
-                totalBytes: 10_000,
-                availableBytes: available,
-                freeBytes: free,
-                totalInodes: 0,
-                availableInodes: 0,
-                isReadOnly: false
-            )
+            self.space(total: 10_000, available: available, free: free)
         }
         // 500 are reserved, of which 100 are left.
         var goal = FreeSpaceGoal(.share(0.1), at: space(0, free: 100))

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
 import TestSupport
 import Testing
 
 @testable import CacheStore
 @testable import DiskCache
+@testable import Platform
 @testable import diskcache
 
 /// The policy of `doctor` for what changes while a cache is used: owners, versions, limits, collections.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DiskCache
-import Platform
 import TestSupport
 import Testing
 
 @testable import CacheStore
+@testable import Platform
 @testable import diskcache
 
 /// The policy of `doctor`, on made-up facts.
@@ -35,6 +35,7 @@ import Testing
         FileSystemSpace(
             totalBytes: 100,
             availableBytes: bytes,
+            freeBytes: bytes,
             totalInodes: totalInodes,
             availableInodes: inodes,
             isReadOnly: isReadOnly,

@@ -2,11 +2,11 @@
 
 import CacheStore
 import Foundation
-import Platform
 import TestSupport
 import Testing
 
 @testable import DiskCache
+@testable import Platform
 @testable import diskcache
 
 /// What `stats` is asked for, and how its counts are put.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Dispatch
 import Foundation
 import Platform
-import Synchronization
 import TestSupport
 import Testing
 
@@ -77,27 +77,49 @@ import Testing
     @Test func `what waits is written and noted before the session ends`() throws {
         let store = try Store(at: cache.path)
         let steps = Locked<[String]>.Box([])
-        let isShut = Atomic<Bool>(false)
-        var duties = JanitorDuties(
-            store: { store },
-            now: { .now },
-            shut: { !isShut.exchange(true, ordering: .relaxed) }
-        )
-        duties.drain = { deadline in
-            steps.value.withLock { $0.append(isShut.load(ordering: .relaxed) ? "drain" : "open") }
-            return deadline < .now
-        }
-        duties.flush = {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        // Asked for when uses are noted, and for the sweep at the end.
+        configuration.now = {
             // Nobody else can be the last while this one is here.
             let isAlone = (try? StoreSession.begin(in: store.directory)?.end()) ?? true
-            steps.value.withLock { $0.append(isAlone ? "late" : "flush") }
+            steps.value.withLock { $0.append(isAlone ? "alone" : "in session") }
+            return Date()
         }
-        duties.swept = { _ in steps.value.withLock { $0.append("sweep") } }
+        configuration.onEvent = {
+            if case .collected = $0 { steps.value.withLock { $0.append("sweep") } }
+        }
+        let core = try CacheCore(path: cache.path, configuration: configuration)
+        let writeBehind = WriteBehind(limits: .init(bytes: 100, count: 10)) { _ in
+            waitUntil("calls are refused") { (try? core.checkOpen()) == nil }
+            steps.value.withLock { $0.append("drain") }
+        }
         cache.close()
-        let presence = Presence(CacheConfiguration.Janitor(), duties: duties)
-        let report = presence.close(deadline: .seconds(5))
-        #expect(steps.value.withLock { $0 } == ["drain", "flush", "sweep"])
-        #expect(report.wasLast && !report.isComplete, "what could not be drained is reported")
+        let presence = Presence(core, writeBehind)
+        #expect(writeBehind.put(pendingWrite()))
+        let report = presence.close(deadline: hangLimit)
+        #expect(steps.value.withLock { $0 } == ["drain", "in session", "alone", "sweep"])
+        #expect(report.wasLast && report.isComplete)
+    }
+
+    @Test func `what could not be written in time is reported`() throws {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        // So that nothing is swept, of which the report would tell, too.
+        configuration.janitor.joinsSession = false
+        let core = try CacheCore(path: cache.path, configuration: configuration)
+        let gate = DispatchSemaphore(value: 0)
+        let writeBehind = WriteBehind(limits: .init(bytes: 100, count: 10)) { _ in gate.wait() }
+        #expect(writeBehind.put(pendingWrite()))
+        let report = Presence(core, writeBehind).close(deadline: .milliseconds(20))
+        #expect(!report.wasLast && !report.isComplete && report.failure == nil)
+        gate.signal()
+    }
+
+    private func pendingWrite() -> PendingWrite {
+        let data = Data("value".utf8)
+        let draft = Record(content: Content(of: data.span), created: .now)
+        return PendingWrite(data, forKey: "key", Digest(ofKey: "key"), draft: draft)
     }
 
     @Test func `a collection under way in another process is left to it`() throws {

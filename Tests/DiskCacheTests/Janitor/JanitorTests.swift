@@ -74,19 +74,20 @@ struct JanitorTests {
 
     @Test func `a replaced directory is noticed within about a second`() throws {
         let seen = Atomic<Bool>(false)
-        let store = try Store(at: path)
-        var duties = JanitorDuties(store: { store }, now: { .now }, shut: { true })
-        duties.reopen = { () throws(StoreError) in seen.store(true, ordering: .relaxed) }
-        try withPresence(duties) {
-            usleep(1_500_000)
-            let isEarly = seen.load(ordering: .relaxed)
-            #expect(!isEarly)
-            try FileManager.default.moveItem(atPath: path, toPath: path + " away")
-            _ = try Store(at: path)
-            let start = ContinuousClock.now
-            waitUntil("it is so soon") { seen.load(ordering: .relaxed) }
-            print("replaced directory noticed after \(ContinuousClock.now - start)")
+        var configuration = CacheConfiguration()
+        configuration.onEvent = {
+            if case .directoryReplaced = $0 { seen.store(true, ordering: .relaxed) }
         }
+        let cache = try SharedCache(at: path, configuration: configuration)
+        usleep(1_500_000)
+        let isEarly = seen.load(ordering: .relaxed)
+        #expect(!isEarly)
+        try FileManager.default.moveItem(atPath: path, toPath: path + " away")
+        _ = try Store(at: path)
+        let start = ContinuousClock.now
+        waitUntil("it is so soon") { seen.load(ordering: .relaxed) }
+        print("replaced directory noticed after \(ContinuousClock.now - start)")
+        withExtendedLifetime(cache) {}
     }
 
     /// Deletes a part of the directory, into which those who have it open may make something meanwhile.
@@ -140,12 +141,6 @@ struct JanitorTests {
         try cache.put("new", forKey: "key")
         #expect(try other.get(forKey: "key")?.value == Data("new".utf8))
         #expect(try cache.verify().isClean)
-    }
-
-    private func withPresence(_ duties: JanitorDuties, _ body: () throws -> Void) rethrows {
-        let presence = Presence(CacheConfiguration.Janitor(), duties: duties)
-        try body()
-        withExtendedLifetime(presence) {}
     }
 
     @Test func `whoever lets go of a cache is not kept waiting by a sweep`() throws {

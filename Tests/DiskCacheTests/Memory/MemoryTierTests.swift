@@ -287,13 +287,18 @@ final class RemovalLog: Sendable {
         }
     }
 
+    /// A value that has dropped a part of it.
+    private final class Lesser: HeldItem, @unchecked Sendable {
+        override var isWhole: Bool { false }
+    }
+
     @Test func `a lesser form takes the place of its item, which has to be judged from then on`() {
         var shard = MemoryShard()
         let whole = item("key", 7)
         whole.stamp = MemoryStamp(generation: Generation(index: 0, word: 0))
         #expect(whole.due == .distantFuture)
         shard.add(whole)
-        let lesser = HeldItem(key: "key", form: HeldItem.bytes, cost: 1, isWhole: false)
+        let lesser = Lesser(key: "key", form: HeldItem.bytes, cost: 1)
         let isReplaced = [shard.replace(whole, by: lesser), shard.replace(whole, by: lesser)]
         #expect(isReplaced == [true, false])
         #expect(lesser.stamp == whole.stamp && lesser.due == .distantPast)

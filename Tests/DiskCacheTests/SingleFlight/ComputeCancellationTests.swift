@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import Foundation
 import Platform
 import TestSupport
@@ -55,7 +56,7 @@ import Testing
         }
         try await eventually("it computes") { gate.count == 1 }
         let waiting = (0..<3).map { caller(other, "waiter \($0)") }
-        try await eventually("one waits for the lock, two for it") { other.flights[.wait] == 3 }
+        try await eventually("one waits for the lock, two for it") { other.counters[.wait] == 3 }
         for task in waiting { task.cancel() }
         for task in waiting {
             await #expect(throws: CancellationError.self) { try await task.value }

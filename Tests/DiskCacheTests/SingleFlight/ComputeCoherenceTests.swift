@@ -128,7 +128,7 @@ private struct StoppingSource: FlightSource {
         try await eventually("the other computes") { gate.count == 1 }
         let source = source(.found)
         let early = text(form, from: source, orCompute: "another")
-        try await eventually("the leader waits") { cache.flights[.wait] == 1 }
+        try await eventually("the leader waits") { cache.counters[.wait] == 1 }
         gate.open()
         #expect(await first.text == "old")
         try await expectAnew(while: source, form)
@@ -148,7 +148,7 @@ private struct StoppingSource: FlightSource {
         let patient = ComputeOptions(waitLimit: .milliseconds(500))
         let late = text(form, from: cache, patient, orCompute: "new")
         // It waits for the first, then for the one beside; and if that takes another half second, no more.
-        try await eventually("the late one waits for that one") { cache.flights[.wait] == 3 }
+        try await eventually("the late one waits for that one") { cache.counters[.wait] == 3 }
         source.stop.open()
         #expect(await late.value == "new")
         #expect(await early.value == "old")

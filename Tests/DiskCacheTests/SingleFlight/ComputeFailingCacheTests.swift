@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import Foundation
 import Platform
 import TestSupport
@@ -63,7 +64,7 @@ enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
         gate.open()
         for task in tasks { #expect(await task.value == "one") }
         #expect(fixture.count == 1)
-        #expect(cache.flights[.cacheFailure] > 0)
+        #expect(cache.counters[.cacheFailure] > 0)
         #expect(cache.flights.inProgress == (0, 0))
         #expect(fixture.lockDescriptors.isEmpty)
         let again = await offload { [fixture] in
@@ -106,7 +107,7 @@ enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
                 ).text
             }
         }
-        try await eventually("all wait") { caches.allSatisfy { $0.flights[.wait] == 1 } }
+        try await eventually("all wait") { caches.allSatisfy { $0.counters[.wait] == 1 } }
         gates[0].open()
         #expect(await first.value == "one")
         try await eventually("all compute at the same time") { gates[1].count == 4 }
@@ -129,7 +130,7 @@ enum BrokenCache: String, CaseIterable, CustomTestStringConvertible {
                 await cache.value(forKey: "key", orCompute: fixture.compute("two", gates[1])).text
             }
         }
-        try await eventually("all wait") { caches.allSatisfy { $0.flights[.wait] == 1 } }
+        try await eventually("all wait") { caches.allSatisfy { $0.counters[.wait] == 1 } }
         await cache.close()
         gates[0].open()
         #expect(await first.value == "one")

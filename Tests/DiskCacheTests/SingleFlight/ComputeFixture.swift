@@ -76,6 +76,13 @@ final class ComputeFixture: Sendable {
     }
 }
 
+extension Flights {
+    /// Flights under way and those who wait for them.
+    var inProgress: (flights: Int, waiting: Int) {
+        table.withLock { ($0.count, $0.waiting) }
+    }
+}
+
 /// What computations wait at until a test lets them go.
 final class Gate: Sendable {
     private let state = Locked<(isOpen: Bool, waiting: [CheckedContinuation<Void, Never>])>((false, []))

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import Foundation
 import Platform
 import TestSupport
@@ -61,7 +62,7 @@ import Testing
             cache.flights.inProgress.flights + other.flights.inProgress.flights == 0
         }
         #expect(fixture.count == 2)
-        #expect(cache.flights[.refresh] + other.flights[.refresh] == 1)
+        #expect(cache.counters[.refresh] + other.counters[.refresh] == 1)
         fixture.expectNothingLeft(other)
     }
 
@@ -139,7 +140,7 @@ import Testing
         #expect(await value("one", stale) == "one")
         fixture.clock.advance(by: 10)
         #expect(try await fail(stale) == "one")
-        try await eventually("it has failed") { cache.flights[.computeFailure] == 1 }
+        try await eventually("it has failed") { cache.counters[.computeFailure] == 1 }
         try await eventually("nothing is under way") { cache.flights.inProgress.flights == 0 }
         #expect(await value("two", stale) == "one")
         try await eventually("the next one succeeds") { try cache.get(forKey: "key")?.value.text == "two" }
@@ -150,7 +151,7 @@ import Testing
         #expect(await value("one", options) == "one")
         fixture.clock.advance(by: 50)
         #expect(try await fail(options) == "one")
-        #expect(cache.flights[.computation] == 2, "it was tried")
+        #expect(cache.counters[.computation] == 2, "it was tried")
         await #expect(throws: Broken()) { try await fail(ComputeOptions()) }
         let synchronous = await offload { [cache] in
             Result { () throws(Broken) in
@@ -191,7 +192,7 @@ import Testing
         // 10 s before its end one that takes an hour is due all but surely: e^(−10/3600000).
         #expect(await value("two", ComputeOptions(earlyRefresh: 1000)) == "one")
         try await eventually("it is refreshed") { try cache.get(forKey: "key")?.value.text == "two" }
-        #expect(cache.flights[.refresh] == 1)
+        #expect(cache.counters[.refresh] == 1)
         #expect(await value("three", ComputeOptions(earlyRefresh: 1)) == "two", "that one was cheap")
         #expect(fixture.count == 1)
     }
@@ -201,7 +202,7 @@ import Testing
         await #expect(throws: Broken(number: 1)) { try await fail(options, 1) }
         await #expect(throws: Broken(number: 1)) { try await fail(options, 2) }
         await #expect(throws: Broken(number: 3)) { try await fail(ComputeOptions(), 3) }
-        #expect(cache.flights[.computation] == 2)
+        #expect(cache.counters[.computation] == 2)
         // An error of another type is not this caller's to throw.
         #expect(await value("one", options) == "one")
         fixture.clock.advance(by: 10)
@@ -224,7 +225,7 @@ import Testing
         try await eventually("one computes") { gate.count == 1 && cache.flights.inProgress.waiting == 19 }
         gate.open()
         for task in tasks { await #expect(throws: Broken(number: 7)) { try await task.value } }
-        #expect(cache.flights[.computation] == 1)
+        #expect(cache.counters[.computation] == 1)
     }
 
     @Test func `a cancellation is not remembered`() async throws {
@@ -235,7 +236,7 @@ import Testing
                 return Data()
             }
         }
-        try await eventually("it computes") { cache.flights[.computation] == 1 }
+        try await eventually("it computes") { cache.counters[.computation] == 1 }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
         let data = try await cache.value(forKey: "key", computing: options) { () async throws in

@@ -53,7 +53,7 @@ import Testing
         }
         #expect(throws: Broken(number: 8)) { try synchronously() }
         #expect(try await cache.get(forKey: "key") == nil)
-        #expect(cache.flights[.computeFailure] == 2)
+        #expect(cache.counters[.computeFailure] == 2)
         fixture.expectNothingLeft()
     }
 
@@ -82,8 +82,8 @@ import Testing
         #expect(texts.value.withLock { $0 } == Array(repeating: "one", count: 16))
         #expect(await first.text == "one")
         #expect(fixture.count == 1)
-        #expect(cache.flights[.computation] == 1)
-        #expect(cache.flights[.wait] == 116)
+        #expect(cache.counters[.computation] == 1)
+        #expect(cache.counters[.wait] == 116)
         fixture.expectNothingLeft()
     }
 
@@ -149,7 +149,7 @@ import Testing
                 }
             }
         }
-        #expect(cache.flights[.computation] == 20)
+        #expect(cache.counters[.computation] == 20)
         fixture.expectNothingLeft()
     }
 
@@ -165,7 +165,7 @@ import Testing
         let thread = Task { [fixture] in
             await offload { other.value(forKey: "key", orCompute: fixture.computeBlocking("two")).text }
         }
-        try await eventually("all wait") { other.flights[.wait] == 11 }
+        try await eventually("all wait") { other.counters[.wait] == 11 }
         #expect(
             try await other.blocking { try $0.explanation(forKey: "key").computedBy?.processIdentifier }
                 == getpid()
@@ -192,7 +192,7 @@ import Testing
         let tasks = (0..<10).map { _ in
             Task { [fixture] in await other.value(forKey: "key", orCompute: fixture.compute("two")).text }
         }
-        try await eventually("all wait") { other.flights[.wait] == 10 }
+        try await eventually("all wait") { other.counters[.wait] == 10 }
         gate.open()
         await #expect(throws: Broken()) { try await failing.value }
         for task in tasks { #expect(await task.value == "two") }

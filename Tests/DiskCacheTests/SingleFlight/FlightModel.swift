@@ -214,7 +214,7 @@ struct FlightModel {
 
     private func enter(_ index: Int, _ state: inout State) -> FlightCourse.Event {
         let process = state.callers[index].process
-        guard case .wait(let number) = state.tables[process].enter(place(index, state), index) else {
+        guard let number = state.tables[process].enter(place(index, state), index) else {
             return .leads
         }
         state.callers[index].seat = number

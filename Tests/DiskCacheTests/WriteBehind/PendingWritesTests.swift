@@ -20,11 +20,11 @@ private final class Queue {
 
     func add(_ write: PendingWrite) -> Bool { writes.add(write) }
     func takeNext() -> PendingWrite? { writes.takeNext() }
-    func claim(_ key: Digest) -> PendingWrites.Claim { writes.claim(key) }
+    func isPublishing(_ key: Digest) -> Bool { writes.isPublishing(key) }
+    func take(_ key: Digest) -> PendingWrite? { writes.take(key) }
     func latest(of key: Digest) -> PendingWrite? { writes.latest(of: key) }
     func finish(_ write: PendingWrite) { writes.finish(write) }
     func isFinished(upTo sequence: Int) -> Bool { writes.isFinished(upTo: sequence) }
-    func canHold(_ size: Int) -> Bool { writes.canHold(size) }
 }
 
 @Suite(.takesTurns) struct PendingWritesTests {
@@ -81,19 +81,25 @@ private final class Queue {
         pending.finish(first)
         #expect(pending.bytes == 4)
         #expect(pending.add(write("c", "123456")))
-        #expect(pending.canHold(10) && !pending.canHold(11))
+    }
+
+    @Test func `what is larger than the limits can never be queued`() {
+        let limits = PendingWrites.Limits(bytes: 10, count: 2)
+        #expect(limits.canHold(10) && !limits.canHold(11))
+        #expect(!PendingWrites.Limits(bytes: 10, count: 0).canHold(1))
     }
 
     @Test func `a caller can take a key out of turn`() throws {
         let pending = pending()
         for key in ["a", "b"] { #expect(pending.add(write(key))) }
         let digest = Digest(ofKey: "b")
-        guard case .taken(let taken) = pending.claim(digest) else { throw Unexpected() }
-        guard case .busy = pending.claim(digest) else { throw Unexpected() }
+        #expect(!pending.isPublishing(digest))
+        let taken = try #require(pending.take(digest))
+        #expect(pending.isPublishing(digest))
         #expect(pending.takeNext()?.key == "a")
         #expect(pending.takeNext() == nil)
         pending.finish(taken)
-        guard case .absent = pending.claim(digest) else { throw Unexpected() }
+        #expect(!pending.isPublishing(digest) && pending.take(digest) == nil)
     }
 
     @Test func `a flush waits for what came before it and no more`() throws {
@@ -113,7 +119,7 @@ private final class Queue {
         var left: [String] = []
         for round in 0..<10_000 {
             #expect(pending.add(write("\(round)")))
-            if round % 3 == 0, case .taken(let taken) = pending.claim(Digest(ofKey: "\(round)")) {
+            if round % 3 == 0, let taken = pending.take(Digest(ofKey: "\(round)")) {
                 pending.finish(taken)
             }
             if round % 2 == 0, let next = pending.takeNext() {
@@ -128,6 +134,4 @@ private final class Queue {
         #expect(left == (0..<10_000).filter { $0 % 3 != 0 }.map(String.init))
         #expect(pending.count == 0 && pending.bytes == 0)
     }
-
-    private struct Unexpected: Error {}
 }

@@ -79,7 +79,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
     @Test func `what is larger than the queue is not queued`() {
         let queue = WriteBehind(limits: .init(bytes: 3, count: 10)) { _ in }
         #expect(!queue.put(write("a", "1234")))
-        #expect(queue.backlog == 0)
+        #expect(queue.isIdle)
     }
 
     @Test func `a flush has a limit`() {
@@ -102,7 +102,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         goesOn()
         queue.settle(Digest(ofKey: "b"))
         #expect(gate.published.withLock { $0 }.sorted() == ["a=1", "b=2"])
-        #expect(queue.backlog == 0)
+        #expect(queue.isIdle)
     }
 
     @Test func `who can't know what counts waits until the put that is being written has ended`() throws {

@@ -54,7 +54,7 @@ import Testing
     @Test func `the gauge follows the files and does not count page cache`() throws {
         let directory = try TemporaryDirectory()
         func write(_ name: String, _ text: String) throws {
-            // In place, as the kernel's: the gauge keeps them open.
+            // In place, as the kernel's.
             let file = try FileDescriptor(
                 opening: directory.path + "/" + name,
                 [.writeOnly, .create, .truncate]

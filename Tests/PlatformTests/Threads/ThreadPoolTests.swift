@@ -120,19 +120,23 @@ import Testing
         #expect(done.value.load(ordering: .relaxed) == 16_000)
     }
 
-    /// Makes so many threads and no more.
-    private func starter(_ count: Int) -> ThreadPool.Starter {
+    /// Lets this thread make so many threads and no more.
+    private func withThreads(_ count: Int, _ body: () -> Void) {
         let left = Atomic<Int>.Shared(count)
-        return { (name, body) throws(Errno) in
-            guard left.value.subtract(1, ordering: .relaxed).newValue >= 0 else { throw .wouldBlock }
-            try DetachedThread.start(name, body)
+        SystemCall.withFaults { call in
+            guard call == .makeThread else { return nil }
+            return left.value.subtract(1, ordering: .relaxed).newValue >= 0 ? nil : .error(.wouldBlock)
+        } _: {
+            body()
         }
     }
 
     @Test func `where no second thread is to be had the first one does it all`() {
-        let pool = ThreadPool("test", limit: 8, starter: starter(1))
+        let pool = ThreadPool("test", limit: 8)
         let gate = Gate()
-        for number in 0..<5 { pool.run { gate.pass(number) } }
+        withThreads(1) {
+            for number in 0..<5 { pool.run { gate.pass(number) } }
+        }
         gate.waitUntil(inside: 1)
         #expect(pool.load == (1, 0, 4))
         gate.open()
@@ -141,13 +145,15 @@ import Testing
     }
 
     @Test func `where no thread is to be had at all the caller does it`() {
-        let pool = ThreadPool("test", limit: 8, starter: starter(0))
+        let pool = ThreadPool("test", limit: 8)
         let gate = Gate()
         gate.open()
-        for number in 0..<3 { pool.run { gate.pass(number) } }
-        #expect(gate.done == [0, 1, 2])
-        #expect(pool.load == (0, 0, 0))
-        #expect(!pool.runIfFree { gate.pass(3) })
+        withThreads(0) {
+            for number in 0..<3 { pool.run { gate.pass(number) } }
+            #expect(gate.done == [0, 1, 2])
+            #expect(pool.load == (0, 0, 0))
+            #expect(!pool.runIfFree { gate.pass(3) })
+        }
         #expect(gate.done.count == 3)
     }
 }
