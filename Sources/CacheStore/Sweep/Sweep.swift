@@ -58,7 +58,7 @@ package struct Sweep: Sendable {
     ///   latter, of which small ones need none on ext4 (``SweepAllocation``); and two more for each that is deleted, three
     ///   where somebody has been at an entry meanwhile.
     ///
-    ///   Memory: 20 to 40 bytes for each content (``ContentMark``), half as much again while their table grows; and, where
+    ///   Memory: 21 to 43 bytes for each content (``ContentMark``), half as much again while their table grows; and, where
     ///   limits are set, 88 for each candidate (``SweepCandidates``), of which there are as many as have to go and an
     ///   eighth more, at least 98,000 and at most 4 million. With a value for each entry that was, of the process as a
     ///   whole, 67 MB for a million of them with nothing to do, 89 with a limit that holds, and 143 MB when half of them

@@ -8,9 +8,9 @@ import Testing
 @testable import Platform
 
 @Suite(.takesTurns) struct SweepStateTests {
-    @Test func `a candidate takes 88 bytes, and a mark 16`() {
+    @Test func `a candidate takes 88 bytes, and a mark 8`() {
         #expect(MemoryLayout<SeenEntry>.stride == 88)
-        #expect(ContentMarks.slotSize == 16)
+        #expect(MemoryLayout<ContentMark>.stride == 8)
     }
 
     @Test(arguments: [0, 512, 4096, 1 << 40 - 512] as [Int64])
@@ -30,8 +30,8 @@ import Testing
         var marks = ContentMarks(vacant: ContentMark())
         let digests = (0..<10_000).map { Digest(ofKey: "content \($0)") }
         for (index, digest) in digests.enumerated() {
-            marks[marks.slot(of: digest)].allocatedSize = AllocatedSize(code: UInt32(index))
-            marks[marks.slot(of: digests[index / 2])].noteReference(sizeClass: 1)
+            marks[digest].allocatedSize = AllocatedSize(code: UInt32(index))
+            marks[digests[index / 2]].noteReference(sizeClass: 1)
         }
         #expect(marks.count == 10_000)
         #expect(digests.indices.allSatisfy { marks.value(of: digests[$0])?.allocatedSize.code == UInt32($0) })
