@@ -192,9 +192,4 @@ package struct StagedCopy: ~Copyable {
     package let content: Content
     /// Where its length was known before it was copied; forgotten where it is not put.
     var claim: RoomClaim?
-
-    init(object: consuming TemporaryFile, content: Content) {
-        self.object = object
-        self.content = content
-    }
 }

@@ -55,23 +55,11 @@ package struct Verification: Sendable {
         found: @escaping @Sendable (VerificationFinding) -> Void = { _ in },
         progress: @escaping @Sendable (SweepProgress) -> Void = { _ in }
     ) throws(StoreError) -> VerificationReport {
-        var verification = Verification(request, on: parts, found, progress)
+        var verification = Verification(parts: parts, request: request, found: found, progress: progress)
         verification.sample = try verification.chosenSample()
         try verification.verifyAll(.objects)
         try verification.verifyAll(.entries)
         return verification.finishedReport
-    }
-
-    private init(
-        _ request: VerificationRequest,
-        on parts: StoreParts,
-        _ found: @escaping @Sendable (VerificationFinding) -> Void,
-        _ progress: @escaping @Sendable (SweepProgress) -> Void
-    ) {
-        self.request = request
-        self.parts = parts
-        self.found = found
-        self.progress = progress
     }
 
     /// Verifies a tree, several shards at a time; the objects first.
