@@ -122,10 +122,9 @@ package final class FlightLock: Sendable {
     /// One system call.
     package var holder: FlightHolder? {
         state.withLock { state in
-            var line: [UInt8]?
             // Nothing hangs on the answer.
-            bestEffort { () throws(Errno) in line = try state.file?.read(FlightHolder.lineLength) }
-            return line.flatMap { FlightHolder(line: $0) }
+            let line = bestEffort { () throws(Errno) in try state.file?.read(FlightHolder.lineLength) }
+            return (line ?? nil).flatMap { FlightHolder(line: $0) }
         }
     }
 }

@@ -40,11 +40,10 @@ package final class JanitorLock: Sendable {
 
     /// Whether the process of that number, as this one sees it, holds the lock; false where that can't be told.
     func isHeld(by process: Int32) -> Bool {
-        var inode: UInt64?
-        bestEffort { () throws(Errno) in
-            inode = try control.directory.locks.status(of: StoreLayout.janitorLock).identity.inode
+        let status = bestEffort { () throws(Errno) in
+            try control.directory.locks.status(of: StoreLayout.janitorLock)
         }
-        return inode.map { ProcFiles.lockHolders(inode: $0).contains(process) } ?? false
+        return status.map { ProcFiles.lockHolders(inode: $0.identity.inode).contains(process) } ?? false
     }
 
     /// Who keeps others from sweeping, in words.

@@ -120,12 +120,11 @@ package final class Stripes: Sendable {
     }
 
     private func hasBusyHolder(_ stripe: Int) -> Bool {
-        var holders: [Int32] = []
-        bestEffort { () throws(Errno) in
-            let status = try control.directory.locks.status(of: StoreLayout.lockName(kind, stripe))
-            holders = ProcFiles.lockHolders(inode: status.identity.inode)
+        let status = bestEffort { () throws(Errno) in
+            try control.directory.locks.status(of: StoreLayout.lockName(kind, stripe))
         }
-        return holders.contains { ProcFiles.isBusy($0) }
+        guard let status else { return false }
+        return ProcFiles.lockHolders(inode: status.identity.inode).contains { ProcFiles.isBusy($0) }
     }
 
     /// Opens the stripe's file, unless another thread is first: two of one process would exclude each other.

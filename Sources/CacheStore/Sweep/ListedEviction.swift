@@ -40,14 +40,10 @@ struct ListedEviction {
         report.isExhausted = true
         // Where it is missing, damaged or something else a sweep finds who is to go, and makes it anew.
         guard let file = CandidateList.open(in: parts.directory) else { return report }
-        var found: CandidateList?
-        bestEffort { () throws(Errno) in
-            found = try CandidateList(
-                in: file,
-                datesAttributes: parts.directory.fileSystem.kind.datesAttributes
-            )
+        let found = bestEffort { () throws(Errno) in
+            try CandidateList(in: file, datesAttributes: parts.directory.fileSystem.kind.datesAttributes)
         }
-        guard let list = found, list.stamp.clock.isSteady else { return report }
+        guard let found, let list = found, list.stamp.clock.isSteady else { return report }
         var request = SweepRequest()
         request.stripePatience = SweepRequest.hurriedStripePatience
         var eviction = ListedEviction(
@@ -68,9 +64,9 @@ struct ListedEviction {
     ) throws(StoreError) {
         var isAtEnd = false
         while !isAtEnd, evicted.count < goal.entries || evicted.bytes < goal.bytes, pacer.mayGoOn() {
-            var candidates: [ListedCandidate] = []
             // What can't be read is not there.
-            bestEffort { [list, wanted] () throws(Errno) in candidates = try list.next(wanted, in: file) }
+            let next = bestEffort { [list, wanted] () throws(Errno) in try list.next(wanted, in: file) }
+            let candidates = next ?? []
             isAtEnd = candidates.isEmpty
             let chosen = candidates[..<needed(of: candidates)]
             try evict(chosen)

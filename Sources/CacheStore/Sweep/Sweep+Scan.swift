@@ -202,9 +202,8 @@ extension Sweep {
     /// Adds what a directory takes by itself.
     private func noteOverhead(of directory: borrowing Directory) {
         // One that can be listed can be looked at; else the overhead is counted too low by it.
-        var size: Int64 = 0
-        do throws(Errno) { size = try directory.descriptor.status().allocatedSize } catch { return }
-        state.value.withLock { [size] in $0.pass.overhead += size }
+        let status = bestEffort { () throws(Errno) in try directory.descriptor.status() }
+        if let status { state.value.withLock { $0.pass.overhead += status.allocatedSize } }
     }
 
     /// Opens a shard to delete something in it; nil where it is gone, or can't be opened.
