@@ -21,18 +21,17 @@ extension Objects {
     /// Bytes: creating the file for so many takes twice as long as writing them (3 and 1.5 µs for 4 KiB).
     private static let longestWrittenUnseen = 16 * 1024
 
-    /// Raises an object's change time, which keeps sweeps that are under way from deleting it.
+    /// Raises an object's change time, which keeps sweeps that are under way from deleting it; false where there is
+    /// none, or one that belongs to another user, which is to be replaced by a new file of the same name.
     ///
-    /// One call. The caller holds the object's stripe. One that is not usable belongs to another user, and is to be
-    /// replaced by a new file of the same name.
-    func touch(_ digest: Digest) throws(StoreError) -> Lookup<Void> {
+    /// One call. The caller holds the object's stripe.
+    func touch(_ digest: Digest) throws(StoreError) -> Bool {
         do throws(Errno) {
             try directory.objects.touch(StoreLayout.path(of: digest))
-            return .found(())
+            return true
         } catch {
             switch error {
-            case .noEntry, .notDirectory: return .missing
-            case .notPermitted, .accessDenied: return .unusable
+            case .noEntry, .notDirectory, .notPermitted, .accessDenied: return false
             default: throw StoreError(errno: error, "touch an object", path: self.path(of: digest))
             }
         }

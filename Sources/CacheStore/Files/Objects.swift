@@ -10,14 +10,6 @@ package enum Lookup<Value: ~Copyable>: ~Copyable {
     case missing
     /// There is one that can't be used: it is damaged, or another user's.
     case unusable
-
-    var isFound: Bool {
-        switch self {
-        case .found: true
-        case .missing: false
-        case .unusable: false
-        }
-    }
 }
 
 /// The objects: files named by the SHA-256 of their bytes, which never change once they have a name.

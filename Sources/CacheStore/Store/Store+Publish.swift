@@ -106,7 +106,7 @@ extension Store {
     /// counted, and stays staged in case that the entry can't be written.
     private func establish(_ content: Content, _ staged: inout TemporaryFile?) throws(StoreError) -> Bool {
         guard var object = staged.take() else {
-            guard try objects.touch(content.digest).isFound else { return false }
+            guard try objects.touch(content.digest) else { return false }
             try objects.synchronizeIfDurable(content.digest)
             return true
         }
@@ -123,7 +123,7 @@ extension Store {
         }
         if isNew {
             staged = consume object
-        } else if try objects.touch(content.digest).isFound, try objects.isPresent(content) {
+        } else if try objects.touch(content.digest), try objects.isPresent(content) {
             // Somebody else has stored it meanwhile.
             try objects.synchronizeIfDurable(content.digest)
             return true
