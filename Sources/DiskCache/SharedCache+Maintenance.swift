@@ -86,14 +86,13 @@ extension SharedCache {
     private func removeAll(where isMeant: (StoredEntry) -> Bool) throws(CacheError) -> Int {
         _ = writeBehind.flush()
         return try withStore { (store, now) throws(StoreError) in
-            let scan = StoreScan(of: store.parts)
             var count = 0
             let log = store.parts.log
             for shard in 0..<StoreLayout.shardCount {
                 var removed: [LoggedKey] = []
                 defer { log?.append(removed, cause: .cleared) }
-                for key in try scan.digests(.entries, shard: shard).digests {
-                    guard let (stored, status) = try scan.entry(key), isMeant(stored),
+                for key in try store.parts.digests(.entries, shard: shard).digests {
+                    guard let (stored, status) = try store.parts.entry(key), isMeant(stored),
                         try store.remove(key, ifStill: stored, isLogged: false)
                     else { continue }
                     // What had expired could have been gone before.

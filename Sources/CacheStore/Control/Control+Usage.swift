@@ -243,8 +243,8 @@ extension Control {
     }
 
     /// The word by which an exclusive waiter for a stripe keeps newcomers away.
-    func wantedWord(_ kind: StripeKind, _ stripe: Int) -> MappedWord? {
-        let offset = kind == .object ? 0 : StoreLayout.stripeCount
+    func wantedWord(_ tree: Tree, _ stripe: Int) -> MappedWord? {
+        let offset = tree == .objects ? 0 : StoreLayout.stripeCount
         return writableWords.map { MappedWord(ControlLayout.wanted + offset + stripe, of: $0) }
     }
 }

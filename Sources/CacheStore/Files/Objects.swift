@@ -24,7 +24,7 @@ package final class Objects: Sendable {
     init(in control: Control, isDurable: Bool, checksContent: Bool) {
         self.control = control
         directory = control.directory
-        stripes = Stripes(.object, in: control)
+        stripes = Stripes(of: .objects, in: control)
         self.isDurable = isDurable
         self.checksContent = checksContent
     }

@@ -30,7 +30,7 @@ struct Removal: Sendable {
         self.inode = inode
     }
 
-    var tree: StoreScan.Tree { entry == nil ? .objects : .entries }
+    var tree: Tree { entry == nil ? .objects : .entries }
 
     /// What it adds to the tally of its reason: an object counts with the entries that named it, if any did.
     var tally: SweepTally {
@@ -60,7 +60,7 @@ struct Deletions: Sendable {
     private struct State {
         /// Stripes that were not to be had once: what they guard is left alone, so that the wait for somebody
         /// who is stopped is paid once and not for each thing that he keeps.
-        var skipped: [StoreScan.Tree: Set<Int>] = [:]
+        var skipped: [Tree: Set<Int>] = [:]
         /// The last use of the most recently used entry that was evicted for want of room.
         var newestEvicted: Timestamp?
     }
@@ -103,12 +103,12 @@ struct Deletions: Sendable {
     }
 
     /// Leaves alone what these stripes guard, from now on.
-    func skip(_ stripes: Set<Int>, _ tree: StoreScan.Tree) {
+    func skip(_ stripes: Set<Int>, _ tree: Tree) {
         state.value.withLock { $0.skipped[tree, default: []].formUnion(stripes) }
     }
 
     /// Stripes whose lock was not to be had.
-    func skipped(_ tree: StoreScan.Tree) -> Set<Int> {
+    func skipped(_ tree: Tree) -> Set<Int> {
         state.value.withLock { $0.skipped[tree] ?? [] }
     }
 
@@ -120,7 +120,7 @@ struct Deletions: Sendable {
     /// There are fewer outcomes than `count` where time ran out or something failed that concerns all.
     func run(
         _ count: Int,
-        _ tree: StoreScan.Tree,
+        _ tree: Tree,
         stripe: Int,
         _ pacer: inout SweepPacer,
         _ delete: (Int) throws(StoreError) -> Bool

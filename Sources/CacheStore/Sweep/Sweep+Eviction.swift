@@ -103,10 +103,10 @@ extension Sweep {
     /// Objects go in the order of their entries' inodes, which were made with theirs.
     private mutating func delete(
         _ places: [UInt32],
-        in tree: StoreScan.Tree,
+        in tree: Tree,
         _ removal: @escaping @Sendable (UInt32, SweepState) -> Removal
     ) throws(StoreError) -> Bool {
-        let shards = StoreScan(of: parts).shards(tree)
+        let shards = parts.shards(tree)
         var places = places
         if pacer.isUnlimited {
             places = state.value.withLock { Self.inOrder(places, $0.pass.candidates.entries) }
@@ -146,7 +146,7 @@ extension Sweep {
 
     private static func byShard(
         _ places: ArraySlice<UInt32>,
-        _ tree: StoreScan.Tree,
+        _ tree: Tree,
         _ entries: Segments<SeenEntry>
     ) -> [[UInt32]] {
         var shards = [[UInt32]](repeating: [], count: StoreLayout.shardCount)

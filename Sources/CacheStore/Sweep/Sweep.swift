@@ -128,9 +128,9 @@ package struct Sweep: Sendable {
         report.isComplete = isComplete
         report.busy = pacer.busy
         report.horizon = deletions.horizon
-        report.skippedStripes =
-            deletions.skipped(.objects).sorted().map { "\(StoreLayout.lockName(.object, $0))" }
-            + deletions.skipped(.entries).sorted().map { "\(StoreLayout.lockName(.entry, $0))" }
+        report.skippedStripes = Tree.allCases.flatMap { tree in
+            deletions.skipped(tree).sorted().map { "\(StoreLayout.lockName(tree, $0))" }
+        }
         return report
     }
 
@@ -264,10 +264,10 @@ package struct Sweep: Sendable {
     typealias ShardTask = @Sendable (inout Sweep, Int) throws(StoreError) -> Bool
 
     /// Runs `task` for each shard of one tree; false: time ran out.
-    private mutating func scan(_ tree: StoreScan.Tree, _ task: @escaping ShardTask) throws(StoreError) -> Bool
+    private mutating func scan(_ tree: Tree, _ task: @escaping ShardTask) throws(StoreError) -> Bool
     {
         let progress = progress
-        return try share(StoreScan(of: parts).shards(tree), task) { number in
+        return try share(parts.shards(tree), task) { number in
             let done = tree == .entries ? number : StoreLayout.shardCount + number
             progress(SweepProgress(phase: .scanning, done: done, total: 2 * StoreLayout.shardCount))
         }

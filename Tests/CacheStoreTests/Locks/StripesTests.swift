@@ -18,7 +18,7 @@ import Testing
 
     /// A process that holds the stripe shared, and then does what the script says.
     private func holder(doing script: String) throws -> ChildProcess {
-        let lock = "\(fixture.path)/locks/\(StoreLayout.lockName(.entry, digest.stripe))"
+        let lock = "\(fixture.path)/locks/\(StoreLayout.lockName(.entries, digest.stripe))"
         let holder = try ChildProcess(
             starting: "/usr/bin/flock",
             ["--shared", "--no-fork", lock, "sh", "-c", "echo held; \(script)"]

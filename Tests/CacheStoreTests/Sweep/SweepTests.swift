@@ -30,9 +30,9 @@ import Testing
         for index in 0..<50 { try fixture.put("value \(index)", "key \(index)", expires: .now) }
         var locks: [Int32] = []
         defer { for lock in locks { close(lock) } }
-        for kind in [StripeKind.object, .entry] {
+        for tree in Tree.allCases {
             for stripe in 0..<StoreLayout.stripeCount {
-                let name = StoreLayout.lockName(kind, stripe).description
+                let name = StoreLayout.lockName(tree, stripe).description
                 locks.append(open(fixture.path + "/locks/" + name, O_RDWR | O_CREAT | O_CLOEXEC, 0o666))
                 try #require(flock(locks.last ?? -1, LOCK_SH) == 0)
             }
@@ -257,7 +257,7 @@ import Testing
         let other = try StoreFixture.open(fixture.path)
         try other.objects.stripes.withLock(.shared, of: digest) { () throws(StoreError) in
             let report = try Sweep.run(SweepRequest(), on: fixture.store.parts, now: .now)
-            #expect(report.skippedStripes == ["\(StoreLayout.lockName(.object, digest.stripe))"])
+            #expect(report.skippedStripes == ["\(StoreLayout.lockName(.objects, digest.stripe))"])
             #expect(report.removed.isEmpty)
         }
         #expect(fixture.objects.count == 1)

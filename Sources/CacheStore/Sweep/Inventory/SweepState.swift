@@ -88,7 +88,7 @@ struct SweepState {
 
     /// Takes down an object that was listed, and adds it to `unreferenced` if no entry names it; false: what it takes on
     /// disk is not known, ask it.
-    mutating func noteListedObject(_ file: StoreScan.File, _ unreferenced: inout [Removal]) -> Bool {
+    mutating func noteListedObject(_ file: StoreParts.File, _ unreferenced: inout [Removal]) -> Bool {
         guard file.isRegular, let size = allocation.size(ofClass: pass.marks[file.digest].sizeClass)
         else { return false }
         if let object = noteObject(file.digest, inode: file.inode, size) { unreferenced.append(object) }

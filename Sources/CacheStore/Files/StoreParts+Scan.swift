@@ -5,24 +5,7 @@ package import Platform
 /// Walking the shards of `entries` and `objects`, one at a time, while others go on writing.
 ///
 /// A file that vanishes between its listing and a look at it is left out. Memory: the names of one shard.
-package struct StoreScan: Sendable {
-    private let parts: StoreParts
-    private var directory: StoreDirectory { parts.directory }
-
-    package init(of parts: StoreParts) {
-        self.parts = parts
-    }
-
-    /// One of the two trees.
-    package enum Tree: Sendable {
-        case entries, objects
-
-        /// Where a shard of it is, below the cache directory.
-        fileprivate func place(ofShard shard: Int) -> String {
-            "\(self == .entries ? StoreLayout.entries : StoreLayout.objects)/\(StoreLayout.shards[shard])"
-        }
-    }
-
+extension StoreParts {
     /// What is in a shard: files of ours, and what is not ours, below the cache directory, which is reported and never
     /// touched.
     package struct Listing: Sendable {
@@ -40,6 +23,8 @@ package struct StoreScan: Sendable {
         /// False also where the directory does not tell.
         let isRegular: Bool
     }
+
+    func stripes(_ tree: Tree) -> Stripes { tree == .entries ? entries.stripes : objects.stripes }
 
     // MARK: Shards
 
@@ -123,8 +108,8 @@ package struct StoreScan: Sendable {
     /// An entry with its file's state; nil where it is gone, or something other than a file bears its name.
     package func entry(_ key: Digest) throws(StoreError) -> (stored: StoredEntry, status: FileStatus)? {
         // The status first: an access or a write after it changes what is compared later.
-        guard let status = try parts.entries.status(of: key), status.kind == .regular,
-            let stored = try parts.entries.read(key)
+        guard let status = try entries.status(of: key), status.kind == .regular,
+            let stored = try entries.read(key)
         else { return nil }
         return (stored, status)
     }
@@ -161,7 +146,7 @@ package struct StoreScan: Sendable {
                 }
             }
         }
-        return try parts.entries.read(key)?.bytes
+        return try entries.read(key)?.bytes
     }
 
     /// The state of a file in an open shard; nil where it is gone.
@@ -200,11 +185,7 @@ package struct StoreScan: Sendable {
 
     /// An object's state; nil where it is gone.
     package func object(_ digest: Digest) throws(StoreError) -> FileStatus? {
-        guard let status = try parts.objects.status(of: digest), status.kind == .regular else { return nil }
+        guard let status = try objects.status(of: digest), status.kind == .regular else { return nil }
         return status
     }
-}
-
-extension StoreParts {
-    func stripes(_ tree: StoreScan.Tree) -> Stripes { tree == .entries ? entries.stripes : objects.stripes }
 }
