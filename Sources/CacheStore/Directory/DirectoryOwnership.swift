@@ -74,7 +74,9 @@ extension StoreSetup {
             let shards = Set(StoreLayout.shards.map(\.description))
             return try root.openDirectory(path).names().allSatisfy { shards.contains($0) }
         case "tmp":
-            return try root.openDirectory(path).names().allSatisfy { TemporaryFile.path(ofOwn: $0) != nil }
+            return try root.openDirectory(path).names().allSatisfy {
+                StoreLayout.path(ofTemporary: $0) != nil
+            }
         case "locks":
             let locks = Set(StoreLayout.lockNames.map(\.description))
             return try root.openDirectory(path).names().allSatisfy {

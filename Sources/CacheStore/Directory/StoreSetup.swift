@@ -221,7 +221,7 @@ struct StoreSetup {
     ) throws(Errno) {
         let temporaries = try root.openDirectory(StoreLayout.temporaries)
         // Its own: where `locks/` was deleted meanwhile, another process may be setting up at the same time.
-        let draft = TemporaryFile.freshName("setup-")
+        let draft = StoreLayout.freshTemporary("setup-")
         let file = try temporaries.open(draft, [.readWrite, .create], mode: FileMode.file)
         do throws(Errno) {
             try write(file) { () throws(Errno) in try temporaries.rename(draft, to: root, name) }

@@ -17,7 +17,7 @@ struct TemporaryFile: ~Copyable {
     init(in store: StoreDirectory, mode: UInt32) throws(Errno) {
         let area = try TemporaryArea(of: store)
         while true {
-            let name = Self.freshName()
+            let name = StoreLayout.freshTemporary()
             let file = try area.directory.open(name, [.readWrite, .create, .exclusive], mode: mode)
             // A sweep may have found it before it was locked, and taken it for a leftover.
             if try file.tryLock(.exclusive), try file.status().linkCount > 0 {
@@ -68,7 +68,7 @@ struct TemporaryFile: ~Copyable {
     /// Gives it a name in `tmp/` if it has none, locked before anybody can see it.
     mutating func giveName() throws(Errno) {
         if place != nil { return }
-        let (area, name) = (try TemporaryArea(of: store), Self.freshName())
+        let (area, name) = (try TemporaryArea(of: store), StoreLayout.freshTemporary())
         _ = try file.tryLock(.exclusive)
         try area.directory.link(file, as: name)
         place = (area, name)
@@ -82,18 +82,6 @@ struct TemporaryFile: ~Copyable {
         } catch {
             if error != .exists { throw error }
         }
-    }
-
-    /// A name that no other file in `tmp/` has.
-    static func freshName(_ prefix: String = "put-") -> RelativePath {
-        var generator = SystemRandomNumberGenerator()
-        return RelativePath(prefix + String(generator.next(), radix: 36))
-    }
-
-    /// The path of a file in `tmp/` that bears a name of ours; nil for anybody else's.
-    static func path(ofOwn name: String) -> RelativePath? {
-        let isOwn = name.hasPrefix("put-") || name.hasPrefix("setup-")
-        return isOwn && name.utf8.count <= RelativePath.capacity ? RelativePath(name) : nil
     }
 }
 

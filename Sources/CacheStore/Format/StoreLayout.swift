@@ -76,6 +76,18 @@ package enum StoreLayout {
         return name
     }
 
+    /// A name that no other file in `tmp/` has.
+    static func freshTemporary(_ prefix: String = "put-") -> RelativePath {
+        var generator = SystemRandomNumberGenerator()
+        return RelativePath(prefix + String(generator.next(), radix: 36))
+    }
+
+    /// The path of a file in `tmp/` that bears a name of ours; nil for anybody else's.
+    static func path(ofTemporary name: String) -> RelativePath? {
+        let isOwn = name.hasPrefix("put-") || name.hasPrefix("setup-")
+        return isOwn && name.utf8.count <= RelativePath.capacity ? RelativePath(name) : nil
+    }
+
     /// The leading bits of a digest that choose a stripe.
     static let stripeBits = 6
     /// Stripes of each kind.

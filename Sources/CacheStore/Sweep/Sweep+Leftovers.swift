@@ -34,7 +34,7 @@ extension Sweep {
             throw StoreError(errno: error, "clean", path: path(of: StoreLayout.temporaries))
         }
         return try deleteUnlocked(in: temporaries.directory, StoreLayout.temporaries) {
-            TemporaryFile.path(ofOwn: $0)
+            StoreLayout.path(ofTemporary: $0)
         }
     }
 
