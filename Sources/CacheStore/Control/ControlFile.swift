@@ -240,6 +240,10 @@ final class ControlFile: Sendable {
         words.store(state.rawValue, at: .state)
     }
 
+    /// All entries were noted in the filter since the file was ready: it counts from now on, if another file has not
+    /// taken this one's place meanwhile.
+    func completeFilter() { words.store(filterSeal, at: .filterSeal) }
+
     /// Tells every process that has it mapped that it no longer counts: writers look for another one, and no value
     /// in memory is valid by it.
     ///

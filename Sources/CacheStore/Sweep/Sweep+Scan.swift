@@ -19,8 +19,7 @@ extension Sweep {
     // MARK: Entries
 
     /// Reads the entries of one shard; all that are listed are noted in `filter`.
-    mutating func readEntries(inShard shard: Int, noting filter: FilterCompletion?) throws(StoreError) -> Bool
-    {
+    mutating func readEntries(inShard shard: Int, noting filter: KeyFilter?) throws(StoreError) -> Bool {
         var files: [StoreParts.File] = []
         guard let directory = try list(.entries, shard: shard, &files) else { return true }
         if let filter { for file in files { filter.insert(file.digest) } }

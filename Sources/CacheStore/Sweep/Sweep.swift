@@ -230,13 +230,14 @@ package struct Sweep: Sendable {
     }
 
     private mutating func readEntries() throws(StoreError) -> Bool {
-        let filter = request.isDryRun ? nil : parts.control.beginningOfFilter
+        let file = request.isDryRun ? nil : parts.control.fileToComplete
+        let filter = file.map { KeyFilter(in: $0.words) }
         let isDone = try scan(.entries) { (sweep, shard) throws(StoreError) in
             try sweep.readEntries(inShard: shard, noting: filter)
         }
         guard isDone else { return false }
         // What could not be listed may be missing in it.
-        if !state.value.withLock({ $0.pass.hasUnreadableEntries }) { filter?.complete() }
+        if !state.value.withLock({ $0.pass.hasUnreadableEntries }) { file?.completeFilter() }
         return true
     }
 
@@ -264,8 +265,7 @@ package struct Sweep: Sendable {
     typealias ShardTask = @Sendable (inout Sweep, Int) throws(StoreError) -> Bool
 
     /// Runs `task` for each shard of one tree; false: time ran out.
-    private mutating func scan(_ tree: Tree, _ task: @escaping ShardTask) throws(StoreError) -> Bool
-    {
+    private mutating func scan(_ tree: Tree, _ task: @escaping ShardTask) throws(StoreError) -> Bool {
         let progress = progress
         return try share(parts.shards(tree), task) { number in
             let done = tree == .entries ? number : StoreLayout.shardCount + number
