@@ -97,12 +97,10 @@ extension Control {
     func isCurrent() throws(StoreError) -> Bool {
         if isImpossible { return true }
         let present = try describing("look at the control file", path) { () throws(Errno) in
-            try ifExists { () throws(Errno) in
-                try directory.root.status(of: StoreLayout.control).identity
-            }
+            try directory.root.presentStatus(of: StoreLayout.control)
         }
         guard let file else { return false }
-        if present != file.identity || file.state == .superseded { return false }
+        if present?.identity != file.identity || file.state == .superseded { return false }
         return try describing("look at the control file", path) { () throws(Errno) in try file.isReachable() }
     }
 }

@@ -126,10 +126,11 @@ final class ControlFile: Sendable {
         // Before the words are looked for: who gets it exclusively may take it that nobody has them.
         try file.lock(.shared, until: .now + ControlPointer.patience)
         guard let words = try pointer.open(isWritable: isWritable, owner: status.owner) else {
-            let present = try ifExists { () throws(Errno) in try root.status(of: StoreLayout.control).identity
-            }
+            let present = try root.presentStatus(of: StoreLayout.control)
             // Replaced just now: by one that can be found.
-            if present != status.identity { return try find(in: root, .memory, isWritable: isWritable) }
+            if present?.identity != status.identity {
+                return try find(in: root, .memory, isWritable: isWritable)
+            }
             return .unreachable(status.identity)
         }
         // The mapping keeps the open file, and so the lock on it.

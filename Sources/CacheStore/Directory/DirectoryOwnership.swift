@@ -31,7 +31,7 @@ extension StoreSetup {
         try describing("look at", "\(path)/locks/format") { () throws(Errno) in
             let locks = try ifFiled { () throws(Errno) in try root.openDirectory(StoreLayout.locks) }
             guard let locks else { return false }
-            return try ifExists { () throws(Errno) in try locks.status(of: StoreLayout.formatLock) } != nil
+            return try locks.presentStatus(of: StoreLayout.formatLock) != nil
         }
     }
 

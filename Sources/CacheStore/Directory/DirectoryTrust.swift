@@ -88,7 +88,7 @@ extension StoreSetup {
         for part in [StoreLayout.objects, StoreLayout.entries, StoreLayout.locks, StoreLayout.temporaries] {
             let place = "\(path)/\(part)"
             let isOpen = try describing("look at", place) { () throws(Errno) in
-                let status = try ifExists { () throws(Errno) in try root.status(of: part) }
+                let status = try root.presentStatus(of: part)
                 guard let status, status.kind == .directory else { return false }
                 return DirectoryTrust.Place(status).isWritableForAll
             }

@@ -54,8 +54,7 @@ package final class StoreDirectory: Sendable {
                 [StoreLayout.objects, StoreLayout.entries, StoreLayout.locks],
                 own.dropFirst()
             ) {
-                let present = try ifExists { () throws(Errno) in try root.status(of: name).identity }
-                if present != identity { return false }
+                if try root.presentStatus(of: name)?.identity != identity { return false }
             }
             return true
         }
@@ -92,8 +91,7 @@ extension StoreDirectory {
         }
         var files = [(name: ".", status: try root.descriptor.status())]
         for name in names where name.utf8.count <= RelativePath.capacity {
-            let status = try ifExists { () throws(Errno) in try root.status(of: RelativePath(name)) }
-            if let status { files.append((name, status)) }
+            if let status = try root.presentStatus(of: RelativePath(name)) { files.append((name, status)) }
         }
         return files
     }

@@ -150,7 +150,7 @@ struct StoreSetup {
         // What is there may be in use by processes that had it open before the format file was deleted. Then the
         // control file is made later, if need be, in a way that tells those processes and waits for them.
         let isNew = try describing("look at", "\(path)/\(StoreLayout.entries)") { () throws(Errno) in
-            try ifExists { () throws(Errno) in try root.status(of: StoreLayout.entries) } == nil
+            try root.presentStatus(of: StoreLayout.entries) == nil
         }
         try makeParts(in: root)
         try write(StoreLayout.readmeText, to: StoreLayout.readme, in: root)
