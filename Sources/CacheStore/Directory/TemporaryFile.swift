@@ -90,14 +90,24 @@ final class TemporaryArea: Sendable {
     let directory: Directory
 
     init(of store: StoreDirectory) throws(Errno) {
-        let present = try ifExists { () throws(Errno) in
+        directory = try store.root.making(StoreLayout.temporaries) { () throws(Errno) in
             try store.root.openDirectory(StoreLayout.temporaries)
         }
-        guard let present else {
-            try store.root.makeDirectoryIfMissing(StoreLayout.temporaries, mode: FileMode.directory)
-            directory = try store.root.openDirectory(StoreLayout.temporaries)
-            return
+    }
+}
+
+extension Directory {
+    /// Runs `body`, and once more after making the directory of that name where it was missing.
+    func making<Value: ~Copyable>(
+        _ name: @autoclosure () -> RelativePath,
+        _ body: () throws(Errno) -> Value
+    ) throws(Errno) -> Value {
+        do throws(Errno) {
+            return try body()
+        } catch {
+            guard error == .noEntry else { throw error }
+            try makeDirectoryIfMissing(name(), mode: FileMode.directory)
+            return try body()
         }
-        directory = present
     }
 }

@@ -79,7 +79,7 @@ extension Entries {
         _ accessed: Timestamp?
     ) throws(Errno) -> Bool? {
         do throws(Errno) {
-            let file = try directory.entries.makingShard(of: key) { () throws(Errno) in
+            let file = try directory.entries.making(StoreLayout.shard(of: key)) { () throws(Errno) in
                 try directory.entries.open(path, Self.new, mode: FileMode.file)
             }
             // The time first: the attribute is what makes it an entry.

@@ -48,7 +48,7 @@ extension Objects {
                 return try TemporaryFile(in: directory, mode: FileMode.object)
             }
             guard let digest else { return try unnamed(in: ".", isInShard: false) }
-            return try directory.objects.makingShard(of: digest) { () throws(Errno) in
+            return try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
                 try unnamed(in: StoreLayout.shard(of: digest), isInShard: true)
             }
         }
@@ -143,7 +143,7 @@ extension Objects {
             // Replaces, if need be, a file of the same bytes: readers of that one keep it open.
             let isNew: Bool
             if staged.isInShard {
-                isNew = try directory.objects.makingShard(of: digest) { () throws(Errno) in
+                isNew = try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
                     try staged.publish(in: directory.objects, StoreLayout.path(of: digest))
                 }
             } else {
