@@ -138,7 +138,7 @@ extension Sweep {
         return true
     }
 
-    private static func inOrder(_ places: [UInt32], _ entries: Segments<SeenEntry>) -> [UInt32] {
+    private static func inOrder(_ places: [UInt32], _ entries: [SeenEntry]) -> [UInt32] {
         var order = places.map { UInt64(entries[Int($0)].inode) << 32 | UInt64($0) }
         order.sort()
         return order.map { UInt32(truncatingIfNeeded: $0) }
@@ -147,7 +147,7 @@ extension Sweep {
     private static func byShard(
         _ places: ArraySlice<UInt32>,
         _ tree: Tree,
-        _ entries: Segments<SeenEntry>
+        _ entries: [SeenEntry]
     ) -> [[UInt32]] {
         var shards = [[UInt32]](repeating: [], count: StoreLayout.shardCount)
         for place in places {

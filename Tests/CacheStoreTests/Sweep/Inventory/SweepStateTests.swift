@@ -92,25 +92,6 @@ import Testing
         #expect(candidates.inOrder().map(Int.init) == plain)
     }
 
-    @Test func `a list holds what was added, in pieces that do not move`() {
-        var list = Segments<Int>()
-        for number in 0..<10_000 { list.append(number) }
-        list[5000] = -1
-        #expect(list.count == 10_000)
-        #expect((0..<10_000).allSatisfy { list[$0] == ($0 == 5000 ? -1 : $0) })
-    }
-
-    @Test func `of a list those stay that are to be kept, in their order`() {
-        for count in [0, 1, 4096, 4097, 10_000] {
-            var list = Segments<Int>()
-            for number in 0..<count { list.append(number) }
-            list.keep { $0 % 3 == 0 }
-            list.append(-1)
-            let kept = Array(stride(from: 0, to: count, by: 3)) + [-1]
-            #expect((0..<list.count).map { list[$0] } == kept)
-        }
-    }
-
     private func seen(_ key: String, _ content: String, used: Int64 = 0) -> SeenEntry {
         SeenEntry(
             key: Digest(ofKey: key),
