@@ -146,7 +146,7 @@ package final class Objects: Sendable {
         guard let (content, status) = try content(ofObject: digest, atMost: length) else { return .undecided }
         let isLonger = status.size > Int64(content.length)
         if (content.digest == digest) != isLonger { return isLonger ? .undecided : .sound }
-        let isDeleted = try stripes.withLock(.exclusive, of: digest, patience: patience) {
+        let isDeleted = try stripes.withLock(.exclusive, stripe: digest.stripe, patience: patience) {
             () throws(StoreError) in
             // A put may have replaced it by a good one meanwhile.
             guard let present = try self.status(of: digest), present.identity == status.identity,

@@ -43,7 +43,7 @@ package final class Stripes: Sendable {
         self.control = control
     }
 
-    /// Runs `body` while the stripe of `digest` is held.
+    /// Runs `body` while a stripe is held (``Digest/stripe``).
     ///
     /// Two `flock` calls, fewer beside other sharers.
     ///
@@ -51,18 +51,8 @@ package final class Stripes: Sendable {
     ///   child of the process that has opened it.
     func withLock<Value: ~Copyable>(
         _ mode: LockMode,
-        of digest: Digest,
-        patience: Duration = Stripes.writerPatience,
-        _ body: () throws(StoreError) -> Value
-    ) throws(StoreError) -> Value {
-        try withLock(mode, stripe: digest.stripe, patience: patience, body)
-    }
-
-    /// The same for a stripe by its number.
-    func withLock<Value: ~Copyable>(
-        _ mode: LockMode,
         stripe: Int,
-        patience: Duration,
+        patience: Duration = Stripes.writerPatience,
         _ body: () throws(StoreError) -> Value
     ) throws(StoreError) -> Value {
         guard processGeneration == owner else {

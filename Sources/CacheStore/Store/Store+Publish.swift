@@ -58,8 +58,8 @@ extension Store {
     ) throws(StoreError) -> PublishOutcome {
         let content = publication.content
         while true {
-            let patience = terms.stripePatience
-            let outcome = try objects.stripes.withLock(.shared, of: content.digest, patience: patience) {
+            let (stripe, patience) = (content.digest.stripe, terms.stripePatience)
+            let outcome = try objects.stripes.withLock(.shared, stripe: stripe, patience: patience) {
                 () throws(StoreError) -> PublishOutcome? in
                 atStep?(.objectLocked)
                 do throws(StoreError) {
@@ -143,12 +143,12 @@ extension Store {
         control.prefetch(key)
         switch publication.precondition {
         case .none:
-            return try entries.stripes.withLock(.shared, of: key, patience: patience) {
+            return try entries.stripes.withLock(.shared, stripe: key.stripe, patience: patience) {
                 () throws(StoreError) in
                 try writeRecord(publication)
             }
         case .unchanged(let expected):
-            return try entries.stripes.withLock(.exclusive, of: key, patience: patience) {
+            return try entries.stripes.withLock(.exclusive, stripe: key.stripe, patience: patience) {
                 () throws(StoreError) in
                 guard try entries.read(key)?.bytes == expected else { return .conflict }
                 return try writeRecord(publication)

@@ -221,7 +221,7 @@ import Testing
     @Test func `it is forming until every writer that began without it is gone`() throws {
         let fixture = try StoreFixture()
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
-        try fixture.store.entries.stripes.withLock(.shared, of: key) { () throws(StoreError) in
+        try fixture.store.entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(StoreError) in
             let other = try Store(at: fixture.path)
             #expect(other.control.file?.state == .forming)
         }

@@ -255,7 +255,7 @@ import Testing
         _ = try fixture.store.remove(Digest(ofKey: "key"))
         let digest = Digest(of: Array("value".utf8).span)
         let other = try StoreFixture.open(fixture.path)
-        try other.objects.stripes.withLock(.shared, of: digest) { () throws(StoreError) in
+        try other.objects.stripes.withLock(.shared, stripe: digest.stripe) { () throws(StoreError) in
             let report = try Sweep.run(SweepRequest(), on: fixture.store.parts, now: .now)
             #expect(report.skippedStripes == ["\(StoreLayout.lockName(.objects, digest.stripe))"])
             #expect(report.removed.isEmpty)
@@ -293,7 +293,7 @@ import Testing
         let mayGo = DispatchSemaphore(value: 0)
         let hasGone = DispatchSemaphore(value: 0)
         Thread.detachNewThread {
-            try? holder.objects.stripes.withLock(.shared, of: digest) {
+            try? holder.objects.stripes.withLock(.shared, stripe: digest.stripe) {
                 isHeld.signal()
                 mayGo.wait()
             }
