@@ -29,7 +29,8 @@ extension SharedCache {
                 let rest = request.pace.pause
                 // While it has the lock nobody else can make the room that writers wait for.
                 request.pace.pause = { store.room.isPressed || rest($0) }
-                let report = try Sweep.run(request, on: store.parts, now: now) { progress(CacheProgress($0)) }
+                request.progress = { progress(CacheProgress($0)) }
+                let report = try Sweep.run(request, on: store.parts, now: now)
                 return CollectionReport(report, isDryRun: options.isDryRun)
             }
         } catch {

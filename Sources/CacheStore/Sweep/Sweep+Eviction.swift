@@ -111,7 +111,7 @@ extension Sweep {
         if pacer.isUnlimited {
             places = state.value.withLock { Self.inOrder(places, $0.pass.candidates.entries) }
         }
-        let (progress, total) = (progress, places.count)
+        let (progress, total) = (request.progress, places.count)
         for start in stride(from: 0, to: total, by: Self.deletionsAtATime) {
             let end = min(start + Self.deletionsAtATime, total)
             let piece = state.value.withLock {

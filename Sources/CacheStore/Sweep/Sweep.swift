@@ -19,8 +19,6 @@ package import Platform
 package struct Sweep: Sendable {
     let parts: StoreParts
     let request: SweepRequest
-    /// Called on the thread that began the sweep.
-    let progress: @Sendable (SweepProgress) -> Void
     /// The time when the sweep was asked for, by the caller's clock, and by one that runs steadily.
     let begin: (time: Timestamp, instant: ContinuousClock.Instant)
     /// What was seen and done so far, which the threads share; never held for what takes a system call.
@@ -33,12 +31,10 @@ package struct Sweep: Sendable {
         _ request: SweepRequest,
         on parts: StoreParts,
         now: Timestamp,
-        clock: ClockWitness = ClockWitness(),
-        progress: @escaping @Sendable (SweepProgress) -> Void = { _ in }
+        clock: ClockWitness = ClockWitness()
     ) {
         self.parts = parts
         self.request = request
-        self.progress = progress
         begin = (now, ContinuousClock.now)
         let fileSystem = parts.directory.fileSystem
         let blockSize = fileSystem.kind.givesSmallFilesTheirBlocks ? fileSystem.blockSize : nil
@@ -49,8 +45,6 @@ package struct Sweep: Sendable {
     }
 
     /// Sweeps the store of these parts as it is at `now`.
-    ///
-    /// `progress` is called now and then.
     ///
     /// - Throws: ``StoreError/Code/busy`` where another sweep did not end within the request's patience, or does not get
     ///   on at all.
@@ -66,12 +60,11 @@ package struct Sweep: Sendable {
     package static func run(
         _ request: SweepRequest,
         on parts: StoreParts,
-        now: Timestamp,
-        progress: @escaping @Sendable (SweepProgress) -> Void = { _ in }
+        now: Timestamp
     ) throws(StoreError) -> SweepReport {
         var wait = JanitorWait(for: parts.janitor, patience: request.patience)
         while true {
-            let report = try runIfDue(request, on: parts, now: now, progress: progress) { _ in true }
+            let report = try runIfDue(request, on: parts, now: now) { _ in true }
             if let report { return report }
             guard try wait.pause() else {
                 let path = parts.janitor.path
@@ -88,13 +81,12 @@ package struct Sweep: Sendable {
         _ request: SweepRequest,
         on parts: StoreParts,
         now: Timestamp,
-        progress: @escaping @Sendable (SweepProgress) -> Void = { _ in },
         isDue: (SweepRecord?) -> Bool
     ) throws(StoreError) -> SweepReport? {
         guard let lock = try parts.janitor.take() else { return nil }
         let last = SweepRecord.read(from: lock.descriptor)
         guard isDue(last) else { return nil }
-        var sweep = Sweep(request, on: parts, now: now, progress: progress)
+        var sweep = Sweep(request, on: parts, now: now)
         return try sweep.run(under: lock, after: last)
     }
 
@@ -220,7 +212,7 @@ package struct Sweep: Sendable {
 
     /// Waits until every put that held a stripe when this began is over; false: time ran out.
     private mutating func passBarrier() throws(StoreError) -> Bool {
-        progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
+        request.progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
         let skipped = try parts.objects.stripes.barrier { count in
             parts.control.noteSweepStep()
             return pacer.mayGoOn() ? deletions.patience(pacer, after: count) : nil
@@ -266,7 +258,7 @@ package struct Sweep: Sendable {
 
     /// Runs `task` for each shard of one tree; false: time ran out.
     private mutating func scan(_ tree: Tree, _ task: @escaping ShardTask) throws(StoreError) -> Bool {
-        let progress = progress
+        let progress = request.progress
         return try share(parts.shards(tree), task) { number in
             let done = tree == .entries ? number : StoreLayout.shardCount + number
             progress(SweepProgress(phase: .scanning, done: done, total: 2 * StoreLayout.shardCount))

@@ -197,11 +197,12 @@ import Testing
         let isPut = FailureCount()
         var request = SweepRequest()
         request.patience = .zero
-        _ = try Sweep.run(request, on: fixture.store.parts, now: .now) { progress in
+        request.progress = { progress in
             guard progress.phase == .scanning, progress.done >= 256, isPut.all.isEmpty else { return }
             isPut.add("yes")
             try? fixture.put("value", "new")
         }
+        _ = try Sweep.run(request, on: fixture.store.parts, now: .now)
         #expect(isPut.all == ["yes"])
         #expect(try fixture.get("new") == "value")
     }
@@ -212,12 +213,13 @@ import Testing
         let isDone = FailureCount()
         var request = SweepRequest()
         request.limits.maximumEntries = 0
-        let report = try Sweep.run(request, on: fixture.store.parts, now: .now) { progress in
+        request.progress = { progress in
             guard progress.phase == .deleting, isDone.all.isEmpty else { return }
             isDone.add("yes")
             try? fixture.put("new value", "overwritten")
             _ = try? fixture.get("read", now: .now + .seconds(1))
         }
+        let report = try Sweep.run(request, on: fixture.store.parts, now: .now)
         #expect(try fixture.get("overwritten") == "new value")
         #expect(try fixture.get("read") == "value of read")
         #expect(try fixture.get("idle") == nil)
@@ -269,12 +271,14 @@ import Testing
         let fixture = try StoreFixture()
         for number in 0..<200 { try fixture.put("value \(number)", "key \(number)") }
         let names = Locked.Box([String]())
-        let report = try Sweep.run(SweepRequest(), on: fixture.store.parts, now: .now) { progress in
+        var request = SweepRequest()
+        request.progress = { progress in
             guard progress.phase == .scanning else { return }
             let name = "while \(progress.done)"
             try? fixture.put(name, name)
             names.value.withLock { $0.append(name) }
         }
+        let report = try Sweep.run(request, on: fixture.store.parts, now: .now)
         #expect(report.removed.isEmpty)
         let all = names.value.withLock { $0 }
         #expect(!all.isEmpty)
@@ -300,11 +304,13 @@ import Testing
             hasGone.signal()
         }
         isHeld.wait()
-        let report = try Sweep.run(SweepRequest(), on: fixture.store.parts, now: .now) { progress in
+        var request = SweepRequest()
+        request.progress = { progress in
             guard progress.phase == .scanning, progress.done == 0 else { return }
             mayGo.signal()
             _ = hasGone.wait(timeout: .now() + 1)
         }
+        let report = try Sweep.run(request, on: fixture.store.parts, now: .now)
         #expect(report.skippedStripes.count == 1)
         #expect(report.removed[.orphan] == nil)
         #expect(FileManager.default.fileExists(atPath: fixture.objectPath("value")))
