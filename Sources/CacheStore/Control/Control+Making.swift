@@ -61,14 +61,8 @@ extension Control {
         do throws(Errno) {
             let draft = try TemporaryFile(in: directory, mode: FileMode.file)
             let mapping = directory.capabilities.sharedMapping
-            try ControlFile.make(
-                in: draft.file,
-                mapping,
-                of: directory.path,
-                state: .forming,
-                isEmpty: false,
-                now: .now
-            ) { () throws(Errno) in
+            try ControlFile.make(in: draft.file, mapping, of: directory.path, state: .forming) {
+                () throws(Errno) in
                 try draft.rename(to: directory.root, StoreLayout.control)
             }
         } catch {
