@@ -76,21 +76,17 @@ extension Objects {
     /// Writes bytes in memory to a new object.
     func stage(_ bytes: Span<UInt8>, as digest: Digest) throws(StoreError) -> TemporaryFile {
         do throws(StoreError) {
-            return try write(bytes, as: digest)
+            let staged = try stage(for: digest)
+            try describing("write an object", place) { () throws(Errno) in
+                try staged.file.writeAll(bytes)
+                if isDurable { try staged.file.synchronize() }
+            }
+            return staged
         } catch {
             // Where none can be written, one that is there may still do: the next put looks.
             novelty.note(isNew: false)
             throw error
         }
-    }
-
-    private func write(_ bytes: Span<UInt8>, as digest: Digest) throws(StoreError) -> TemporaryFile {
-        let staged = try stage(for: digest)
-        try describing("write an object", place) { () throws(Errno) in
-            try staged.file.writeAll(bytes)
-            if isDurable { try staged.file.synchronize() }
-        }
-        return staged
     }
 
     /// Copies a file from its offset to its end into a new object, sharing its extents where the file system
