@@ -102,7 +102,7 @@ extension SharedCache {
                 }
             }
             // What was evicted from disk may still be in the memory of any process.
-            try store.raiseAllGenerations()
+            try store.control.raiseAll()
             return count
         }
     }

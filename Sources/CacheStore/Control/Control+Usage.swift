@@ -234,7 +234,9 @@ extension Control {
     /// Since when the counters count; nil where no control file is mapped, or it does not say.
     package var countedSince: Timestamp? { noted(.countedSince).map(Timestamp.init(nanoseconds:)) }
 
-    /// Where nothing else may be counted meanwhile, nothing is lost; false where there is none to write.
+    /// Sets what all processes counted to 0; false where there is no control file that can be written.
+    ///
+    /// What another counts at this very moment may be lost.
     package func resetCounters(now: Timestamp) -> Bool {
         guard let words = writableWords else { return false }
         for index in ControlLayout.counters..<ControlLayout.generations { words.store(0, at: index) }

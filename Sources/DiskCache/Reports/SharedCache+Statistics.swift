@@ -59,7 +59,7 @@ extension SharedCache {
     /// - Throws: ``CacheError``, only with the code `closed`.
     @discardableResult
     public func resetTotals() throws(CacheError) -> Bool {
-        try withStore { (store, now) throws(StoreError) in store.resetCumulative(now: now) }
+        try withStore { (store, now) throws(StoreError) in store.control.resetCounters(now: now) }
     }
 
     /// What the last collection by any process did or, while one is running, has recorded so far; nil if there

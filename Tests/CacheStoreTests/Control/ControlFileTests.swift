@@ -199,7 +199,7 @@ import Testing
         try #require(fixture.store.control.file).supersede()
         let newcomer = try StoreFixture.open(fixture.path)
         let seen = try #require(try put(newcomer, "two"))
-        try fixture.store.raiseAllGenerations()
+        try fixture.store.control.raiseAll()
         #expect(newcomer.isCurrent(seen) == false)
     }
 

@@ -203,7 +203,7 @@ import Testing
         let key = key
         let held = try generation(of: key)
         let writing = try #require(try other.control.beginWriting(key))
-        try fixture.store.raiseAllGenerations()
+        try fixture.store.control.raiseAll()
         #expect(try generation(of: key).hasWriters)
         other.control.endWriting(writing)
         let after = GenerationWord(rawValue: try generation(of: key).word)
