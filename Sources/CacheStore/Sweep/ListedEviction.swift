@@ -103,28 +103,22 @@ struct ListedEviction {
 
     /// Evicts what is still as it was, with its objects.
     private mutating func evict(_ candidates: ArraySlice<ListedCandidate>) throws(StoreError) {
-        let (parts, reason, stamp) = (parts, reason, list.stamp)
-        let (gone, failure) = delete(candidates) {
-            Removal($0.entry, reason)
-        } by: { (entry) throws(StoreError) in
-            try parts.evict(entry, stamp)
-        }
+        let reason = reason
+        let (gone, failure) = delete(candidates) { Removal($0.entry, reason) }
         evicted.count += gone.count
         // Whatever happened, the objects of what has gone are to go too.
         let (_, laterFailure) = delete(gone[...]) {
             Removal(object: $0.entry.content, $0.objectSize, freed: reason)
-        } by: { (entry) throws(StoreError) in
-            try parts.deleteFreed(entry.content, stamp)
         }
         if let failure = failure ?? laterFailure { throw failure }
     }
 
-    /// Runs `delete` for each, those of a stripe together, and accounts for them; those that it has deleted.
+    /// Deletes what each stands for, those of a stripe together, and accounts for them; those of which it is gone.
     private mutating func delete(
         _ candidates: ArraySlice<ListedCandidate>,
-        as removal: (ListedCandidate) -> Removal,
-        by delete: (SeenEntry) throws(StoreError) -> Bool
+        as removal: (ListedCandidate) -> Removal
     ) -> (gone: [ListedCandidate], failure: StoreError?) {
+        let (parts, stamp) = (parts, list.stamp)
         var groups = [[ListedCandidate]](repeating: [], count: StoreLayout.stripeCount)
         for candidate in candidates { groups[removal(candidate).digest.stripe].append(candidate) }
         var all: [ListedCandidate] = []
@@ -132,7 +126,7 @@ struct ListedEviction {
             guard let tree = group.first.map({ removal($0).tree }) else { continue }
             let (outcomes, failure) = deletions.run(group.count, tree, stripe: stripe, &pacer) {
                 (index) throws(StoreError) in
-                try delete(group[index].entry)
+                try parts.delete(removal(group[index]), stamp)
             }
             let gone = zip(group, outcomes).filter { $0.1.isDeletion }.map(\.0)
             if tree == .entries { spared += outcomes.count - gone.count }
@@ -147,10 +141,16 @@ struct ListedEviction {
 }
 
 extension StoreParts {
-    /// Deletes an entry that is still as it was seen; false: it stays as it is.
+    /// Deletes an entry that is still as it was seen, or an object whose only entry is deleted, unless somebody has
+    /// touched it since the mark; false: it stays as it is.
     ///
-    /// The caller holds its stripe exclusively. Two system calls, three where somebody has been at it.
-    fileprivate func evict(_ entry: SeenEntry, _ stamp: SweepStamp) throws(StoreError) -> Bool {
+    /// The caller holds its stripe exclusively. Two system calls, three for an entry where somebody has been at it.
+    fileprivate func delete(_ removal: Removal, _ stamp: SweepStamp) throws(StoreError) -> Bool {
+        guard let entry = removal.entry else {
+            guard let status = try object(removal.digest), stamp.isUntouched(object: status)
+            else { return false }
+            return try objects.delete(removal.digest)
+        }
         guard let status = try entries.status(of: entry.key), status.kind == .regular else { return false }
         if !stamp.isUntouched(entry, status) {
             guard let bytes = try entries.read(entry.key)?.bytes, entry.isStill(bytes, status) else {
@@ -158,15 +158,5 @@ extension StoreParts {
             }
         }
         return try entries.delete(entry.key)
-    }
-
-    /// Deletes an object whose only entry is deleted, unless somebody has touched it since the mark.
-    ///
-    /// The caller holds its stripe exclusively. Two system calls.
-    fileprivate func deleteFreed(_ content: Digest, _ stamp: SweepStamp) throws(StoreError) -> Bool {
-        guard let status = try objects.status(of: content), status.kind == .regular,
-            stamp.isUntouched(object: status)
-        else { return false }
-        return try objects.delete(content)
     }
 }
