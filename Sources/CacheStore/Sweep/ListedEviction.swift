@@ -123,17 +123,15 @@ struct ListedEviction {
         for candidate in candidates { groups[removal(candidate).digest.stripe].append(candidate) }
         var all: [ListedCandidate] = []
         for (stripe, group) in groups.enumerated() {
-            guard let tree = group.first.map({ removal($0).tree }) else { continue }
-            let (outcomes, failure) = deletions.run(group.count, tree, stripe: stripe, &pacer) {
-                (index) throws(StoreError) in
-                try parts.delete(removal(group[index]), stamp)
+            let removals = group.map(removal)
+            let (outcomes, failure) = deletions.run(removals, stripe: stripe, &pacer) {
+                (removal) throws(StoreError) in
+                try parts.delete(removal, stamp)
             }
-            let gone = zip(group, outcomes).filter { $0.1.isDeletion }.map(\.0)
-            if tree == .entries { spared += outcomes.count - gone.count }
-            let removals = gone.map(removal)
-            evicted.bytes += removals.reduce(0) { $0 + $1.allocatedSize.bytes }
-            deletions.account(for: removals)
-            all += gone
+            let gone = outcomes.indices.filter { outcomes[$0].isDeletion }
+            if removals.first?.tree == .entries { spared += outcomes.count - gone.count }
+            evicted.bytes += gone.reduce(0) { $0 + removals[$1].allocatedSize.bytes }
+            all += gone.map { group[$0] }
             if let failure { return (all, failure) }
         }
         return (all, nil)

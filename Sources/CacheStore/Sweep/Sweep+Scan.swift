@@ -129,17 +129,13 @@ extension Sweep {
     mutating func delete(_ removals: [Removal], in shard: borrowing Directory) throws(StoreError) -> Bool {
         guard let first = removals.first else { return true }
         let sweep = self
-        let (outcomes, failure) = deletions.run(
-            removals.count,
-            first.tree,
-            stripe: first.digest.stripe,
-            &pacer
-        ) { (index) throws(StoreError) in try sweep.delete(removals[index], in: shard) }
-        let done = zip(removals, outcomes)
-        state.value.withLock { state in
-            for (removal, outcome) in done { state.note(removal, outcome) }
+        let (outcomes, failure) = deletions.run(removals, stripe: first.digest.stripe, &pacer) {
+            (removal) throws(StoreError) in
+            try sweep.delete(removal, in: shard)
         }
-        deletions.account(for: done.filter { $0.1.isDeletion }.map(\.0))
+        state.value.withLock { state in
+            for (removal, outcome) in zip(removals, outcomes) { state.note(removal, outcome) }
+        }
         if let failure { throw failure }
         return outcomes.count == removals.count
     }
