@@ -28,13 +28,7 @@ struct StoreSetup {
         do throws(Errno) {
             return try Directory(opening: path)
         } catch {
-            // The links on the way to it are the user's.
-            guard error != .tooManyLinks else {
-                throw StoreError(.inputOutput, "open the cache directory", path: path, errno: error)
-            }
-            guard error == .noEntry else {
-                throw failure(error, "open the cache directory")
-            }
+            guard error == .noEntry else { throw failure(error, "open the cache directory") }
         }
         try makeDirectories(upTo: path, mode: FileMode.directory)
         return try describing("open the cache directory", path) { () throws(Errno) in
@@ -42,10 +36,11 @@ struct StoreSetup {
         }
     }
 
-    /// Of the directory itself or what is above it, which may be a file of the user's that is to stay where it is.
+    /// Of the directory itself or what is above it, without a word of what is in its place: that may be a file of the
+    /// user's that is to stay where it is, and so are the links on the way to it.
     private func failure(_ error: Errno, _ operation: String) -> StoreError {
-        guard error == .notDirectory else { return StoreError(errno: error, operation, path: path) }
-        return StoreError(.notADirectory, operation, path: path, errno: error)
+        let code = StoreError(errno: error, operation, path: path).code
+        return StoreError(code, operation, path: path, errno: error)
     }
 
     /// Of a directory above the cache's: what the umask leaves of it, as with `mkdir -p`.
