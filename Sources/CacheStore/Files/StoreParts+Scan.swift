@@ -88,11 +88,8 @@ extension StoreParts {
 
     /// Opens a shard in which something was found; nil where it is gone, or no directory any more.
     func open(_ tree: Tree, shard: Int) throws(StoreError) -> Directory? {
-        do throws(Errno) {
-            return try openDirectory(StoreLayout.shards[shard], tree)
-        } catch {
-            if error == .noEntry || error == .notDirectory || error == .tooManyLinks { return nil }
-            throw StoreError(errno: error, "open", path: "\(directory.path)/\(tree.place(ofShard: shard))")
+        try describing("open", "\(directory.path)/\(tree.place(ofShard: shard))") { () throws(Errno) in
+            try ifFiled { () throws(Errno) in try openDirectory(StoreLayout.shards[shard], tree) }
         }
     }
 
@@ -135,16 +132,11 @@ extension StoreParts {
     /// One system call for a record in an attribute.
     func recordBytes(of key: Digest, in shard: borrowing Directory) throws(StoreError) -> [UInt8]? {
         if directory.capabilities.attributes != .absent {
-            do throws(Errno) {
-                let name = StoreLayout.fileName(of: key)
-                if let bytes = try shard.attribute(StoreLayout.recordAttribute, of: name) { return bytes }
-            } catch {
-                if error == .noEntry { return nil }
-                // Whatever it is that bears the name, readers know what to make of it.
-                guard error == .notSupported || error == .notPermitted || error.tellsOfNoFile else {
-                    throw failure(error, .entries, key)
-                }
+            // Whatever it is that bears the name, readers know what to make of it.
+            let found = bestEffort { () throws(Errno) in
+                try shard.attribute(StoreLayout.recordAttribute, of: StoreLayout.fileName(of: key))
             }
+            if let found, let bytes = found { return bytes }
         }
         return try entries.read(key)?.bytes
     }
@@ -157,11 +149,8 @@ extension StoreParts {
         _ tree: Tree,
         in shard: borrowing Directory
     ) throws(StoreError) -> FileStatus? {
-        do throws(Errno) {
-            return try shard.status(of: StoreLayout.fileName(of: digest))
-        } catch {
-            if error == .noEntry { return nil }
-            throw failure(error, tree, digest)
+        try describing("look at", self.path(of: digest, tree)) { () throws(Errno) in
+            try shard.presentStatus(of: StoreLayout.fileName(of: digest))
         }
     }
 
@@ -169,18 +158,13 @@ extension StoreParts {
     ///
     /// The caller holds its stripe exclusively.
     func delete(_ digest: Digest, _ tree: Tree, in shard: borrowing Directory) throws(StoreError) -> Bool {
-        do throws(Errno) {
-            try shard.unlink(StoreLayout.fileName(of: digest))
-            return true
-        } catch {
-            if error == .noEntry { return false }
-            throw failure(error, tree, digest)
+        try describing("look at", self.path(of: digest, tree)) { () throws(Errno) in
+            try ifExists { () throws(Errno) in try shard.unlink(StoreLayout.fileName(of: digest)) } != nil
         }
     }
 
-    private func failure(_ error: Errno, _ tree: Tree, _ digest: Digest) -> StoreError {
-        let path = "\(directory.path)/\(tree.place(ofShard: digest.shard))/\(digest)"
-        return StoreError(errno: error, "look at", path: path)
+    private func path(of digest: Digest, _ tree: Tree) -> String {
+        "\(directory.path)/\(tree.place(ofShard: digest.shard))/\(digest)"
     }
 
     /// An object's state; nil where it is gone.
