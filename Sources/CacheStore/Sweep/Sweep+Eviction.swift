@@ -114,10 +114,13 @@ extension Sweep {
         let (progress, total) = (request.progress, places.count)
         for start in stride(from: 0, to: total, by: Self.deletionsAtATime) {
             let end = min(start + Self.deletionsAtATime, total)
-            let piece = state.value.withLock {
-                Self.byShard(places[start..<end], tree, $0.pass.candidates.entries)
+            let piece = state.value.withLock { state in
+                Dictionary(grouping: places[start..<end]) { place in
+                    let entry = state.pass.candidates.entries[Int(place)]
+                    return (tree == .entries ? entry.key : entry.content).shard
+                }
             }
-            let busy = shards.filter { !piece[$0].isEmpty }
+            let busy = shards.filter { piece[$0] != nil }
             let showProgress = { (done: Int) in
                 progress(SweepProgress(phase: .deleting, done: done, total: total, items: done))
             }
@@ -127,7 +130,7 @@ extension Sweep {
                 guard sweep.pacer.mayGoOn() else { return false }
                 guard let directory = try sweep.open(tree, shard: shard) else { return true }
                 let removals = sweep.state.value.withLock { state in
-                    piece[shard].map { removal($0, state) }
+                    piece[shard, default: []].map { removal($0, state) }
                 }
                 return try sweep.delete(removals, in: directory)
             } began: { number in
@@ -142,19 +145,6 @@ extension Sweep {
         var order = places.map { UInt64(entries[Int($0)].inode) << 32 | UInt64($0) }
         order.sort()
         return order.map { UInt32(truncatingIfNeeded: $0) }
-    }
-
-    private static func byShard(
-        _ places: ArraySlice<UInt32>,
-        _ tree: Tree,
-        _ entries: [SeenEntry]
-    ) -> [[UInt32]] {
-        var shards = [[UInt32]](repeating: [], count: StoreLayout.shardCount)
-        for place in places {
-            let entry = entries[Int(place)]
-            shards[(tree == .entries ? entry.key : entry.content).shard].append(place)
-        }
-        return shards
     }
 
     // MARK: List
