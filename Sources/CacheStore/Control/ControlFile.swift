@@ -86,13 +86,7 @@ final class ControlFile: Sendable {
         isWritable: Bool,
         mapped: @autoclosure () -> FileStatus.Identity?
     ) throws(Errno) -> ControlFile? {
-        let file: FileDescriptor
-        do throws(Errno) {
-            file = try root.open(StoreLayout.control, isWritable ? .readWrite : .readOnly)
-        } catch {
-            if error == .noEntry || error.tellsOfNoFile { return nil }
-            throw error
-        }
+        guard let file = try open(root, isWritable ? .readWrite : .readOnly) else { return nil }
         let status = try file.status()
         if mapping == .memory {
             return try findWords(named: file, status, in: root, isWritable: isWritable, mapped: mapped())
@@ -105,6 +99,16 @@ final class ControlFile: Sendable {
         let words = try map(file, isWritable: isWritable)
         let control = ControlFile(words, status.identity, birthTime: file.birthTime, memory: nil)
         return control.isOfThisLayout ? control : nil
+    }
+
+    /// nil where there is nothing, or something other than a file.
+    static func open(_ root: borrowing Directory, _ flags: OpenFlags) throws(Errno) -> FileDescriptor? {
+        do throws(Errno) {
+            return try root.open(StoreLayout.control, flags)
+        } catch {
+            if error == .noEntry || error.tellsOfNoFile { return nil }
+            throw error
+        }
     }
 
     private static func findWords(
@@ -151,13 +155,7 @@ final class ControlFile: Sendable {
     /// - Throws: ``Errno/wouldBlock`` where somebody uses words that this process can't see.
     static func retire(in root: borrowing Directory, _ mapped: ControlFile?) throws(Errno) -> FileDescriptor?
     {
-        let file: FileDescriptor
-        do throws(Errno) {
-            file = try root.open(StoreLayout.control, .readWrite)
-        } catch {
-            if error == .noEntry || error.tellsOfNoFile { return nil }
-            throw error
-        }
+        guard let file = try open(root, .readWrite) else { return nil }
         let status = try file.status()
         guard status.kind == .regular else { return nil }
         guard let pointer = try ControlPointer(in: file) else {
