@@ -41,7 +41,9 @@ do {
             lock.release()
         }
     case "sweep":
-        _ = try Sweep.run(SweepRequest(), on: store.parts, now: .now) { if $0.phase == .waiting { stop() } }
+        var request = SweepRequest()
+        request.progress = { if $0.phase == .waiting { stop() } }
+        _ = try Sweep.run(request, on: store.parts, now: .now)
     case "objectStripe": try stop(holding: "object", Digest(of: value.span), in: store)
     case "entryStripe": try stop(holding: "entry", key, in: store)
     default:

@@ -29,7 +29,8 @@ extension SharedCache {
                 let rest = request.pace.pause
                 // While it has the lock nobody else can make the room that writers wait for.
                 request.pace.pause = { store.room.isPressed || rest($0) }
-                let report = try Sweep.run(request, on: store.parts, now: now) { progress(CacheProgress($0)) }
+                request.progress = { progress(CacheProgress($0)) }
+                let report = try Sweep.run(request, on: store.parts, now: now)
                 return CollectionReport(report, isDryRun: options.isDryRun)
             }
         } catch {
@@ -86,14 +87,13 @@ extension SharedCache {
     private func removeAll(where isMeant: (StoredEntry) -> Bool) throws(CacheError) -> Int {
         _ = writeBehind.flush()
         return try withStore { (store, now) throws(StoreError) in
-            let scan = StoreScan(of: store.parts)
             var count = 0
             let log = store.parts.log
             for shard in 0..<StoreLayout.shardCount {
                 var removed: [LoggedKey] = []
                 defer { log?.append(removed, cause: .cleared) }
-                for key in try scan.digests(.entries, shard: shard).digests {
-                    guard let (stored, status) = try scan.entry(key), isMeant(stored),
+                for key in try store.parts.digests(.entries, shard: shard).digests {
+                    guard let (stored, status) = try store.parts.entry(key), isMeant(stored),
                         try store.remove(key, ifStill: stored, isLogged: false)
                     else { continue }
                     // What had expired could have been gone before.
@@ -102,7 +102,7 @@ extension SharedCache {
                 }
             }
             // What was evicted from disk may still be in the memory of any process.
-            try store.raiseAllGenerations()
+            try store.control.raiseAll()
             return count
         }
     }

@@ -213,18 +213,18 @@ struct CacheEntries: Sequence, Sendable {
 
     /// Starts at the first shard.
     public func makeIterator() -> Iterator {
-        Iterator(scan: StoreScan(of: store.parts), now: now)
+        Iterator(of: store.parts, now: now)
     }
 
     /// Walks through the shards.
     public struct Iterator: IteratorProtocol {
-        let scan: StoreScan
+        let parts: StoreParts
         let now: Timestamp
         private var shard = 0
         private var keys: [Digest] = []
 
-        init(scan: StoreScan, now: Timestamp) {
-            self.scan = scan
+        init(of parts: StoreParts, now: Timestamp) {
+            self.parts = parts
             self.now = now
         }
 
@@ -238,7 +238,7 @@ struct CacheEntries: Sequence, Sendable {
                     guard shard < StoreLayout.shardCount else { return nil }
                     // Counted first: a shard that can't be read is reported once and passed over.
                     shard += 1
-                    keys = try scan.digests(.entries, shard: shard - 1).digests
+                    keys = try parts.digests(.entries, shard: shard - 1).digests
                 }
             } catch {
                 return .failure(CacheError(error))
@@ -246,7 +246,7 @@ struct CacheEntries: Sequence, Sendable {
         }
 
         private func entry(_ key: Digest) throws(StoreError) -> CacheEntry? {
-            guard let (stored, status) = try scan.entry(key), let record = stored.record,
+            guard let (stored, status) = try parts.entry(key), let record = stored.record,
                 record.freshness(at: now, accessed: status.accessed) == .fresh
             else { return nil }
             return CacheEntry(record, keyDigest: key, key: nil, accessed: status.accessed, now: now)

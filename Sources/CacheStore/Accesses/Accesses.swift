@@ -18,7 +18,6 @@ package final class Accesses: Sendable {
     /// ns: a tick of the coarse clock; finer is not told apart.
     private static let finestGranularity: Int64 = 10_000_000
 
-    private let directory: StoreDirectory
     private let entries: Entries
     private let counters: StoreCounters
     /// As the process wants it, and as the directory's turnover asks for it now.
@@ -26,14 +25,8 @@ package final class Accesses: Sendable {
     private let presentGranularity: Atomic<Int64>
     private let notes = Locked(AccessNotes())
 
-    init(
-        of entries: Entries,
-        in directory: StoreDirectory,
-        granularity: Duration,
-        counters: StoreCounters
-    ) {
+    init(of entries: Entries, granularity: Duration, counters: StoreCounters) {
         self.entries = entries
-        self.directory = directory
         self.counters = counters
         longestGranularity = granularity.saturatingNanoseconds
         presentGranularity = Atomic(granularity.saturatingNanoseconds)
@@ -98,7 +91,7 @@ package final class Accesses: Sendable {
     /// Sets the access time of an entry if the present one `isDue`; what it is then, nil where there is none or it
     /// can't be set.
     private func set(_ key: Digest, to time: Timestamp, ifPresent isDue: (Timestamp) -> Bool) -> Timestamp? {
-        if !directory.isWritable { return nil }
+        if !entries.directory.isWritable { return nil }
         do throws(StoreError) {
             guard let status = try entries.status(of: key) else { return nil }
             var accessed = status.accessed

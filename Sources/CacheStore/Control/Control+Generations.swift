@@ -107,8 +107,8 @@ extension Control {
         return Generation(index: writing.index, word: last &+ GenerationWord.end, mapping: words.address)
     }
 
-    /// Raises every version.
-    func raiseAll() throws(StoreError) {
+    /// Raises every version: makes every value that any process holds in memory be read from disk again.
+    package func raiseAll() throws(StoreError) {
         if isImpossible { return }
         while true {
             if countingWords == nil { _ = try mapPresent(isWritable: true) }

@@ -61,14 +61,8 @@ extension Control {
         do throws(Errno) {
             let draft = try TemporaryFile(in: directory, mode: FileMode.file)
             let mapping = directory.capabilities.sharedMapping
-            try ControlFile.make(
-                in: draft.file,
-                mapping,
-                of: directory.path,
-                state: .forming,
-                isEmpty: false,
-                now: .now
-            ) { () throws(Errno) in
+            try ControlFile.make(in: draft.file, mapping, of: directory.path, state: .forming) {
+                () throws(Errno) in
                 try draft.rename(to: directory.root, StoreLayout.control)
             }
         } catch {
@@ -97,12 +91,10 @@ extension Control {
     func isCurrent() throws(StoreError) -> Bool {
         if isImpossible { return true }
         let present = try describing("look at the control file", path) { () throws(Errno) in
-            try ifExists { () throws(Errno) in
-                try directory.root.status(of: StoreLayout.control).identity
-            }
+            try directory.root.presentStatus(of: StoreLayout.control)
         }
         guard let file else { return false }
-        if present != file.identity || file.state == .superseded { return false }
+        if present?.identity != file.identity || file.state == .superseded { return false }
         return try describing("look at the control file", path) { () throws(Errno) in try file.isReachable() }
     }
 }

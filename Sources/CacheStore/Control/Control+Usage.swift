@@ -234,7 +234,9 @@ extension Control {
     /// Since when the counters count; nil where no control file is mapped, or it does not say.
     package var countedSince: Timestamp? { noted(.countedSince).map(Timestamp.init(nanoseconds:)) }
 
-    /// Where nothing else may be counted meanwhile, nothing is lost; false where there is none to write.
+    /// Sets what all processes counted to 0; false where there is no control file that can be written.
+    ///
+    /// What another counts at this very moment may be lost.
     package func resetCounters(now: Timestamp) -> Bool {
         guard let words = writableWords else { return false }
         for index in ControlLayout.counters..<ControlLayout.generations { words.store(0, at: index) }
@@ -243,8 +245,8 @@ extension Control {
     }
 
     /// The word by which an exclusive waiter for a stripe keeps newcomers away.
-    func wantedWord(_ kind: StripeKind, _ stripe: Int) -> MappedWord? {
-        let offset = kind == .object ? 0 : StoreLayout.stripeCount
+    func wantedWord(_ tree: Tree, _ stripe: Int) -> MappedWord? {
+        let offset = tree == .objects ? 0 : StoreLayout.stripeCount
         return writableWords.map { MappedWord(ControlLayout.wanted + offset + stripe, of: $0) }
     }
 }

@@ -80,13 +80,12 @@ package final class Control: Sendable {
         return !filter.mayContain(key)
     }
 
-    /// Begins to complete the filter, to be followed by noting all entries; nil where there is none to
+    /// The file whose filter a sweep can complete, by noting all entries from now on; nil where there is none to
     /// complete.
     ///
     /// Only of a file that is ready already: then whatever was published without it is there to be listed.
-    var beginningOfFilter: FilterCompletion? {
-        guard let file, file.isWritable, file.state == .ready, file.filterSeal != 0 else { return nil }
-        return FilterCompletion(of: file)
+    var fileToComplete: ControlFile? {
+        file.flatMap { $0.isWritable && $0.state == .ready && $0.filterSeal != 0 ? $0 : nil }
     }
 
     /// Whether the directory can have no control file: then writers do without, and readers look at the
@@ -124,21 +123,22 @@ package final class Control: Sendable {
     func look(isWritable: Bool) throws(StoreError) -> Look {
         let mapping = directory.capabilities.sharedMapping
         if mapping == .none { return .nothing }
-        let finding = try describing("map the control file", path) { () throws(Errno) in
-            try ControlFile.find(in: directory.root, mapping, isWritable: isWritable)
-        }
-        switch finding {
-        case .found(let file):
-            guard file.state != .superseded else { return .nothing }
-            adopt(file)
+        do throws(Errno) {
+            let found = try ControlFile.find(
+                in: directory.root,
+                mapping,
+                isWritable: isWritable,
+                mapped: file?.identity
+            )
+            guard let found, found.state != .superseded else { return .nothing }
+            adopt(found)
             return .mapped
-        case .nothing:
-            return .nothing
-        case .unreachable(let identity):
-            // Whoever uses them has the words that are mapped here.
-            return file?.identity == identity ? .nothing : .unreachable
-        case .refused:
-            state.withLock { $0.isImpossible = true }
+        } catch {
+            switch error {
+            case .wouldBlock: return .unreachable
+            case .noDevice: state.withLock { $0.isImpossible = true }
+            default: throw StoreError(errno: error, "map the control file", path: path)
+            }
             return .nothing
         }
     }
@@ -175,25 +175,5 @@ package final class Control: Sendable {
         }
         // Whoever else still has it mapped must not go on with it either.
         if let replaced, replaced.identity != file.identity { replaced.supersede() }
-    }
-}
-
-/// A filter that a sweep is completing, by noting all entries that it lists.
-struct FilterCompletion: Sendable {
-    private let file: ControlFile
-
-    init(of file: ControlFile) {
-        self.file = file
-    }
-
-    /// Notes a listed entry.
-    func insert(_ key: Digest) {
-        KeyFilter(in: file.words).insert(key)
-    }
-
-    /// All entries were listed since this was made: the filter counts from now on, if another file has not
-    /// taken its place meanwhile.
-    func complete() {
-        file.words.store(file.filterSeal, at: .filterSeal)
     }
 }

@@ -3,29 +3,27 @@
 import Platform
 
 extension ControlFile {
-    /// Makes an empty file the control file of the cache at `path`, and has it published; where the cache `isEmpty`, its
-    /// filter is complete.
+    /// Makes an empty file the control file of the cache at `path`, and has it published; one that is ready at once is
+    /// that of an empty cache, and its filter is complete.
     static func make(
         in file: borrowing FileDescriptor,
         _ mapping: SharedMapping,
         of path: String,
         state: ControlState,
-        isEmpty: Bool,
-        now: Timestamp,
         publish: () throws(Errno) -> Void
     ) throws(Errno) {
         let identity = try file.status().identity
-        let seal = isEmpty ? filterSeal(of: identity, birthTime: file.birthTime) : 0
+        let seal = state == .ready ? filterSeal(of: identity, birthTime: file.birthTime) : 0
         guard mapping == .memory else {
             try file.allocate(ControlLayout.byteCount)
-            try initialize(file, state, filterSeal: seal, pointerSeal: 0, now)
+            try initialize(file, state, filterSeal: seal, pointerSeal: 0)
             return try publish()
         }
         let pointer = ControlPointer()
         let words = try pointer.make(for: path)
         do throws(Errno) {
             let own = pointerSeal(of: identity, birthTime: file.birthTime)
-            try initialize(words, state, filterSeal: seal, pointerSeal: own, now)
+            try initialize(words, state, filterSeal: seal, pointerSeal: own)
             try pointer.write(to: file)
             try publish()
         } catch {
@@ -43,11 +41,10 @@ extension ControlFile {
         _ file: borrowing FileDescriptor,
         _ state: ControlState,
         filterSeal: UInt64,
-        pointerSeal: UInt64,
-        _ now: Timestamp
+        pointerSeal: UInt64
     ) throws(Errno) {
         let mapping = try map(file, isWritable: true)
-        let words = mapping.words
+        let (words, now) = (mapping.words, Timestamp.now)
         let milliseconds = UInt64(max(0, now.nanoseconds / 1_000_000))
         for index in 0..<ControlLayout.generationCount {
             words.store(
@@ -81,7 +78,7 @@ extension StoreDirectory {
 extension ControlFile {
     fileprivate static let setup = ControlSetup(
         make: { (file, mapping, path, publish) throws(Errno) in
-            try make(in: file, mapping, of: path, state: .ready, isEmpty: true, now: .now, publish: publish)
+            try make(in: file, mapping, of: path, state: .ready, publish: publish)
         },
         isControl: { (file) throws(Errno) in
             if try ControlVersion.isControl(file) { return true }

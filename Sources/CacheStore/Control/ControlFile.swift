@@ -72,46 +72,41 @@ final class ControlFile: Sendable {
         return Digest(of: bytes.span).word(0) | 1
     }
 
-    /// What there is at the control file's path.
-    enum Finding {
-        case found(ControlFile)
-        /// Nothing, or something that is no control file of this layout.
-        case nothing
-        /// The name of words that this process can't see.
-        case unreachable(FileStatus.Identity)
-        /// The file system does not map files.
-        case refused
-    }
-
-    /// Maps the control file of `root`.
+    /// Maps the control file of `root`; nil where there is nothing, or something that is no control file of this
+    /// layout, or the one that names the words which are `mapped`.
     ///
     /// Five system calls: `openat2`, `fstat`, `statx`, `mmap`, `close`; one where it is missing; some fifteen where the
     /// words are in memory.
+    ///
+    /// - Throws: ``Errno/wouldBlock`` where it names words that this process can't see, ``Errno/noDevice`` where the
+    ///   file system does not map files.
     static func find(
         in root: borrowing Directory,
         _ mapping: SharedMapping,
-        isWritable: Bool
-    ) throws(Errno) -> Finding {
-        let file: FileDescriptor
-        do throws(Errno) {
-            file = try root.open(StoreLayout.control, isWritable ? .readWrite : .readOnly)
-        } catch {
-            if error == .noEntry || error.tellsOfNoFile { return .nothing }
-            throw error
-        }
+        isWritable: Bool,
+        mapped: @autoclosure () -> FileStatus.Identity?
+    ) throws(Errno) -> ControlFile? {
+        guard let file = try open(root, isWritable ? .readWrite : .readOnly) else { return nil }
         let status = try file.status()
-        if mapping == .memory { return try findWords(named: file, status, in: root, isWritable: isWritable) }
-        guard status.size == ControlLayout.byteCount else { return .nothing }
+        if mapping == .memory {
+            return try findWords(named: file, status, in: root, isWritable: isWritable, mapped: mapped())
+        }
+        guard status.size == ControlLayout.byteCount else { return nil }
         // A copy may have holes. (Where the file system compresses, nothing is missing and nothing happens.)
         if isWritable, status.allocatedSize < ControlLayout.byteCount {
             try file.allocate(ControlLayout.byteCount)
         }
+        let words = try map(file, isWritable: isWritable)
+        let control = ControlFile(words, status.identity, birthTime: file.birthTime, memory: nil)
+        return control.isOfThisLayout ? control : nil
+    }
+
+    /// nil where there is nothing, or something other than a file.
+    static func open(_ root: borrowing Directory, _ flags: OpenFlags) throws(Errno) -> FileDescriptor? {
         do throws(Errno) {
-            let words = try map(file, isWritable: isWritable)
-            let control = ControlFile(words, status.identity, birthTime: file.birthTime, memory: nil)
-            return control.isOfThisLayout ? .found(control) : .nothing
+            return try root.open(StoreLayout.control, flags)
         } catch {
-            if error == .noDevice { return .refused }
+            if error == .noEntry || error.tellsOfNoFile { return nil }
             throw error
         }
     }
@@ -120,24 +115,28 @@ final class ControlFile: Sendable {
         named file: consuming FileDescriptor,
         _ status: FileStatus,
         in root: borrowing Directory,
-        isWritable: Bool
-    ) throws(Errno) -> Finding {
-        guard let pointer = try ControlPointer(in: file) else { return .nothing }
+        isWritable: Bool,
+        mapped: @autoclosure () -> FileStatus.Identity?
+    ) throws(Errno) -> ControlFile? {
+        guard let pointer = try ControlPointer(in: file) else { return nil }
         // Before the words are looked for: who gets it exclusively may take it that nobody has them.
         try file.lock(.shared, until: .now + ControlPointer.patience)
         guard let words = try pointer.open(isWritable: isWritable, owner: status.owner) else {
-            let present = try ifExists { () throws(Errno) in try root.status(of: StoreLayout.control).identity
-            }
+            let present = try root.presentStatus(of: StoreLayout.control)
             // Replaced just now: by one that can be found.
-            if present != status.identity { return try find(in: root, .memory, isWritable: isWritable) }
-            return .unreachable(status.identity)
+            if present?.identity != status.identity {
+                return try find(in: root, .memory, isWritable: isWritable, mapped: mapped())
+            }
+            // Whoever uses them has the words that are mapped here.
+            if status.identity == mapped() { return nil }
+            throw .wouldBlock
         }
         // The mapping keeps the open file, and so the lock on it.
         let mapping = try map(words, isWritable: isWritable)
         let birthTime = file.birthTime
         let memory = Memory(pointer, try words.status().identity, namedBy: file)
         let control = ControlFile(mapping, status.identity, birthTime: birthTime, memory: memory)
-        return control.isOfThisLayout && control.isOfThisPointer ? .found(control) : .nothing
+        return control.isOfThisLayout && control.isOfThisPointer ? control : nil
     }
 
     static func map(
@@ -156,13 +155,7 @@ final class ControlFile: Sendable {
     /// - Throws: ``Errno/wouldBlock`` where somebody uses words that this process can't see.
     static func retire(in root: borrowing Directory, _ mapped: ControlFile?) throws(Errno) -> FileDescriptor?
     {
-        let file: FileDescriptor
-        do throws(Errno) {
-            file = try root.open(StoreLayout.control, .readWrite)
-        } catch {
-            if error == .noEntry || error.tellsOfNoFile { return nil }
-            throw error
-        }
+        guard let file = try open(root, .readWrite) else { return nil }
         let status = try file.status()
         guard status.kind == .regular else { return nil }
         guard let pointer = try ControlPointer(in: file) else {
@@ -239,6 +232,10 @@ final class ControlFile: Sendable {
     func setState(_ state: ControlState) {
         words.store(state.rawValue, at: .state)
     }
+
+    /// All entries were noted in the filter since the file was ready: it counts from now on, if another file has not
+    /// taken this one's place meanwhile.
+    func completeFilter() { words.store(filterSeal, at: .filterSeal) }
 
     /// Tells every process that has it mapped that it no longer counts: writers look for another one, and no value
     /// in memory is valid by it.

@@ -10,12 +10,11 @@ package enum ControlVersion {
     /// To be asked before the cache is opened, which puts a file of the present layout in its place, or tells why it
     /// can't. Four system calls.
     package static func foreign(in path: String) -> UInt64? {
-        var version: UInt64?
-        bestEffort { () throws(Errno) in
-            let root = try Directory(opening: path)
-            version = try self.version(of: root.open(StoreLayout.control, .readOnly))
+        let found = bestEffort { () throws(Errno) in
+            try version(of: Directory(opening: path).open(StoreLayout.control, .readOnly))
         }
-        return version == ControlLayout.version ? nil : version
+        guard let found, found != ControlLayout.version else { return nil }
+        return found
     }
 
     /// Whether a file begins as control files of all layouts do.

@@ -31,7 +31,7 @@ extension StoreSetup {
         try describing("look at", "\(path)/locks/format") { () throws(Errno) in
             let locks = try ifFiled { () throws(Errno) in try root.openDirectory(StoreLayout.locks) }
             guard let locks else { return false }
-            return try ifExists { () throws(Errno) in try locks.status(of: StoreLayout.formatLock) } != nil
+            return try locks.presentStatus(of: StoreLayout.formatLock) != nil
         }
     }
 
@@ -74,7 +74,9 @@ extension StoreSetup {
             let shards = Set(StoreLayout.shards.map(\.description))
             return try root.openDirectory(path).names().allSatisfy { shards.contains($0) }
         case "tmp":
-            return try root.openDirectory(path).names().allSatisfy { TemporaryFile.path(ofOwn: $0) != nil }
+            return try root.openDirectory(path).names().allSatisfy {
+                StoreLayout.path(ofTemporary: $0) != nil
+            }
         case "locks":
             let locks = Set(StoreLayout.lockNames.map(\.description))
             return try root.openDirectory(path).names().allSatisfy {

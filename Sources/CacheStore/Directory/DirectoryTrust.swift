@@ -10,20 +10,9 @@ import Platform
 /// of root's was put there by their hand. One that its group may write was opened to it by somebody's hand, and is taken
 /// for shared on purpose.
 struct DirectoryTrust {
-    /// A directory on the way.
-    struct Place {
-        let permissions: UInt32
-        let owner: UInt32
-
-        /// Whether it is this user's or root's.
-        func isOwn(of user: UInt32) -> Bool { owner == user || owner == 0 }
-
-        var isWritableForAll: Bool { permissions & 0o002 != 0 }
-    }
-
-    let directory: Place
+    let directory: FileStatus
     /// What it is in, the nearest first, to the first one that is this user's or root's; empty where it does not matter.
-    var above: [Place] = []
+    var above: [FileStatus] = []
 
     /// Why it is not to be used by `user`; nil: it is.
     func problem(for user: UInt32) -> String? {
@@ -38,10 +27,11 @@ struct DirectoryTrust {
     }
 }
 
-extension DirectoryTrust.Place {
-    fileprivate init(_ status: FileStatus) {
-        self.init(permissions: status.permissions, owner: status.owner)
-    }
+extension FileStatus {
+    /// Whether it is this user's or root's.
+    fileprivate func isOwn(of user: UInt32) -> Bool { owner == user || owner == 0 }
+
+    fileprivate var isWritableForAll: Bool { permissions & 0o002 != 0 }
 }
 
 extension StoreSetup {
@@ -51,7 +41,7 @@ extension StoreSetup {
     func checkTrust(in root: borrowing Directory) throws(StoreError) {
         let user = CurrentProcess.effectiveUser
         let problem = try describing("look at", path) { () throws(Errno) -> String? in
-            var trust = DirectoryTrust(directory: .init(try root.descriptor.status()))
+            var trust = DirectoryTrust(directory: try root.descriptor.status())
             if !trust.directory.isOwn(of: user) { trust.above = try above(root, of: user) }
             return trust.problem(for: user)
         }
@@ -61,15 +51,15 @@ extension StoreSetup {
     }
 
     /// What `root` is in, to the first one that is this user's or root's, or to the top.
-    private func above(_ root: borrowing Directory, of user: UInt32) throws(Errno) -> [DirectoryTrust.Place] {
-        var places: [DirectoryTrust.Place] = []
+    private func above(_ root: borrowing Directory, of user: UInt32) throws(Errno) -> [FileStatus] {
+        var places: [FileStatus] = []
         var path = ".."
         var below = try root.descriptor.status()
         while path.utf8.count <= RelativePath.capacity {
             let status = try root.status(of: RelativePath(path))
             if status.identity == below.identity { return places }
-            places.append(.init(status))
-            if places.last?.isOwn(of: user) == true { return places }
+            places.append(status)
+            if status.isOwn(of: user) { return places }
             below = status
             path += "/.."
         }
@@ -88,9 +78,9 @@ extension StoreSetup {
         for part in [StoreLayout.objects, StoreLayout.entries, StoreLayout.locks, StoreLayout.temporaries] {
             let place = "\(path)/\(part)"
             let isOpen = try describing("look at", place) { () throws(Errno) in
-                let status = try ifExists { () throws(Errno) in try root.status(of: part) }
+                let status = try root.presentStatus(of: part)
                 guard let status, status.kind == .directory else { return false }
-                return DirectoryTrust.Place(status).isWritableForAll
+                return status.isWritableForAll
             }
             let words = "everybody may write it, and so forge what is read"
             if isOpen { throw StoreError(.untrusted, "open a part of the cache", path: place, detail: words) }

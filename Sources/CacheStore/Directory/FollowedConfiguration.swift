@@ -71,7 +71,10 @@ final class FollowedConfiguration: Sendable {
         // Of before the reading: whoever writes the file meanwhile makes it another one.
         var mark: Mark?
         do throws(StoreError) {
-            mark = try status().map { Mark($0) }
+            let status = try describing("look at", path) { () throws(Errno) in
+                try directory.root.presentStatus(of: StoreLayout.configuration)
+            }
+            mark = status.map { Mark($0) }
             let present = mark
             let isKnown = state.withLock { $0.file == present && ($0.failure == nil || present != nil) }
             if isKnown { return false }
@@ -88,12 +91,6 @@ final class FollowedConfiguration: Sendable {
                 state.failure = error
             }
             return false
-        }
-    }
-
-    private func status() throws(StoreError) -> FileStatus? {
-        try describing("look at", path) { () throws(Errno) in
-            try ifExists { () throws(Errno) in try directory.root.status(of: StoreLayout.configuration) }
         }
     }
 

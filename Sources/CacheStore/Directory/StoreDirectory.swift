@@ -13,7 +13,7 @@ package final class StoreDirectory: Sendable {
     let entries: Directory
     let locks: Directory
     package let fileSystem: StoreFileSystem
-    private let knownIdentities = Locked<[FileStatus.Identity]?>(nil)
+    private let knownIdentities = Locked<[FileStatus.Identity?]?>(nil)
 
     /// Opens the cache at `path`, creating it and the directories above it where they are missing.
     ///
@@ -47,24 +47,18 @@ package final class StoreDirectory: Sendable {
     /// Four system calls, and once four more.
     package func isCurrent() throws(StoreError) -> Bool {
         try describing("look at the cache directory", path) { () throws(Errno) in
-            let own = try ownIdentities()
-            let present = try ifExists { () throws(Errno) in try FileStatus.of(path).identity }
-            if present != own[0] { return false }
-            for (name, identity) in zip(
-                [StoreLayout.objects, StoreLayout.entries, StoreLayout.locks],
-                own.dropFirst()
-            ) {
-                let present = try ifExists { () throws(Errno) in try root.status(of: name).identity }
-                if present != identity { return false }
+            var present = [try ifExists { () throws(Errno) in try FileStatus.of(path).identity }]
+            for name in [StoreLayout.objects, StoreLayout.entries, StoreLayout.locks] {
+                present.append(try root.presentStatus(of: name)?.identity)
             }
-            return true
+            return try present == ownIdentities()
         }
     }
 
     /// Of the root and the parts that are open.
-    private func ownIdentities() throws(Errno) -> [FileStatus.Identity] {
+    private func ownIdentities() throws(Errno) -> [FileStatus.Identity?] {
         if let known = knownIdentities.withLock({ $0 }) { return known }
-        let identities = [
+        let identities: [FileStatus.Identity?] = [
             try root.descriptor.status().identity, try objects.descriptor.status().identity,
             try entries.descriptor.status().identity, try locks.descriptor.status().identity,
         ]
@@ -92,8 +86,7 @@ extension StoreDirectory {
         }
         var files = [(name: ".", status: try root.descriptor.status())]
         for name in names where name.utf8.count <= RelativePath.capacity {
-            let status = try ifExists { () throws(Errno) in try root.status(of: RelativePath(name)) }
-            if let status { files.append((name, status)) }
+            if let status = try root.presentStatus(of: RelativePath(name)) { files.append((name, status)) }
         }
         return files
     }

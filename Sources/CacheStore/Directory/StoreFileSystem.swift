@@ -54,30 +54,29 @@ extension StoreSetup {
 
     /// Tries out on a file without a name what works.
     private func probe(_ locks: borrowing Directory) throws(StoreError) -> Probe {
-        do throws(Errno) {
-            let file = try locks.open(".", [.readWrite, .temporary], mode: FileMode.file)
-            return (try attributes(of: file), Directory.canLinkUnnamed, true)
-        } catch {
-            switch error {
-            case .readOnlyFileSystem, .accessDenied, .notPermitted:
-                // Attributes are looked for in any case: a process that can't write may still read.
-                return (.readable, false, false)
-            case .notSupported, .isDirectory, .invalidArgument:
-                return try probeNamed(locks)
-            case .noSpace, .quotaExceeded:
-                // A full disk must not keep anybody from reading; what can't be had fails by itself.
-                return (.writable, Directory.canLinkUnnamed, true)
-            default:
-                throw StoreError(errno: error, "probe the file system", path: path)
+        try describing("probe the file system", path) { () throws(Errno) -> Probe in
+            do throws(Errno) {
+                let file = try locks.open(".", [.readWrite, .temporary], mode: FileMode.file)
+                return (try attributes(of: file), Directory.canLinkUnnamed, true)
+            } catch {
+                switch error {
+                case .readOnlyFileSystem, .accessDenied, .notPermitted:
+                    // Attributes are looked for in any case: a process that can't write may still read.
+                    return (.readable, false, false)
+                case .notSupported, .isDirectory, .invalidArgument:
+                    // Where there are no such files, on the lock file of the set-up.
+                    let file = try locks.open(
+                        StoreLayout.formatLock,
+                        [.readWrite, .create],
+                        mode: FileMode.file
+                    )
+                    return (try attributes(of: file), false, true)
+                case .noSpace, .quotaExceeded:
+                    // A full disk must not keep anybody from reading; what can't be had fails by itself.
+                    return (.writable, Directory.canLinkUnnamed, true)
+                default: throw error
+                }
             }
-        }
-    }
-
-    /// The same where there are no such files, on the lock file of the set-up.
-    private func probeNamed(_ locks: borrowing Directory) throws(StoreError) -> Probe {
-        try describing("probe the file system", path) { () throws(Errno) in
-            let file = try locks.open(StoreLayout.formatLock, [.readWrite, .create], mode: FileMode.file)
-            return (try attributes(of: file), false, true)
         }
     }
 

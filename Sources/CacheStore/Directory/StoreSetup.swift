@@ -28,13 +28,7 @@ struct StoreSetup {
         do throws(Errno) {
             return try Directory(opening: path)
         } catch {
-            // The links on the way to it are the user's.
-            guard error != .tooManyLinks else {
-                throw StoreError(.inputOutput, "open the cache directory", path: path, errno: error)
-            }
-            guard error == .noEntry else {
-                throw failure(error, "open the cache directory")
-            }
+            guard error == .noEntry else { throw failure(error, "open the cache directory") }
         }
         try makeDirectories(upTo: path, mode: FileMode.directory)
         return try describing("open the cache directory", path) { () throws(Errno) in
@@ -42,10 +36,11 @@ struct StoreSetup {
         }
     }
 
-    /// Of the directory itself or what is above it, which may be a file of the user's that is to stay where it is.
+    /// Of the directory itself or what is above it, without a word of what is in its place: that may be a file of the
+    /// user's that is to stay where it is, and so are the links on the way to it.
     private func failure(_ error: Errno, _ operation: String) -> StoreError {
-        guard error == .notDirectory else { return StoreError(errno: error, operation, path: path) }
-        return StoreError(.notADirectory, operation, path: path, errno: error)
+        let code = StoreError(errno: error, operation, path: path).code
+        return StoreError(code, operation, path: path, errno: error)
     }
 
     /// Of a directory above the cache's: what the umask leaves of it, as with `mkdir -p`.
@@ -150,7 +145,7 @@ struct StoreSetup {
         // What is there may be in use by processes that had it open before the format file was deleted. Then the
         // control file is made later, if need be, in a way that tells those processes and waits for them.
         let isNew = try describing("look at", "\(path)/\(StoreLayout.entries)") { () throws(Errno) in
-            try ifExists { () throws(Errno) in try root.status(of: StoreLayout.entries) } == nil
+            try root.presentStatus(of: StoreLayout.entries) == nil
         }
         try makeParts(in: root)
         try write(StoreLayout.readmeText, to: StoreLayout.readme, in: root)
@@ -221,7 +216,7 @@ struct StoreSetup {
     ) throws(Errno) {
         let temporaries = try root.openDirectory(StoreLayout.temporaries)
         // Its own: where `locks/` was deleted meanwhile, another process may be setting up at the same time.
-        let draft = StoreLayout.freshName("setup-")
+        let draft = StoreLayout.freshTemporary("setup-")
         let file = try temporaries.open(draft, [.readWrite, .create], mode: FileMode.file)
         do throws(Errno) {
             try write(file) { () throws(Errno) in try temporaries.rename(draft, to: root, name) }

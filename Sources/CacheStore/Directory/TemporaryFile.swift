@@ -17,7 +17,7 @@ struct TemporaryFile: ~Copyable {
     init(in store: StoreDirectory, mode: UInt32) throws(Errno) {
         let area = try TemporaryArea(of: store)
         while true {
-            let name = StoreLayout.freshName("put-")
+            let name = StoreLayout.freshTemporary()
             let file = try area.directory.open(name, [.readWrite, .create, .exclusive], mode: mode)
             // A sweep may have found it before it was locked, and taken it for a leftover.
             if try file.tryLock(.exclusive), try file.status().linkCount > 0 {
@@ -68,7 +68,7 @@ struct TemporaryFile: ~Copyable {
     /// Gives it a name in `tmp/` if it has none, locked before anybody can see it.
     mutating func giveName() throws(Errno) {
         if place != nil { return }
-        let (area, name) = (try TemporaryArea(of: store), StoreLayout.freshName("put-"))
+        let (area, name) = (try TemporaryArea(of: store), StoreLayout.freshTemporary())
         _ = try file.tryLock(.exclusive)
         try area.directory.link(file, as: name)
         place = (area, name)
@@ -83,12 +83,6 @@ struct TemporaryFile: ~Copyable {
             if error != .exists { throw error }
         }
     }
-
-    /// The path of a file in `tmp/` that bears a name of ours; nil for anybody else's.
-    static func path(ofOwn name: String) -> RelativePath? {
-        let isOwn = name.hasPrefix("put-") || name.hasPrefix("setup-")
-        return isOwn && name.utf8.count <= RelativePath.capacity ? RelativePath(name) : nil
-    }
 }
 
 /// The open `tmp/`, made anew where somebody has removed it.
@@ -96,14 +90,24 @@ final class TemporaryArea: Sendable {
     let directory: Directory
 
     init(of store: StoreDirectory) throws(Errno) {
-        let present = try ifExists { () throws(Errno) in
+        directory = try store.root.making(StoreLayout.temporaries) { () throws(Errno) in
             try store.root.openDirectory(StoreLayout.temporaries)
         }
-        guard let present else {
-            try store.root.makeDirectoryIfMissing(StoreLayout.temporaries, mode: FileMode.directory)
-            directory = try store.root.openDirectory(StoreLayout.temporaries)
-            return
+    }
+}
+
+extension Directory {
+    /// Runs `body`, and once more after making the directory of that name where it was missing.
+    func making<Value: ~Copyable>(
+        _ name: @autoclosure () -> RelativePath,
+        _ body: () throws(Errno) -> Value
+    ) throws(Errno) -> Value {
+        do throws(Errno) {
+            return try body()
+        } catch {
+            guard error == .noEntry else { throw error }
+            try makeDirectoryIfMissing(name(), mode: FileMode.directory)
+            return try body()
         }
-        directory = present
     }
 }

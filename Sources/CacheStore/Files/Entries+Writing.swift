@@ -68,8 +68,7 @@ extension Entries {
     }
 
     private func isFile(_ path: RelativePath) throws(Errno) -> Bool {
-        let status = try ifExists { () throws(Errno) in try directory.entries.status(of: path) }
-        return status?.kind ?? .regular == .regular
+        try directory.entries.presentStatus(of: path)?.kind ?? .regular == .regular
     }
 
     /// nil where somebody else has created it meanwhile, false where the record does not fit.
@@ -80,7 +79,7 @@ extension Entries {
         _ accessed: Timestamp?
     ) throws(Errno) -> Bool? {
         do throws(Errno) {
-            let file = try directory.entries.makingShard(of: key) { () throws(Errno) in
+            let file = try directory.entries.making(StoreLayout.shard(of: key)) { () throws(Errno) in
                 try directory.entries.open(path, Self.new, mode: FileMode.file)
             }
             // The time first: the attribute is what makes it an entry.
@@ -120,9 +119,7 @@ extension Entries {
         if let accessed { try temporary.file.setAccessTime(accessed) }
         if isDurable { try temporary.file.synchronizeAll() }
         // Only another writer of the key can make it wrong, and then the count until the next sweep.
-        let replaced = try ifExists { () throws(Errno) in
-            try directory.entries.status(of: StoreLayout.path(of: key)).allocatedSize
-        }
+        let replaced = try directory.entries.presentStatus(of: StoreLayout.path(of: key))?.allocatedSize
         try directory.entries.withShard(of: key) { (shard) throws(Errno) in
             try temporary.rename(to: shard, StoreLayout.fileName(of: key))
         }

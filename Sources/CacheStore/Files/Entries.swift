@@ -32,7 +32,7 @@ package final class Entries: Sendable {
     init(in control: Control, form: RecordForm, isDurable: Bool) {
         self.control = control
         directory = control.directory
-        stripes = Stripes(.entry, in: control)
+        stripes = Stripes(of: .entries, in: control)
         self.form = directory.capabilities.attributes == .writable ? form : .sidecar
         self.isDurable = isDurable
     }

@@ -21,18 +21,17 @@ extension Objects {
     /// Bytes: creating the file for so many takes twice as long as writing them (3 and 1.5 µs for 4 KiB).
     private static let longestWrittenUnseen = 16 * 1024
 
-    /// Raises an object's change time, which keeps sweeps that are under way from deleting it.
+    /// Raises an object's change time, which keeps sweeps that are under way from deleting it; false where there is
+    /// none, or one that belongs to another user, which is to be replaced by a new file of the same name.
     ///
-    /// One call. The caller holds the object's stripe. One that is not usable belongs to another user, and is to be
-    /// replaced by a new file of the same name.
-    func touch(_ digest: Digest) throws(StoreError) -> Lookup<Void> {
+    /// One call. The caller holds the object's stripe.
+    func touch(_ digest: Digest) throws(StoreError) -> Bool {
         do throws(Errno) {
             try directory.objects.touch(StoreLayout.path(of: digest))
-            return .found(())
+            return true
         } catch {
             switch error {
-            case .noEntry, .notDirectory: return .missing
-            case .notPermitted, .accessDenied: return .unusable
+            case .noEntry, .notDirectory, .notPermitted, .accessDenied: return false
             default: throw StoreError(errno: error, "touch an object", path: self.path(of: digest))
             }
         }
@@ -49,7 +48,7 @@ extension Objects {
                 return try TemporaryFile(in: directory, mode: FileMode.object)
             }
             guard let digest else { return try unnamed(in: ".", isInShard: false) }
-            return try directory.objects.makingShard(of: digest) { () throws(Errno) in
+            return try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
                 try unnamed(in: StoreLayout.shard(of: digest), isInShard: true)
             }
         }
@@ -77,21 +76,17 @@ extension Objects {
     /// Writes bytes in memory to a new object.
     func stage(_ bytes: Span<UInt8>, as digest: Digest) throws(StoreError) -> TemporaryFile {
         do throws(StoreError) {
-            return try write(bytes, as: digest)
+            let staged = try stage(for: digest)
+            try describing("write an object", place) { () throws(Errno) in
+                try staged.file.writeAll(bytes)
+                if isDurable { try staged.file.synchronize() }
+            }
+            return staged
         } catch {
             // Where none can be written, one that is there may still do: the next put looks.
             novelty.note(isNew: false)
             throw error
         }
-    }
-
-    private func write(_ bytes: Span<UInt8>, as digest: Digest) throws(StoreError) -> TemporaryFile {
-        let staged = try stage(for: digest)
-        try describing("write an object", place) { () throws(Errno) in
-            try staged.file.writeAll(bytes)
-            if isDurable { try staged.file.synchronize() }
-        }
-        return staged
     }
 
     /// Copies a file from its offset to its end into a new object, sharing its extents where the file system
@@ -144,7 +139,7 @@ extension Objects {
             // Replaces, if need be, a file of the same bytes: readers of that one keep it open.
             let isNew: Bool
             if staged.isInShard {
-                isNew = try directory.objects.makingShard(of: digest) { () throws(Errno) in
+                isNew = try directory.objects.making(StoreLayout.shard(of: digest)) { () throws(Errno) in
                     try staged.publish(in: directory.objects, StoreLayout.path(of: digest))
                 }
             } else {
@@ -192,9 +187,4 @@ package struct StagedCopy: ~Copyable {
     package let content: Content
     /// Where its length was known before it was copied; forgotten where it is not put.
     var claim: RoomClaim?
-
-    init(object: consuming TemporaryFile, content: Content) {
-        self.object = object
-        self.content = content
-    }
 }

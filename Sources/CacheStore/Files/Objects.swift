@@ -10,14 +10,6 @@ package enum Lookup<Value: ~Copyable>: ~Copyable {
     case missing
     /// There is one that can't be used: it is damaged, or another user's.
     case unusable
-
-    var isFound: Bool {
-        switch self {
-        case .found: true
-        case .missing: false
-        case .unusable: false
-        }
-    }
 }
 
 /// The objects: files named by the SHA-256 of their bytes, which never change once they have a name.
@@ -32,7 +24,7 @@ package final class Objects: Sendable {
     init(in control: Control, isDurable: Bool, checksContent: Bool) {
         self.control = control
         directory = control.directory
-        stripes = Stripes(.object, in: control)
+        stripes = Stripes(of: .objects, in: control)
         self.isDurable = isDurable
         self.checksContent = checksContent
     }
@@ -154,7 +146,7 @@ package final class Objects: Sendable {
         guard let (content, status) = try content(ofObject: digest, atMost: length) else { return .undecided }
         let isLonger = status.size > Int64(content.length)
         if (content.digest == digest) != isLonger { return isLonger ? .undecided : .sound }
-        let isDeleted = try stripes.withLock(.exclusive, of: digest, patience: patience) {
+        let isDeleted = try stripes.withLock(.exclusive, stripe: digest.stripe, patience: patience) {
             () throws(StoreError) in
             // A put may have replaced it by a good one meanwhile.
             guard let present = try self.status(of: digest), present.identity == status.identity,

@@ -62,7 +62,10 @@ final class RecordTable: Sendable {
         }
     }
 
-    /// Keeps what was read after its generation was looked at, which had no writers.
+    /// Keeps what was read, or that a key was found without an entry, after its generation was looked at, which had no
+    /// writers.
+    ///
+    /// An absence where there is room: it never takes the place of a record, which is worth more.
     func keep(_ record: KnownRecord, at generation: Generation) {
         let number = Self.shard(of: record.key)
         shards[number].withLock { (shard) -> Void in
@@ -72,13 +75,6 @@ final class RecordTable: Sendable {
             Self.put(record, in: &shard.places)
             hints[number].follow(shard.places)
         }
-    }
-
-    /// Keeps that `key` was found without an entry, after its generation was looked at, which had no writers.
-    ///
-    /// Where there is room: it never takes the place of a record, which is worth more.
-    func keepAbsence(of key: Digest, at generation: Generation) {
-        keep(KnownRecord(absenceOf: key), at: generation)
     }
 
     /// Drops what is kept for `key`.
@@ -179,7 +175,7 @@ struct KnownRecord: Sendable {
         use = .vacant
     }
 
-    fileprivate init(absenceOf key: Digest) {
+    init(absenceOf key: Digest) {
         let content = Content(digest: key, length: 0, checksum: 0)
         self.init(key, Record(content: content, created: .distantPast).core, .distantPast, .absence)
     }

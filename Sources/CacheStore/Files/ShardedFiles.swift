@@ -4,20 +4,6 @@ import Platform
 
 /// The files below `objects` or `entries`: each named by a digest, in the shard of its first two digits.
 extension Directory {
-    /// Runs `body`, and once more after making the shard of `digest` where that was missing.
-    func makingShard<Value: ~Copyable>(
-        of digest: Digest,
-        _ body: () throws(Errno) -> Value
-    ) throws(Errno) -> Value {
-        do throws(Errno) {
-            return try body()
-        } catch {
-            guard error == .noEntry else { throw error }
-            try makeDirectoryIfMissing(StoreLayout.shard(of: digest), mode: FileMode.directory)
-            return try body()
-        }
-    }
-
     /// The state of a digest's file; nil where there is none.
     func fileStatus(of digest: Digest) throws(Errno) -> FileStatus? {
         try ifFiled { () throws(Errno) in try status(of: StoreLayout.path(of: digest)) }
@@ -41,7 +27,7 @@ extension Directory {
         of digest: Digest,
         _ body: (borrowing Directory) throws(Errno) -> Value
     ) throws(Errno) -> Value {
-        try makingShard(of: digest) { () throws(Errno) in
+        try making(StoreLayout.shard(of: digest)) { () throws(Errno) in
             try body(openDirectory(StoreLayout.shard(of: digest)))
         }
     }

@@ -34,7 +34,7 @@ package struct StoreParts: Sendable {
         unlessPresent content: Content? = nil,
         patience: Duration = Stripes.writerPatience
     ) throws(StoreError) -> Bool {
-        let isDeleted = try entries.stripes.withLock(.exclusive, of: key, patience: patience) {
+        let isDeleted = try entries.stripes.withLock(.exclusive, stripe: key.stripe, patience: patience) {
             () throws(StoreError) in
             guard try entries.read(key)?.bytes == bytes else { return false }
             if let content, try objects.isPresent(content) { return false }

@@ -83,12 +83,7 @@ struct ByteReader {
     }
 
     mutating func text(_ count: Int) -> String? {
-        guard let range = take(count) else { return nil }
-        do throws(UTF8.ValidationError) {
-            return String(copying: try UTF8Span(validating: bytes.span.extracting(range)))
-        } catch {
-            return nil
-        }
+        take(count).flatMap { String(validating: bytes[$0], as: UTF8.self) }
     }
 
     /// The next `count` bytes, to be read apart.

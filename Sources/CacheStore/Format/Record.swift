@@ -44,8 +44,8 @@ package struct Record: Sendable, Equatable {
         // Unrounded, the access time of a new entry, which is its time of creation, would lie after it and
         // count as an access. Before 1970 there is no number on disk.
         core = RecordCore(
-            content: content,
-            created: max(Timestamp(nanoseconds: 0), created.wholeMilliseconds)
+            created: max(Timestamp(nanoseconds: 0), created.wholeMilliseconds),
+            content: content
         )
     }
 
@@ -108,11 +108,6 @@ struct RecordCore: Sendable, Equatable {
     fileprivate(set) var content: Content
     /// A ``CostCode``.
     var cost: UInt8?
-
-    fileprivate init(content: Content, created: Timestamp) {
-        self.content = content
-        self.created = created
-    }
 
     /// nil: never expires.
     var expiry: Timestamp? { expires == .distantFuture ? nil : expires }

@@ -123,11 +123,12 @@ func ifFiled<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) 
     }
 }
 
-/// Runs what may fail without harm: the caller says above why, and what makes up for it.
-func bestEffort(_ body: () throws(Errno) -> Void) {
+/// Runs what may fail without harm, and gives nil then: the caller says above why, and what makes up for it.
+@discardableResult
+func bestEffort<Value: ~Copyable>(_ body: () throws(Errno) -> Value) -> Value? {
     do throws(Errno) {
-        try body()
+        return try body()
     } catch {
-        return
+        return nil
     }
 }

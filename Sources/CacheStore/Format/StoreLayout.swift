@@ -58,21 +58,15 @@ package enum StoreLayout {
     /// The names of all lock files that stay.
     static var lockNames: [RelativePath] {
         [janitorLock, sessionsLock]
-            + StripeKind.allCases.flatMap { kind in
-                (0..<stripeCount).map { lockName(kind, $0) }
+            + Tree.allCases.flatMap { tree in
+                (0..<stripeCount).map { lockName(tree, $0) }
             }
     }
 
     /// The name of a stripe's lock file: `object-00` to `entry-3f`.
-    static func lockName(_ kind: StripeKind, _ stripe: Int) -> RelativePath {
+    static func lockName(_ tree: Tree, _ stripe: Int) -> RelativePath {
         let digits = String(stripe, radix: 16)
-        return RelativePath("\(kind.rawValue)-\(digits.count < 2 ? "0" : "")\(digits)")
-    }
-
-    /// A name for a file in `tmp/` that no other there has.
-    static func freshName(_ prefix: String) -> RelativePath {
-        var generator = SystemRandomNumberGenerator()
-        return RelativePath(prefix + String(generator.next(), radix: 36))
+        return RelativePath("\(tree.rawValue)-\(digits.count < 2 ? "0" : "")\(digits)")
     }
 
     /// The name of the lock of who computes the value of `key`: `flight-ab12…`.
@@ -80,6 +74,18 @@ package enum StoreLayout {
         var name: RelativePath = "flight-"
         name.append(hexadecimal: key.rawWords)
         return name
+    }
+
+    /// A name that no other file in `tmp/` has.
+    static func freshTemporary(_ prefix: String = "put-") -> RelativePath {
+        var generator = SystemRandomNumberGenerator()
+        return RelativePath(prefix + String(generator.next(), radix: 36))
+    }
+
+    /// The path of a file in `tmp/` that bears a name of ours; nil for anybody else's.
+    static func path(ofTemporary name: String) -> RelativePath? {
+        let isOwn = name.hasPrefix("put-") || name.hasPrefix("setup-")
+        return isOwn && name.utf8.count <= RelativePath.capacity ? RelativePath(name) : nil
     }
 
     /// The leading bits of a digest that choose a stripe.
@@ -147,9 +153,15 @@ package enum StoreLayout {
     package static let partNames: Set<String> = ["objects", "entries", "locks", "tmp"]
 }
 
-/// What the stripes of one kind guard, and how the names of their files begin.
-package enum StripeKind: String, CaseIterable, Sendable {
-    case object, entry
+/// One of the two trees of files that are named by digests; how the names of its stripes begin.
+package enum Tree: String, CaseIterable, Sendable {
+    case objects = "object"
+    case entries = "entry"
+
+    /// Where a shard of it is, below the cache directory.
+    func place(ofShard shard: Int) -> String {
+        "\(self == .entries ? StoreLayout.entries : StoreLayout.objects)/\(StoreLayout.shards[shard])"
+    }
 }
 
 extension Digest {

@@ -7,42 +7,22 @@ package struct Occupancy: Sendable, Equatable {
     /// Bytes on disk of entries and objects.
     package var bytes: Int64
     /// Bytes of what can't be evicted: directories, the control file.
-    package var overhead: Int64
+    package var overhead: Int64 = 0
     package var entries: Int
     /// What the file system has, where a limit asks for it.
     package var space: FileSystemSpace?
     /// So many bytes of that are as good as taken.
-    package var claimed: Int64
-
-    package init(
-        bytes: Int64,
-        overhead: Int64 = 0,
-        entries: Int,
-        space: FileSystemSpace? = nil,
-        claimed: Int64 = 0
-    ) {
-        self.bytes = bytes
-        self.overhead = overhead
-        self.entries = entries
-        self.space = space
-        self.claimed = claimed
-    }
+    package var claimed: Int64 = 0
 }
 
 /// What has to go for a directory to be within its limits, or below a mark of them; 0 for a limit that holds.
 package struct Excess: Sendable, Equatable {
     /// Entries too many.
-    package var entries: Int
+    package var entries = 0
     /// Bytes on disk too many.
-    package var size: Int64
+    package var size: Int64 = 0
     /// Bytes that have to become available on the file system.
-    package var freeSpace: Int64
-
-    package init(entries: Int = 0, size: Int64 = 0, freeSpace: Int64 = 0) {
-        self.entries = entries
-        self.size = size
-        self.freeSpace = freeSpace
-    }
+    package var freeSpace: Int64 = 0
 
     /// Bytes that have to go, for whichever limit.
     package var bytes: Int64 { max(size, freeSpace) }

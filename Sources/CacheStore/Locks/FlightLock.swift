@@ -75,8 +75,8 @@ package final class FlightLock: Sendable {
         }
         let status = try file.status()
         let isMarked = status.permissions & Self.unstoredBit != 0
-        let named = try ifExists { () throws(Errno) in try directory.locks.status(of: path).identity }
-        guard named == status.identity else { return .ended(isUnstored: isMarked) }
+        let named = try directory.locks.presentStatus(of: path)
+        guard named?.identity == status.identity else { return .ended(isUnstored: isMarked) }
         // Left by one who died after marking it.
         if isMarked { try file.setMode(FileMode.file) }
         let holder = FlightHolder(process: CurrentProcess.identifier, since: .now)
@@ -122,10 +122,9 @@ package final class FlightLock: Sendable {
     /// One system call.
     package var holder: FlightHolder? {
         state.withLock { state in
-            var line: [UInt8]?
             // Nothing hangs on the answer.
-            bestEffort { () throws(Errno) in line = try state.file?.read(FlightHolder.lineLength) }
-            return line.flatMap { FlightHolder(line: $0) }
+            let line = bestEffort { () throws(Errno) in try state.file?.read(FlightHolder.lineLength) }
+            return (line ?? nil).flatMap { FlightHolder(line: $0) }
         }
     }
 }

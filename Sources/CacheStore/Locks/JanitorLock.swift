@@ -6,7 +6,7 @@ import Platform
 ///
 /// Its holder leaves its number and counts its steps in the control file, so that others can tell whether it gets on.
 package final class JanitorLock: Sendable {
-    private let control: Control
+    fileprivate let control: Control
     /// At which of its steps the holder was found not to move.
     fileprivate let standstill = Locked<UInt64?>(nil)
 
@@ -40,11 +40,10 @@ package final class JanitorLock: Sendable {
 
     /// Whether the process of that number, as this one sees it, holds the lock; false where that can't be told.
     func isHeld(by process: Int32) -> Bool {
-        var inode: UInt64?
-        bestEffort { () throws(Errno) in
-            inode = try control.directory.locks.status(of: StoreLayout.janitorLock).identity.inode
+        let status = bestEffort { () throws(Errno) in
+            try control.directory.locks.status(of: StoreLayout.janitorLock)
         }
-        return inode.map { ProcFiles.lockHolders(inode: $0).contains(process) } ?? false
+        return status.map { ProcFiles.lockHolders(inode: $0.identity.inode).contains(process) } ?? false
     }
 
     /// Who keeps others from sweeping, in words.
@@ -59,9 +58,6 @@ package final class JanitorLock: Sendable {
 
     /// Whether its holder is not stopped but lacks a processor or waits for a disk, as far as can be told.
     fileprivate var hasBusyHolder: Bool { control.sweepHolder.map { ProcFiles.isBusy($0) } ?? false }
-
-    /// Another number each time that the holder has got on; nil where no control file is mapped.
-    fileprivate var steps: UInt64? { control.sweepSteps }
 }
 
 /// The time that somebody waits for the holder of the `janitor` lock, or makes room itself.
@@ -146,7 +142,7 @@ struct JanitorWait {
 
     /// Whether the holder gets on, as far as can be told.
     private mutating func mayHope() throws(StoreError) -> Bool {
-        guard let present = lock.steps else { return true }
+        guard let present = lock.control.sweepSteps else { return true }
         if lock.standstill.withLock({ $0 }) != present {
             let now = ContinuousClock.now
             guard let seen, seen.steps == present else {

@@ -37,12 +37,7 @@ package final class StoreSession: Sendable {
                 [.readWrite, .create],
                 mode: FileMode.file
             )
-            do throws(Errno) {
-                try file.lock(.shared, until: .now + patience)
-            } catch {
-                if error == .timedOut { return nil }
-                throw error
-            }
+            guard try file.tryLock(.shared, until: .now + patience) else { return nil }
             return StoreSession(file)
         }
     }

@@ -33,17 +33,17 @@ package final class Stripes: Sendable {
         let stuckUntil = InlineArray<2, Atomic<UInt64>> { _ in Atomic(0) }
     }
 
-    private let kind: StripeKind
+    private let tree: Tree
     private let owner = processGeneration
     private let control: Control
     private let stripes = StoreLayout.PerStripe<Stripe> { _ in Stripe() }
 
-    init(_ kind: StripeKind, in control: Control) {
-        self.kind = kind
+    init(of tree: Tree, in control: Control) {
+        self.tree = tree
         self.control = control
     }
 
-    /// Runs `body` while the stripe of `digest` is held.
+    /// Runs `body` while a stripe is held (``Digest/stripe``).
     ///
     /// Two `flock` calls, fewer beside other sharers.
     ///
@@ -51,18 +51,8 @@ package final class Stripes: Sendable {
     ///   child of the process that has opened it.
     func withLock<Value: ~Copyable>(
         _ mode: LockMode,
-        of digest: Digest,
-        patience: Duration = Stripes.writerPatience,
-        _ body: () throws(StoreError) -> Value
-    ) throws(StoreError) -> Value {
-        try withLock(mode, stripe: digest.stripe, patience: patience, body)
-    }
-
-    /// The same for a stripe by its number.
-    func withLock<Value: ~Copyable>(
-        _ mode: LockMode,
         stripe: Int,
-        patience: Duration,
+        patience: Duration = Stripes.writerPatience,
         _ body: () throws(StoreError) -> Value
     ) throws(StoreError) -> Value {
         guard processGeneration == owner else {
@@ -120,26 +110,25 @@ package final class Stripes: Sendable {
     }
 
     private func hasBusyHolder(_ stripe: Int) -> Bool {
-        var holders: [Int32] = []
-        bestEffort { () throws(Errno) in
-            let status = try control.directory.locks.status(of: StoreLayout.lockName(kind, stripe))
-            holders = ProcFiles.lockHolders(inode: status.identity.inode)
+        let status = bestEffort { () throws(Errno) in
+            try control.directory.locks.status(of: StoreLayout.lockName(tree, stripe))
         }
-        return holders.contains { ProcFiles.isBusy($0) }
+        guard let status else { return false }
+        return ProcFiles.lockHolders(inode: status.identity.inode).contains { ProcFiles.isBusy($0) }
     }
 
     /// Opens the stripe's file, unless another thread is first: two of one process would exclude each other.
     private func open(_ stripe: Int) throws(StoreError) {
         let file = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
-            let name = StoreLayout.lockName(kind, stripe)
+            let name = StoreLayout.lockName(tree, stripe)
             return try control.directory.locks.open(name, [.readWrite, .create], mode: FileMode.file)
         }
         stripes[stripe].lock.settle(
-            FileLock(owning: file) { [control, kind] in control.wantedWord(kind, stripe) }
+            FileLock(owning: file) { [control, tree] in control.wantedWord(tree, stripe) }
         )
     }
 
     private func path(of stripe: Int) -> String {
-        "\(control.directory.path)/\(StoreLayout.locks)/\(StoreLayout.lockName(kind, stripe))"
+        "\(control.directory.path)/\(StoreLayout.locks)/\(StoreLayout.lockName(tree, stripe))"
     }
 }

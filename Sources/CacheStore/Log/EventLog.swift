@@ -89,10 +89,7 @@ package struct EventLog: Sendable {
     /// Who is stopped with the lock keeps the others from rotating, and then they write no more than the limit.
     func rotate(_ file: borrowing FileDescriptor, _ identity: FileStatus.Identity) throws(Errno) {
         guard try file.tryLock(.exclusive) else { return }
-        let named = try ifExists { () throws(Errno) in
-            try directory.root.status(of: StoreLayout.events).identity
-        }
-        if named != identity { return }
+        if try directory.root.presentStatus(of: StoreLayout.events)?.identity != identity { return }
         try directory.root.rename(StoreLayout.events, to: directory.root, StoreLayout.olderEvents)
     }
 

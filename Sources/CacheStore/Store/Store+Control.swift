@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Platform
+import Platform
 
 /// What the processes of a cache tell each other through memory, and in `config.json`.
 extension Store {
@@ -64,24 +64,8 @@ extension Store {
     /// What all processes counted; nil where there is no control file.
     package var cumulative: CumulativeCounts? { control.words.map { CumulativeCounts(in: $0) } }
 
-    /// Since when; nil where there is no control file, or one made before that was noted.
-    package var cumulativeSince: Timestamp? { control.countedSince }
-
-    /// Sets what all processes counted to 0; false where there is no control file that can be written.
-    ///
-    /// What another counts at this very moment may be lost.
-    @discardableResult
-    package func resetCumulative(now: Timestamp = .now) -> Bool {
-        control.resetCounters(now: now)
-    }
-
     /// What the cache takes on disk, as added up since the last sweep; nil where there is no control file.
     package var usage: StoreUsage? { control.usage }
-
-    /// Makes every value that any process holds in memory be read from disk again.
-    package func raiseAllGenerations() throws(StoreError) {
-        try control.raiseAll()
-    }
 
     // MARK: Configuration
 

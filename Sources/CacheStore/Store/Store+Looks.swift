@@ -126,13 +126,12 @@ extension Store {
         let explanation = try explain(key, now: now)
         guard let record = explanation.record, let accessed = explanation.accessed else { return nil }
         let lastUse = record.lastUse(accessed: accessed, now: now)
-        let scan = StoreScan(of: parts)
         var (before, count) = (0, 0)
         for shard in 0..<StoreLayout.shardCount {
-            var listing = StoreScan.Listing()
-            guard let directory = try scan.list(.entries, shard: shard, into: &listing) else { continue }
+            var listing = StoreParts.Listing()
+            guard let directory = try parts.list(.entries, shard: shard, into: &listing) else { continue }
             for digest in listing.digests {
-                guard let (bytes, status) = try scan.entry(digest, in: directory),
+                guard let (bytes, status) = try parts.entry(digest, in: directory),
                     let record = RecordCodec.decode(bytes, for: digest)
                 else { continue }
                 count += 1

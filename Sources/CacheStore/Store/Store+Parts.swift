@@ -20,9 +20,6 @@ extension Store {
     /// Bytes on disk that are to be reckoned with beside entries and objects.
     package var overhead: Int64 { parts.overhead }
 
-    /// For how long what was evicted last for want of room had not been used; nil where nothing was.
-    package var horizon: Duration? { control.horizon }
-
     // MARK: Log
 
     /// Logs that one key was removed, if there is a log.

@@ -58,8 +58,8 @@ extension Store {
     ) throws(StoreError) -> PublishOutcome {
         let content = publication.content
         while true {
-            let patience = terms.stripePatience
-            let outcome = try objects.stripes.withLock(.shared, of: content.digest, patience: patience) {
+            let (stripe, patience) = (content.digest.stripe, terms.stripePatience)
+            let outcome = try objects.stripes.withLock(.shared, stripe: stripe, patience: patience) {
                 () throws(StoreError) -> PublishOutcome? in
                 atStep?(.objectLocked)
                 do throws(StoreError) {
@@ -106,7 +106,7 @@ extension Store {
     /// counted, and stays staged in case that the entry can't be written.
     private func establish(_ content: Content, _ staged: inout TemporaryFile?) throws(StoreError) -> Bool {
         guard var object = staged.take() else {
-            guard try objects.touch(content.digest).isFound else { return false }
+            guard try objects.touch(content.digest) else { return false }
             try objects.synchronizeIfDurable(content.digest)
             return true
         }
@@ -123,7 +123,7 @@ extension Store {
         }
         if isNew {
             staged = consume object
-        } else if try objects.touch(content.digest).isFound, try objects.isPresent(content) {
+        } else if try objects.touch(content.digest), try objects.isPresent(content) {
             // Somebody else has stored it meanwhile.
             try objects.synchronizeIfDurable(content.digest)
             return true
@@ -143,12 +143,12 @@ extension Store {
         control.prefetch(key)
         switch publication.precondition {
         case .none:
-            return try entries.stripes.withLock(.shared, of: key, patience: patience) {
+            return try entries.stripes.withLock(.shared, stripe: key.stripe, patience: patience) {
                 () throws(StoreError) in
                 try writeRecord(publication)
             }
         case .unchanged(let expected):
-            return try entries.stripes.withLock(.exclusive, of: key, patience: patience) {
+            return try entries.stripes.withLock(.exclusive, stripe: key.stripe, patience: patience) {
                 () throws(StoreError) in
                 guard try entries.read(key)?.bytes == expected else { return .conflict }
                 return try writeRecord(publication)

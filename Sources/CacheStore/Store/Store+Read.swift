@@ -15,7 +15,7 @@ package struct StoreHit<Value: ~Copyable>: ~Copyable {
     /// nil where it may not be held without looking at the record again.
     package let generation: Generation?
     /// Until when a value held in memory may be given out without a look at the disk; nil: for ever.
-    package let heldUntil: Timestamp?
+    package var heldUntil: Timestamp?
 }
 
 extension StoreHit: Copyable where Value: Copyable {}
@@ -23,14 +23,7 @@ extension StoreHit: Sendable where Value: Sendable & ~Copyable {}
 
 extension StoreHit<Void> {
     init(_ record: Record, stored: StoredEntry?, isStale: Bool = false, _ generation: Generation?) {
-        self.init(
-            value: (),
-            stored: stored,
-            record: record,
-            isStale: isStale,
-            generation: generation,
-            heldUntil: nil
-        )
+        self.init(value: (), stored: stored, record: record, isStale: isStale, generation: generation)
     }
 }
 
@@ -225,7 +218,7 @@ extension Store {
     ) throws(StoreError) -> StoreHit<Void>? {
         for _ in 0..<Self.readAttempts {
             guard let stored = try entries.read(key) else {
-                if let generation { records.keepAbsence(of: key, at: generation) }
+                if let generation { records.keep(KnownRecord(absenceOf: key), at: generation) }
                 return nil
             }
             guard let record = stored.record else {

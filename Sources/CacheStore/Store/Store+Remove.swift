@@ -13,7 +13,8 @@ extension Store {
     package func remove(_ key: Digest, now: Timestamp, name: String? = nil) throws(StoreError) -> Bool {
         while true {
             // Raised also where there is no entry: a sweep may have evicted one whose value others still hold.
-            let (finding, _) = try entries.stripes.withLock(.shared, of: key) { () throws(StoreError) in
+            let (finding, _) = try entries.stripes.withLock(.shared, stripe: key.stripe) {
+                () throws(StoreError) in
                 try entries.writing(key, isRemoval: true) { () throws(StoreError) in
                     try removeIfFresh(key, now)
                 }
@@ -59,7 +60,8 @@ extension Store {
         isLogged: Bool = true
     ) throws(StoreError) -> Bool {
         var isRemoved = false
-        let isAsObserved = try entries.stripes.withLock(.exclusive, of: key) { () throws(StoreError) in
+        let isAsObserved = try entries.stripes.withLock(.exclusive, stripe: key.stripe) {
+            () throws(StoreError) in
             guard try entries.read(key)?.bytes == observed?.bytes else { return false }
             // Raised also where there is no entry, as by any other remove.
             (isRemoved, _) = try entries.writing(key, isRemoval: true) { () throws(StoreError) in
@@ -75,7 +77,7 @@ extension Store {
     /// Has everybody who holds a value of `key` in memory look at its entry again, which is gone: what a sweep
     /// evicts others may still hold.
     package func invalidate(_ key: Digest) throws(StoreError) {
-        try entries.stripes.withLock(.shared, of: key) { () throws(StoreError) in
+        try entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(StoreError) in
             _ = try entries.writing(key, isRemoval: true) {}
         }
     }
@@ -90,7 +92,7 @@ extension Store {
     ///
     /// False where there is no such entry. Three system calls.
     package func touch(_ key: Digest, now: Timestamp) throws(StoreError) -> Bool {
-        try entries.stripes.withLock(.shared, of: key) { () throws(StoreError) in
+        try entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(StoreError) in
             try entries.setAccessTime(of: key, to: now)
         }
     }

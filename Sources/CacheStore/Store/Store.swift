@@ -52,12 +52,7 @@ package final class Store: Sendable {
             janitor: JanitorLock(in: control)
         )
         room = Room(of: parts, patience: options.roomPatience)
-        accesses = Accesses(
-            of: entries,
-            in: directory,
-            granularity: options.accessGranularity,
-            counters: counters
-        )
+        accesses = Accesses(of: entries, granularity: options.accessGranularity, counters: counters)
         atStep = options.atStep
         renewControl()
         followConfiguration()

@@ -30,7 +30,7 @@ struct Removal: Sendable {
         self.inode = inode
     }
 
-    var tree: StoreScan.Tree { entry == nil ? .objects : .entries }
+    var tree: Tree { entry == nil ? .objects : .entries }
 
     /// What it adds to the tally of its reason: an object counts with the entries that named it, if any did.
     var tally: SweepTally {
@@ -60,7 +60,7 @@ struct Deletions: Sendable {
     private struct State {
         /// Stripes that were not to be had once: what they guard is left alone, so that the wait for somebody
         /// who is stopped is paid once and not for each thing that he keeps.
-        var skipped: [StoreScan.Tree: Set<Int>] = [:]
+        var skipped: [Tree: Set<Int>] = [:]
         /// The last use of the most recently used entry that was evicted for want of room.
         var newestEvicted: Timestamp?
     }
@@ -103,34 +103,36 @@ struct Deletions: Sendable {
     }
 
     /// Leaves alone what these stripes guard, from now on.
-    func skip(_ stripes: Set<Int>, _ tree: StoreScan.Tree) {
+    func skip(_ stripes: Set<Int>, _ tree: Tree) {
         state.value.withLock { $0.skipped[tree, default: []].formUnion(stripes) }
     }
 
     /// Stripes whose lock was not to be had.
-    func skipped(_ tree: StoreScan.Tree) -> Set<Int> {
+    func skipped(_ tree: Tree) -> Set<Int> {
         state.value.withLock { $0.skipped[tree] ?? [] }
     }
 
-    /// Runs `delete` for each number below `count`, while `stripe` is held exclusively; false: the thing was spared.
+    /// Runs `delete` for each of what is in one tree and guarded by `stripe`, while that is held exclusively (false: it
+    /// was spared), and accounts for what is gone.
     ///
     /// The stripe is given back, and taken again, where it has been held long enough and where a rest is due.
     /// Nothing else is waited for while it is held.
     ///
-    /// There are fewer outcomes than `count` where time ran out or something failed that concerns all.
+    /// There are fewer outcomes than removals where time ran out or something failed that concerns all.
     func run(
-        _ count: Int,
-        _ tree: StoreScan.Tree,
+        _ removals: [Removal],
         stripe: Int,
         _ pacer: inout SweepPacer,
-        _ delete: (Int) throws(StoreError) -> Bool
+        _ delete: (Removal) throws(StoreError) -> Bool
     ) -> (outcomes: [DeletionOutcome], failure: StoreError?) {
+        guard let tree = removals.first?.tree else { return ([], nil) }
         var outcomes: [DeletionOutcome] = []
-        outcomes.reserveCapacity(count)
-        while outcomes.count < count {
+        outcomes.reserveCapacity(removals.count)
+        defer { account(for: zip(removals, outcomes).filter { $0.1.isDeletion }.map(\.0)) }
+        while outcomes.count < removals.count {
             if !outcomes.isEmpty, !pacer.mayGoOn() { break }
             if skipped(tree).contains(stripe) {
-                outcomes += repeatElement(.skipped, count: count - outcomes.count)
+                outcomes += repeatElement(.skipped, count: removals.count - outcomes.count)
                 break
             }
             do throws(StoreError) {
@@ -138,8 +140,8 @@ struct Deletions: Sendable {
                     () throws(StoreError) in
                     let end = instant() + (pacer.isSparing ? .zero : Self.longestHold)
                     repeat {
-                        outcomes.append(try outcome(outcomes.count, delete))
-                    } while outcomes.count < count && instant() < end && !pacer.isOver
+                        outcomes.append(try outcome(removals[outcomes.count], delete))
+                    } while outcomes.count < removals.count && instant() < end && !pacer.isOver
                 }
             } catch {
                 guard error.code == .busy else { return (outcomes, error) }
@@ -152,11 +154,11 @@ struct Deletions: Sendable {
     }
 
     private func outcome(
-        _ index: Int,
-        _ delete: (Int) throws(StoreError) -> Bool
+        _ removal: Removal,
+        _ delete: (Removal) throws(StoreError) -> Bool
     ) throws(StoreError) -> DeletionOutcome {
         do throws(StoreError) {
-            return try delete(index) ? .deleted : .spared
+            return try delete(removal) ? .deleted : .spared
         } catch {
             guard error.concernsOneFile else { throw error }
             return .refused(path: parts.directory.relativePath(error))
@@ -168,7 +170,7 @@ struct Deletions: Sendable {
     /// Accounts for what was deleted: in the usage, the counters, the keys that were evicted lately, and the log.
     ///
     /// Of a dry run only the ``horizon``.
-    func account(for removals: [Removal]) {
+    private func account(for removals: [Removal]) {
         let entries = removals.filter { $0.entry != nil }
         let evicted = removals.compactMap { $0.reason.isEviction ? $0.entry : nil }
         if let newest = evicted.map(\.lastUse).max() {

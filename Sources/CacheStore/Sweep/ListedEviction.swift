@@ -40,14 +40,10 @@ struct ListedEviction {
         report.isExhausted = true
         // Where it is missing, damaged or something else a sweep finds who is to go, and makes it anew.
         guard let file = CandidateList.open(in: parts.directory) else { return report }
-        var found: CandidateList?
-        bestEffort { () throws(Errno) in
-            found = try CandidateList(
-                in: file,
-                datesAttributes: parts.directory.fileSystem.kind.datesAttributes
-            )
+        let found = bestEffort { () throws(Errno) in
+            try CandidateList(in: file, datesAttributes: parts.directory.fileSystem.kind.datesAttributes)
         }
-        guard let list = found, list.stamp.clock.isSteady else { return report }
+        guard let found, let list = found, list.stamp.clock.isSteady else { return report }
         var request = SweepRequest()
         request.stripePatience = SweepRequest.hurriedStripePatience
         var eviction = ListedEviction(
@@ -68,9 +64,9 @@ struct ListedEviction {
     ) throws(StoreError) {
         var isAtEnd = false
         while !isAtEnd, evicted.count < goal.entries || evicted.bytes < goal.bytes, pacer.mayGoOn() {
-            var candidates: [ListedCandidate] = []
             // What can't be read is not there.
-            bestEffort { [list, wanted] () throws(Errno) in candidates = try list.next(wanted, in: file) }
+            let next = bestEffort { [list, wanted] () throws(Errno) in try list.next(wanted, in: file) }
+            let candidates = next ?? []
             isAtEnd = candidates.isEmpty
             let chosen = candidates[..<needed(of: candidates)]
             try evict(chosen)
@@ -107,43 +103,35 @@ struct ListedEviction {
 
     /// Evicts what is still as it was, with its objects.
     private mutating func evict(_ candidates: ArraySlice<ListedCandidate>) throws(StoreError) {
-        let (parts, reason, stamp) = (parts, reason, list.stamp)
-        let (gone, failure) = delete(candidates) {
-            Removal($0.entry, reason)
-        } by: { (entry) throws(StoreError) in
-            try parts.evict(entry, stamp)
-        }
+        let reason = reason
+        let (gone, failure) = delete(candidates) { Removal($0.entry, reason) }
         evicted.count += gone.count
         // Whatever happened, the objects of what has gone are to go too.
         let (_, laterFailure) = delete(gone[...]) {
             Removal(object: $0.entry.content, $0.objectSize, freed: reason)
-        } by: { (entry) throws(StoreError) in
-            try parts.deleteFreed(entry.content, stamp)
         }
         if let failure = failure ?? laterFailure { throw failure }
     }
 
-    /// Runs `delete` for each, those of a stripe together, and accounts for them; those that it has deleted.
+    /// Deletes what each stands for, those of a stripe together, and accounts for them; those of which it is gone.
     private mutating func delete(
         _ candidates: ArraySlice<ListedCandidate>,
-        as removal: (ListedCandidate) -> Removal,
-        by delete: (SeenEntry) throws(StoreError) -> Bool
+        as removal: (ListedCandidate) -> Removal
     ) -> (gone: [ListedCandidate], failure: StoreError?) {
+        let (parts, stamp) = (parts, list.stamp)
         var groups = [[ListedCandidate]](repeating: [], count: StoreLayout.stripeCount)
         for candidate in candidates { groups[removal(candidate).digest.stripe].append(candidate) }
         var all: [ListedCandidate] = []
         for (stripe, group) in groups.enumerated() {
-            guard let tree = group.first.map({ removal($0).tree }) else { continue }
-            let (outcomes, failure) = deletions.run(group.count, tree, stripe: stripe, &pacer) {
-                (index) throws(StoreError) in
-                try delete(group[index].entry)
+            let removals = group.map(removal)
+            let (outcomes, failure) = deletions.run(removals, stripe: stripe, &pacer) {
+                (removal) throws(StoreError) in
+                try parts.delete(removal, stamp)
             }
-            let gone = zip(group, outcomes).filter { $0.1.isDeletion }.map(\.0)
-            if tree == .entries { spared += outcomes.count - gone.count }
-            let removals = gone.map(removal)
-            evicted.bytes += removals.reduce(0) { $0 + $1.allocatedSize.bytes }
-            deletions.account(for: removals)
-            all += gone
+            let gone = outcomes.indices.filter { outcomes[$0].isDeletion }
+            if removals.first?.tree == .entries { spared += outcomes.count - gone.count }
+            evicted.bytes += gone.reduce(0) { $0 + removals[$1].allocatedSize.bytes }
+            all += gone.map { group[$0] }
             if let failure { return (all, failure) }
         }
         return (all, nil)
@@ -151,10 +139,16 @@ struct ListedEviction {
 }
 
 extension StoreParts {
-    /// Deletes an entry that is still as it was seen; false: it stays as it is.
+    /// Deletes an entry that is still as it was seen, or an object whose only entry is deleted, unless somebody has
+    /// touched it since the mark; false: it stays as it is.
     ///
-    /// The caller holds its stripe exclusively. Two system calls, three where somebody has been at it.
-    fileprivate func evict(_ entry: SeenEntry, _ stamp: SweepStamp) throws(StoreError) -> Bool {
+    /// The caller holds its stripe exclusively. Two system calls, three for an entry where somebody has been at it.
+    fileprivate func delete(_ removal: Removal, _ stamp: SweepStamp) throws(StoreError) -> Bool {
+        guard let entry = removal.entry else {
+            guard let status = try object(removal.digest), stamp.isUntouched(object: status)
+            else { return false }
+            return try objects.delete(removal.digest)
+        }
         guard let status = try entries.status(of: entry.key), status.kind == .regular else { return false }
         if !stamp.isUntouched(entry, status) {
             guard let bytes = try entries.read(entry.key)?.bytes, entry.isStill(bytes, status) else {
@@ -162,15 +156,5 @@ extension StoreParts {
             }
         }
         return try entries.delete(entry.key)
-    }
-
-    /// Deletes an object whose only entry is deleted, unless somebody has touched it since the mark.
-    ///
-    /// The caller holds its stripe exclusively. Two system calls.
-    fileprivate func deleteFreed(_ content: Digest, _ stamp: SweepStamp) throws(StoreError) -> Bool {
-        guard let status = try objects.status(of: content), status.kind == .regular,
-            stamp.isUntouched(object: status)
-        else { return false }
-        return try objects.delete(content)
     }
 }

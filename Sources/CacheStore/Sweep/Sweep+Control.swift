@@ -57,9 +57,7 @@ extension Sweep {
             bytes += try directory.root.descriptor.status().allocatedSize
             for name in try directory.root.names()
             where name != "\(StoreLayout.candidates)" && name.utf8.count < RelativePath.capacity {
-                let status = try ifExists { () throws(Errno) in
-                    try directory.root.status(of: RelativePath(name))
-                }
+                let status = try directory.root.presentStatus(of: RelativePath(name))
                 if let status, status.kind == .regular || StoreLayout.partNames.contains(name) {
                     bytes += status.allocatedSize
                 }

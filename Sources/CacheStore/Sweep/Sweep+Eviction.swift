@@ -103,21 +103,24 @@ extension Sweep {
     /// Objects go in the order of their entries' inodes, which were made with theirs.
     private mutating func delete(
         _ places: [UInt32],
-        in tree: StoreScan.Tree,
+        in tree: Tree,
         _ removal: @escaping @Sendable (UInt32, SweepState) -> Removal
     ) throws(StoreError) -> Bool {
-        let shards = StoreScan(of: parts).shards(tree)
+        let shards = parts.shards(tree)
         var places = places
         if pacer.isUnlimited {
             places = state.value.withLock { Self.inOrder(places, $0.pass.candidates.entries) }
         }
-        let (progress, total) = (progress, places.count)
+        let (progress, total) = (request.progress, places.count)
         for start in stride(from: 0, to: total, by: Self.deletionsAtATime) {
             let end = min(start + Self.deletionsAtATime, total)
-            let piece = state.value.withLock {
-                Self.byShard(places[start..<end], tree, $0.pass.candidates.entries)
+            let piece = state.value.withLock { state in
+                Dictionary(grouping: places[start..<end]) { place in
+                    let entry = state.pass.candidates.entries[Int(place)]
+                    return (tree == .entries ? entry.key : entry.content).shard
+                }
             }
-            let busy = shards.filter { !piece[$0].isEmpty }
+            let busy = shards.filter { piece[$0] != nil }
             let showProgress = { (done: Int) in
                 progress(SweepProgress(phase: .deleting, done: done, total: total, items: done))
             }
@@ -127,7 +130,7 @@ extension Sweep {
                 guard sweep.pacer.mayGoOn() else { return false }
                 guard let directory = try sweep.open(tree, shard: shard) else { return true }
                 let removals = sweep.state.value.withLock { state in
-                    piece[shard].map { removal($0, state) }
+                    piece[shard, default: []].map { removal($0, state) }
                 }
                 return try sweep.delete(removals, in: directory)
             } began: { number in
@@ -138,23 +141,10 @@ extension Sweep {
         return true
     }
 
-    private static func inOrder(_ places: [UInt32], _ entries: Segments<SeenEntry>) -> [UInt32] {
+    private static func inOrder(_ places: [UInt32], _ entries: [SeenEntry]) -> [UInt32] {
         var order = places.map { UInt64(entries[Int($0)].inode) << 32 | UInt64($0) }
         order.sort()
         return order.map { UInt32(truncatingIfNeeded: $0) }
-    }
-
-    private static func byShard(
-        _ places: ArraySlice<UInt32>,
-        _ tree: StoreScan.Tree,
-        _ entries: Segments<SeenEntry>
-    ) -> [[UInt32]] {
-        var shards = [[UInt32]](repeating: [], count: StoreLayout.shardCount)
-        for place in places {
-            let entry = entries[Int(place)]
-            shards[(tree == .entries ? entry.key : entry.content).shard].append(place)
-        }
-        return shards
     }
 
     // MARK: List

@@ -34,7 +34,7 @@ extension Sweep {
             throw StoreError(errno: error, "clean", path: path(of: StoreLayout.temporaries))
         }
         return try deleteUnlocked(in: temporaries.directory, StoreLayout.temporaries) {
-            TemporaryFile.path(ofOwn: $0)
+            StoreLayout.path(ofTemporary: $0)
         }
     }
 
@@ -86,8 +86,7 @@ extension Sweep {
         bestEffort { () throws(Errno) in
             let directory = parts.directory
             let names = StoreLayout.lockNames + [StoreLayout.formatLock]
-            guard let last = names.last,
-                let status = try ifExists({ () throws(Errno) in try directory.locks.status(of: last) }),
+            guard let last = names.last, let status = try directory.locks.presentStatus(of: last),
                 Timestamp.now - status.modified > Self.freshness
             else { return }
             for name in StoreLayout.rootFiles {

@@ -12,8 +12,6 @@ extension Sweep {
     /// many were read in vain.
     private var entriesAtATime: Int { pacer.isUnlimited ? 64 : 8 }
 
-    private var scan: StoreScan { StoreScan(of: parts) }
-
     /// The present by the caller's clock: a sweep may wait and scan for minutes, and what is used meanwhile
     /// must not look as if it were used in the future.
     private var now: Timestamp { begin.time + (ContinuousClock.now - begin.instant) }
@@ -21,9 +19,8 @@ extension Sweep {
     // MARK: Entries
 
     /// Reads the entries of one shard; all that are listed are noted in `filter`.
-    mutating func readEntries(inShard shard: Int, noting filter: FilterCompletion?) throws(StoreError) -> Bool
-    {
-        var files: [StoreScan.File] = []
+    mutating func readEntries(inShard shard: Int, noting filter: KeyFilter?) throws(StoreError) -> Bool {
+        var files: [StoreParts.File] = []
         guard let directory = try list(.entries, shard: shard, &files) else { return true }
         if let filter { for file in files { filter.insert(file.digest) } }
         return try forEachPiece(of: files, in: directory) { $0.note($1) }
@@ -31,7 +28,7 @@ extension Sweep {
 
     /// Looks through the entries of one shard for those whose objects are gone; all objects have been listed.
     mutating func deleteDangling(inShard shard: Int) throws(StoreError) -> Bool {
-        var files: [StoreScan.File] = []
+        var files: [StoreParts.File] = []
         guard let directory = try list(.entries, shard: shard, &files, isFirst: false) else { return true }
         return try forEachPiece(of: files, in: directory) { (state, sightings) in
             state.dangling(sightings)
@@ -40,7 +37,7 @@ extension Sweep {
 
     /// Reads entries, and deletes those that `note` says.
     private mutating func forEachPiece(
-        of files: [StoreScan.File],
+        of files: [StoreParts.File],
         in directory: borrowing Directory,
         _ note: (inout SweepState, [SweepState.Sighting]) -> [Removal]
     ) throws(StoreError) -> Bool {
@@ -59,17 +56,17 @@ extension Sweep {
     }
 
     private mutating func read(
-        _ files: ArraySlice<StoreScan.File>,
+        _ files: ArraySlice<StoreParts.File>,
         in directory: borrowing Directory,
         into sightings: inout [SweepState.Sighting]
     ) throws(StoreError) -> Bool {
         // Once for all of them, as it is not for free.
-        let (now, scan) = (now, scan)
+        let (now, parts) = (now, parts)
         for file in files {
             guard pacer.mayGoOn() else { return false }
             let key = file.digest
             do throws(StoreError) {
-                guard let (bytes, status) = try scan.entry(key, in: directory) else { continue }
+                guard let (bytes, status) = try parts.entry(key, in: directory) else { continue }
                 let record = RecordCodec.decode(bytes, for: key)
                 let entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
                 sightings.append((entry, record?.content.length ?? 0))
@@ -84,7 +81,7 @@ extension Sweep {
 
     /// Looks at the objects of one shard, and deletes those that no entry names; all entries have been read.
     mutating func lookAtObjects(inShard shard: Int) throws(StoreError) -> Bool {
-        var files: [StoreScan.File] = []
+        var files: [StoreParts.File] = []
         guard let directory = try list(.objects, shard: shard, &files) else { return true }
         let listed = files
         var (asked, unreferenced) = state.value.withLock { state in
@@ -104,7 +101,7 @@ extension Sweep {
 
     /// nil: time ran out.
     private mutating func statuses(
-        of files: [StoreScan.File],
+        of files: [StoreParts.File],
         in directory: borrowing Directory
     ) throws(StoreError) -> [(digest: Digest, status: FileStatus)]? {
         var found: [(digest: Digest, status: FileStatus)] = []
@@ -113,7 +110,7 @@ extension Sweep {
             guard pacer.mayGoOn() else { return nil }
             let digest = file.digest
             do throws(StoreError) {
-                let status = try scan.status(of: digest, .objects, in: directory)
+                let status = try parts.status(of: digest, .objects, in: directory)
                 guard let status, status.kind == .regular else { continue }
                 found.append((digest, status))
             } catch {
@@ -132,17 +129,13 @@ extension Sweep {
     mutating func delete(_ removals: [Removal], in shard: borrowing Directory) throws(StoreError) -> Bool {
         guard let first = removals.first else { return true }
         let sweep = self
-        let (outcomes, failure) = deletions.run(
-            removals.count,
-            first.tree,
-            stripe: first.digest.stripe,
-            &pacer
-        ) { (index) throws(StoreError) in try sweep.delete(removals[index], in: shard) }
-        let done = zip(removals, outcomes)
-        state.value.withLock { state in
-            for (removal, outcome) in done { state.note(removal, outcome) }
+        let (outcomes, failure) = deletions.run(removals, stripe: first.digest.stripe, &pacer) {
+            (removal) throws(StoreError) in
+            try sweep.delete(removal, in: shard)
         }
-        deletions.account(for: done.filter { $0.1.isDeletion }.map(\.0))
+        state.value.withLock { state in
+            for (removal, outcome) in zip(removals, outcomes) { state.note(removal, outcome) }
+        }
         if let failure { throw failure }
         return outcomes.count == removals.count
     }
@@ -150,22 +143,22 @@ extension Sweep {
     /// Decides again under the lock that keeps writers away; false: it stays as it is.
     private func delete(_ removal: Removal, in shard: borrowing Directory) throws(StoreError) -> Bool {
         guard try isAsSeen(removal, in: shard) else { return false }
-        return request.isDryRun ? true : try scan.delete(removal.digest, removal.tree, in: shard)
+        return request.isDryRun ? true : try parts.delete(removal.digest, removal.tree, in: shard)
     }
 
     /// One system call for an object, and for an entry where its change time tells that nobody has been at it since the
     /// sweep began; two where the record must be read again.
     private func isAsSeen(_ removal: Removal, in shard: borrowing Directory) throws(StoreError) -> Bool {
-        guard let status = try scan.status(of: removal.digest, removal.tree, in: shard),
+        guard let status = try parts.status(of: removal.digest, removal.tree, in: shard),
             status.kind == .regular
         else { return false }
         guard let entry = removal.entry else { return stamp.isUntouched(object: status) }
         if removal.reason != .dangling, stamp.isUntouched(entry, status) { return true }
-        guard let bytes = try scan.recordBytes(of: entry.key, in: shard), entry.isStill(bytes, status)
+        guard let bytes = try parts.recordBytes(of: entry.key, in: shard), entry.isStill(bytes, status)
         else { return false }
         guard removal.reason == .dangling, let record = RecordCodec.decode(bytes, for: entry.key)
         else { return true }
-        return try scan.object(record.content.digest) == nil
+        return try parts.object(record.content.digest) == nil
     }
 
     // MARK: Shards
@@ -174,14 +167,14 @@ extension Sweep {
     ///
     /// `isFirst`: what it takes by itself, and what is found beside our files, is taken down.
     private func list(
-        _ tree: StoreScan.Tree,
+        _ tree: Tree,
         shard: Int,
-        _ files: inout [StoreScan.File],
+        _ files: inout [StoreParts.File],
         isFirst: Bool = true
     ) throws(StoreError) -> Directory? {
         do throws(StoreError) {
-            var listing = StoreScan.Listing()
-            let found = try scan.list(tree, shard: shard, into: &listing)
+            var listing = StoreParts.Listing()
+            let found = try parts.list(tree, shard: shard, into: &listing)
             files = listing.files
             let unrecognised = listing.unrecognised
             if isFirst, !unrecognised.isEmpty {
@@ -202,15 +195,14 @@ extension Sweep {
     /// Adds what a directory takes by itself.
     private func noteOverhead(of directory: borrowing Directory) {
         // One that can be listed can be looked at; else the overhead is counted too low by it.
-        var size: Int64 = 0
-        do throws(Errno) { size = try directory.descriptor.status().allocatedSize } catch { return }
-        state.value.withLock { [size] in $0.pass.overhead += size }
+        let status = bestEffort { () throws(Errno) in try directory.descriptor.status() }
+        if let status { state.value.withLock { $0.pass.overhead += status.allocatedSize } }
     }
 
     /// Opens a shard to delete something in it; nil where it is gone, or can't be opened.
-    func open(_ tree: StoreScan.Tree, shard: Int) throws(StoreError) -> Directory? {
+    func open(_ tree: Tree, shard: Int) throws(StoreError) -> Directory? {
         do throws(StoreError) {
-            return try scan.open(tree, shard: shard)
+            return try parts.open(tree, shard: shard)
         } catch {
             try noteUnreadable(tree, error)
             return nil
@@ -218,7 +210,7 @@ extension Sweep {
     }
 
     /// Passes over what concerns a single file or shard; what concerns all ends the sweep.
-    private func noteUnreadable(_ tree: StoreScan.Tree, _ error: StoreError) throws(StoreError) {
+    private func noteUnreadable(_ tree: Tree, _ error: StoreError) throws(StoreError) {
         guard error.concernsOneFile else { throw error }
         let path = parts.directory.relativePath(error)
         state.value.withLock { state in

@@ -19,8 +19,6 @@ package import Platform
 package struct Sweep: Sendable {
     let parts: StoreParts
     let request: SweepRequest
-    /// Called on the thread that began the sweep.
-    let progress: @Sendable (SweepProgress) -> Void
     /// The time when the sweep was asked for, by the caller's clock, and by one that runs steadily.
     let begin: (time: Timestamp, instant: ContinuousClock.Instant)
     /// What was seen and done so far, which the threads share; never held for what takes a system call.
@@ -33,12 +31,10 @@ package struct Sweep: Sendable {
         _ request: SweepRequest,
         on parts: StoreParts,
         now: Timestamp,
-        clock: ClockWitness = ClockWitness(),
-        progress: @escaping @Sendable (SweepProgress) -> Void = { _ in }
+        clock: ClockWitness = ClockWitness()
     ) {
         self.parts = parts
         self.request = request
-        self.progress = progress
         begin = (now, ContinuousClock.now)
         let fileSystem = parts.directory.fileSystem
         let blockSize = fileSystem.kind.givesSmallFilesTheirBlocks ? fileSystem.blockSize : nil
@@ -50,15 +46,13 @@ package struct Sweep: Sendable {
 
     /// Sweeps the store of these parts as it is at `now`.
     ///
-    /// `progress` is called now and then.
-    ///
     /// - Throws: ``StoreError/Code/busy`` where another sweep did not end within the request's patience, or does not get
     ///   on at all.
     /// - Complexity: O(*n*) in entries and objects: two system calls for each of the former and one for each of the
     ///   latter, of which small ones need none on ext4 (``SweepAllocation``); and two more for each that is deleted, three
     ///   where somebody has been at an entry meanwhile.
     ///
-    ///   Memory: 20 to 40 bytes for each content (``ContentMark``), half as much again while their table grows; and, where
+    ///   Memory: 21 to 43 bytes for each content (``ContentMark``), half as much again while their table grows; and, where
     ///   limits are set, 88 for each candidate (``SweepCandidates``), of which there are as many as have to go and an
     ///   eighth more, at least 98,000 and at most 4 million. With a value for each entry that was, of the process as a
     ///   whole, 67 MB for a million of them with nothing to do, 89 with a limit that holds, and 143 MB when half of them
@@ -66,12 +60,11 @@ package struct Sweep: Sendable {
     package static func run(
         _ request: SweepRequest,
         on parts: StoreParts,
-        now: Timestamp,
-        progress: @escaping @Sendable (SweepProgress) -> Void = { _ in }
+        now: Timestamp
     ) throws(StoreError) -> SweepReport {
         var wait = JanitorWait(for: parts.janitor, patience: request.patience)
         while true {
-            let report = try runIfDue(request, on: parts, now: now, progress: progress) { _ in true }
+            let report = try runIfDue(request, on: parts, now: now) { _ in true }
             if let report { return report }
             guard try wait.pause() else {
                 let path = parts.janitor.path
@@ -88,13 +81,12 @@ package struct Sweep: Sendable {
         _ request: SweepRequest,
         on parts: StoreParts,
         now: Timestamp,
-        progress: @escaping @Sendable (SweepProgress) -> Void = { _ in },
         isDue: (SweepRecord?) -> Bool
     ) throws(StoreError) -> SweepReport? {
         guard let lock = try parts.janitor.take() else { return nil }
         let last = SweepRecord.read(from: lock.descriptor)
         guard isDue(last) else { return nil }
-        var sweep = Sweep(request, on: parts, now: now, progress: progress)
+        var sweep = Sweep(request, on: parts, now: now)
         return try sweep.run(under: lock, after: last)
     }
 
@@ -128,9 +120,9 @@ package struct Sweep: Sendable {
         report.isComplete = isComplete
         report.busy = pacer.busy
         report.horizon = deletions.horizon
-        report.skippedStripes =
-            deletions.skipped(.objects).sorted().map { "\(StoreLayout.lockName(.object, $0))" }
-            + deletions.skipped(.entries).sorted().map { "\(StoreLayout.lockName(.entry, $0))" }
+        report.skippedStripes = Tree.allCases.flatMap { tree in
+            deletions.skipped(tree).sorted().map { "\(StoreLayout.lockName(tree, $0))" }
+        }
         return report
     }
 
@@ -220,7 +212,7 @@ package struct Sweep: Sendable {
 
     /// Waits until every put that held a stripe when this began is over; false: time ran out.
     private mutating func passBarrier() throws(StoreError) -> Bool {
-        progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
+        request.progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
         let skipped = try parts.objects.stripes.barrier { count in
             parts.control.noteSweepStep()
             return pacer.mayGoOn() ? deletions.patience(pacer, after: count) : nil
@@ -230,13 +222,14 @@ package struct Sweep: Sendable {
     }
 
     private mutating func readEntries() throws(StoreError) -> Bool {
-        let filter = request.isDryRun ? nil : parts.control.beginningOfFilter
+        let file = request.isDryRun ? nil : parts.control.fileToComplete
+        let filter = file.map { KeyFilter(in: $0.words) }
         let isDone = try scan(.entries) { (sweep, shard) throws(StoreError) in
             try sweep.readEntries(inShard: shard, noting: filter)
         }
         guard isDone else { return false }
         // What could not be listed may be missing in it.
-        if !state.value.withLock({ $0.pass.hasUnreadableEntries }) { filter?.complete() }
+        if !state.value.withLock({ $0.pass.hasUnreadableEntries }) { file?.completeFilter() }
         return true
     }
 
@@ -264,10 +257,9 @@ package struct Sweep: Sendable {
     typealias ShardTask = @Sendable (inout Sweep, Int) throws(StoreError) -> Bool
 
     /// Runs `task` for each shard of one tree; false: time ran out.
-    private mutating func scan(_ tree: StoreScan.Tree, _ task: @escaping ShardTask) throws(StoreError) -> Bool
-    {
-        let progress = progress
-        return try share(StoreScan(of: parts).shards(tree), task) { number in
+    private mutating func scan(_ tree: Tree, _ task: @escaping ShardTask) throws(StoreError) -> Bool {
+        let progress = request.progress
+        return try share(parts.shards(tree), task) { number in
             let done = tree == .entries ? number : StoreLayout.shardCount + number
             progress(SweepProgress(phase: .scanning, done: done, total: 2 * StoreLayout.shardCount))
         }

@@ -36,10 +36,6 @@ enum SweepCrew {
             begun += 1
             return number
         }
-
-        mutating func end(lane: Int) {
-            if let index = busy.firstIndex(of: lane) { busy.remove(at: index) }
-        }
     }
 
     /// Runs `task` once for each place in `lanes`, and returns when all have ended.
@@ -106,7 +102,7 @@ enum SweepCrew {
                 if board.failure == nil { board.failure = error }
             }
         }
-        board.withLock { $0.end(lane: lanes[number]) }
+        board.withLock { $0.busy.removeAll { $0 == lanes[number] } }
         return true
     }
 }

@@ -4,14 +4,9 @@
 ///
 /// They go in the order in which they are given, the least recently used first, until the limits hold: so it is so
 /// many of them for each reason, one reason after the other.
-struct SweepPlan: Sendable, Equatable {
+struct SweepPlan: Sendable {
     /// How many go for a reason.
-    struct Part: Sendable, Equatable {
-        let reason: SweepReason
-        var count: Int
-    }
-
-    private(set) var parts: [Part] = []
+    private(set) var parts: [(reason: SweepReason, count: Int)] = []
 
     var count: Int { parts.reduce(0) { $0 + $1.count } }
 
@@ -33,7 +28,7 @@ struct SweepPlan: Sendable, Equatable {
             } else {
                 return
             }
-            if parts.last?.reason != reason { parts.append(Part(reason: reason, count: 0)) }
+            if parts.last?.reason != reason { parts.append((reason, 0)) }
             parts[parts.count - 1].count += 1
             var bytes = entry.allocatedSize.bytes
             // Content that several keys share takes its space until the last of them goes.

@@ -90,11 +90,8 @@ package struct SweepRecord: Sendable, Equatable {
 
     /// The record in an open file; nil where there is none, or half of one.
     static func read(from file: borrowing FileDescriptor) -> SweepRecord? {
-        var bytes: [UInt8]?
-        bestEffort { () throws(Errno) in
-            // No more than a record: whatever somebody has put behind it, this one counts.
-            bytes = try file.read(length)
-        }
+        // No more than a record: whatever somebody has put behind it, this one counts.
+        let bytes = bestEffort { () throws(Errno) in try file.read(length) }
         return bytes.flatMap { SweepRecord(text: String(decoding: $0, as: UTF8.self)) }
     }
 
@@ -185,24 +182,19 @@ package struct SweepRecord: Sendable, Equatable {
     ///
     /// Takes no lock. About six system calls.
     static func last(in directory: StoreDirectory) -> SweepRecord? {
-        var record: SweepRecord?
         // A file that is gone or can't be read tells as little as an empty one.
-        bestEffort { () throws(Errno) in
-            record = read(from: try directory.locks.open(StoreLayout.janitorLock, .readOnly))
+        let record = bestEffort { () throws(Errno) in
+            read(from: try directory.locks.open(StoreLayout.janitorLock, .readOnly))
         }
-        return record
+        return record ?? nil
     }
 
     /// When anything was last written about sweeps: unchanged, ``last(in:)`` says the same as before.
     ///
     /// One system call; nil where the file can't be looked at.
     static func lastNote(in directory: StoreDirectory) -> Timestamp? {
-        var changed: Timestamp?
         // Whoever can't look reads the record instead.
-        bestEffort { () throws(Errno) in
-            changed = try directory.locks.status(of: StoreLayout.janitorLock).modified
-        }
-        return changed
+        bestEffort { () throws(Errno) in try directory.locks.status(of: StoreLayout.janitorLock).modified }
     }
 }
 

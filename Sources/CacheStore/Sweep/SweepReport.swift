@@ -14,6 +14,8 @@ package struct SweepRequest: Sendable {
     package var stripePatience = Self.usualStripePatience
     /// How fast to work, and how long at most.
     package var pace = SweepPace()
+    /// Called now and then, on the thread that began the sweep.
+    package var progress: @Sendable (SweepProgress) -> Void = { _ in }
     /// How many candidates there may be at a time: for tests of what takes several passes.
     var candidateLimit = SweepCandidates.most
 

@@ -5,7 +5,7 @@ import Platform
 /// Holding entries against the objects that they name, all of which have been read.
 extension Verification {
     func verifyEntry(_ key: Digest) throws(StoreError) {
-        guard let stored = try StoreScan(of: parts).entry(key)?.stored else { return }
+        guard let stored = try parts.entry(key)?.stored else { return }
         state.value.withLock { $0.report.entries += 1 }
         switch try condition(of: key, stored) {
         case .sound: return

@@ -55,27 +55,15 @@ package struct Verification: Sendable {
         found: @escaping @Sendable (VerificationFinding) -> Void = { _ in },
         progress: @escaping @Sendable (SweepProgress) -> Void = { _ in }
     ) throws(StoreError) -> VerificationReport {
-        var verification = Verification(request, on: parts, found, progress)
+        var verification = Verification(parts: parts, request: request, found: found, progress: progress)
         verification.sample = try verification.chosenSample()
         try verification.verifyAll(.objects)
         try verification.verifyAll(.entries)
         return verification.finishedReport
     }
 
-    private init(
-        _ request: VerificationRequest,
-        on parts: StoreParts,
-        _ found: @escaping @Sendable (VerificationFinding) -> Void,
-        _ progress: @escaping @Sendable (SweepProgress) -> Void
-    ) {
-        self.request = request
-        self.parts = parts
-        self.found = found
-        self.progress = progress
-    }
-
     /// Verifies a tree, several shards at a time; the objects first.
-    private mutating func verifyAll(_ tree: StoreScan.Tree) throws(StoreError) {
+    private mutating func verifyAll(_ tree: Tree) throws(StoreError) {
         state.value.withLock { state in
             state.phase = tree == .objects ? .verifying : .verifyingEntries
             state.steps = 0
@@ -90,7 +78,7 @@ package struct Verification: Sendable {
     }
 
     /// Looks at the files of one shard, or at those of them that are chosen.
-    private func verify(_ tree: StoreScan.Tree, inShard shard: Int) throws(StoreError) {
+    private func verify(_ tree: Tree, inShard shard: Int) throws(StoreError) {
         guard let listing = try listing(tree, shard: shard) else { return step(of: 1) }
         var files = listing.digests
         state.value.withLock { [count = files.count] state in
@@ -210,10 +198,10 @@ package struct Verification: Sendable {
     }
 
     /// nil where the shard can't be listed, which is noted.
-    private func listing(_ tree: StoreScan.Tree, shard: Int) throws(StoreError) -> StoreScan.Listing? {
-        var listing: StoreScan.Listing?
+    private func listing(_ tree: Tree, shard: Int) throws(StoreError) -> StoreParts.Listing? {
+        var listing: StoreParts.Listing?
         try passingOver { () throws(StoreError) in
-            listing = try StoreScan(of: parts).digests(tree, shard: shard)
+            listing = try parts.digests(tree, shard: shard)
         }
         return listing
     }

@@ -46,7 +46,7 @@ package struct VerificationReport: Sendable {
     /// Entries that were looked at, and that there are.
     package var entries = 0
     package var listedEntries: Int { listed[.entries] ?? 0 }
-    var listed: [StoreScan.Tree: Int] = [:]
+    var listed: [Tree: Int] = [:]
     /// How many of each kind were found, and the first of them, so that memory is bounded whatever was damaged.
     private var findings: [VerificationFinding.Kind: (count: Int, first: [Digest])] = [:]
     /// Entries without a record: what a put leaves that is killed, or has just begun.

@@ -63,13 +63,16 @@ final class EventStreams: Sendable {
             of: CacheEvent.self,
             bufferingPolicy: .bufferingNewest(Self.capacity)
         )
-        let number: Int? = !isOwn ? nil : state.withLock { state in
-            if state.isFinished { return nil }
-            state.next += 1
-            state.continuations[state.next] = continuation
-            if let early = state.early.take() { continuation.yield(early) }
-            return state.next
-        }
+        let number: Int? =
+            !isOwn
+            ? nil
+            : state.withLock { state in
+                if state.isFinished { return nil }
+                state.next += 1
+                state.continuations[state.next] = continuation
+                if let early = state.early.take() { continuation.yield(early) }
+                return state.next
+            }
         guard let number else {
             continuation.finish()
             return stream

@@ -63,8 +63,8 @@ extension CacheStatistics {
             activity = CacheActivity { counts[$0] }
             self.usage = Usage(usage, overhead: store.overhead)
             limits = CacheLimits(store.configuration)
-            evictionAge = store.horizon
-            since = store.cumulativeSince?.date
+            evictionAge = store.control.horizon
+            since = store.control.countedSince?.date
         }
     }
 

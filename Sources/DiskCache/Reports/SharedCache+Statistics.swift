@@ -11,15 +11,14 @@ extension SharedCache {
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func statistics() throws(CacheError) -> CacheStatistics {
         try withStore { (store, now) throws(StoreError) in
-            let scan = StoreScan(of: store.parts)
             var statistics = CacheStatistics()
             for shard in 0..<StoreLayout.shardCount {
-                for key in try scan.digests(.entries, shard: shard).digests {
-                    guard let (stored, status) = try scan.entry(key) else { continue }
+                for key in try store.parts.digests(.entries, shard: shard).digests {
+                    guard let (stored, status) = try store.parts.entry(key) else { continue }
                     statistics.count(stored.record, status, now)
                 }
-                for digest in try scan.digests(.objects, shard: shard).digests {
-                    guard let object = try scan.object(digest) else { continue }
+                for digest in try store.parts.digests(.objects, shard: shard).digests {
+                    guard let object = try store.parts.object(digest) else { continue }
                     statistics.objects += 1
                     statistics.objectBytes += object.allocatedSize
                 }
@@ -60,7 +59,7 @@ extension SharedCache {
     /// - Throws: ``CacheError``, only with the code `closed`.
     @discardableResult
     public func resetTotals() throws(CacheError) -> Bool {
-        try withStore { (store, now) throws(StoreError) in store.resetCumulative(now: now) }
+        try withStore { (store, now) throws(StoreError) in store.control.resetCounters(now: now) }
     }
 
     /// What the last collection by any process did or, while one is running, has recorded so far; nil if there

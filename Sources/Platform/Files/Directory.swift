@@ -212,6 +212,11 @@ package struct Directory: ~Copyable, Sendable {
         }
     }
 
+    /// The same; nil where there is nothing.
+    package func presentStatus(of path: RelativePath) throws(Errno) -> FileStatus? {
+        try ifExists { () throws(Errno) in try status(of: path) }
+    }
+
     /// Sets a file's time of last access; modification stays.
     ///
     /// Only its owner may. C: `utimensat`.

@@ -19,7 +19,7 @@ extension FileDescriptor {
     /// Attempts with pauses in between until `deadline`; false where the lock could not be had.
     ///
     /// flock(2) itself knows no time limit.
-    func tryLock(
+    package func tryLock(
         _ mode: LockMode,
         until deadline: ContinuousClock.Instant,
         longestPause: Duration = Backoff.longest

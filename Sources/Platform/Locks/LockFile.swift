@@ -36,8 +36,7 @@ package struct LockFile: ~Copyable, Sendable {
             let file = try directory.open(path, [.readWrite, .create], mode: 0o600)
             guard try file.tryLock(.exclusive, until: deadline) else { return nil }
             let locked = try file.status().identity
-            let named = try ifExists { () throws(Errno) in try directory.status(of: path).identity }
-            if named == locked { return LockFile(holding: file) }
+            if try directory.presentStatus(of: path)?.identity == locked { return LockFile(holding: file) }
         }
     }
 

@@ -104,7 +104,7 @@ extension DirectoryFacts {
             facts.control = store.control.condition
             // Shards still to come are counted, as the limits do.
             facts.overhead = max(facts.overhead, store.overhead)
-            facts.sampleEntries(StoreScan(of: store.parts))
+            facts.sampleEntries(of: store.parts)
             facts.lookAtCollections(of: store)
             store.followConfiguration()
             facts.configuration = store.configuration
@@ -167,11 +167,11 @@ extension DirectoryFacts {
     private static let sampleSize = 100
 
     /// Looks at the first entries that are found.
-    private mutating func sampleEntries(_ scan: StoreScan) {
+    private mutating func sampleEntries(of parts: StoreParts) {
         for shard in 0..<StoreLayout.shardCount where sampledEntries < Self.sampleSize {
             do throws(StoreError) {
-                for key in try scan.digests(.entries, shard: shard).digests.prefix(Self.sampleSize) {
-                    guard let (stored, _) = try scan.entry(key) else { continue }
+                for key in try parts.digests(.entries, shard: shard).digests.prefix(Self.sampleSize) {
+                    guard let (stored, _) = try parts.entry(key) else { continue }
                     sampledEntries += 1
                     if stored.bytes.isEmpty { entriesWithoutRecord += 1 }
                 }

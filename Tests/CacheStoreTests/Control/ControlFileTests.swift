@@ -199,7 +199,7 @@ import Testing
         try #require(fixture.store.control.file).supersede()
         let newcomer = try StoreFixture.open(fixture.path)
         let seen = try #require(try put(newcomer, "two"))
-        try fixture.store.raiseAllGenerations()
+        try fixture.store.control.raiseAll()
         #expect(newcomer.isCurrent(seen) == false)
     }
 
@@ -221,7 +221,7 @@ import Testing
     @Test func `it is forming until every writer that began without it is gone`() throws {
         let fixture = try StoreFixture()
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
-        try fixture.store.entries.stripes.withLock(.shared, of: key) { () throws(StoreError) in
+        try fixture.store.entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(StoreError) in
             let other = try Store(at: fixture.path)
             #expect(other.control.file?.state == .forming)
         }

@@ -203,7 +203,7 @@ import Testing
         let key = key
         let held = try generation(of: key)
         let writing = try #require(try other.control.beginWriting(key))
-        try fixture.store.raiseAllGenerations()
+        try fixture.store.control.raiseAll()
         #expect(try generation(of: key).hasWriters)
         other.control.endWriting(writing)
         let after = GenerationWord(rawValue: try generation(of: key).word)
@@ -280,7 +280,7 @@ import Testing
         let store = fixture.store
         let other = other
         let key = key
-        try other.entries.stripes.withLock(.shared, of: key) { () throws(StoreError) in
+        try other.entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(StoreError) in
             let writing = try other.control.beginWriting(key)
             let wait = expectBlocks { _ = try? Sweep.run(SweepRequest(), on: store.parts, now: .now) }
             // The sweep's patience is a second; less than that has passed.

@@ -101,11 +101,11 @@ import Testing
         for state in [ControlState.forming, .superseded] {
             file.setState(state)
             #expect(fixture.store.control.filter == nil)
-            #expect(fixture.store.control.beginningOfFilter == nil)
+            #expect(fixture.store.control.fileToComplete == nil)
         }
         file.setState(.ready)
         #expect(fixture.store.control.filter != nil)
-        #expect(fixture.store.control.beginningOfFilter != nil)
+        #expect(fixture.store.control.fileToComplete != nil)
     }
 
     @Test func `that of another boot or of a copy does not count until a sweep`() throws {

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
-import Platform
+import Glibc
 import TestSupport
 import Testing
 
 @testable import CacheStore
+@testable import Platform
 
 @Suite(.takesTurns) struct DirectoryTrustTests {
     private func isTrusted(
@@ -14,9 +15,16 @@ import Testing
         above: [(permissions: UInt32, owner: UInt32)] = []
     ) -> Bool {
         DirectoryTrust(
-            directory: .init(permissions: permissions, owner: owner),
-            above: above.map { .init(permissions: $0.permissions, owner: $0.owner) }
+            directory: status(permissions, owner: owner),
+            above: above.map { status($0.permissions, owner: $0.owner) }
         ).problem(for: 1000) == nil
+    }
+
+    private func status(_ permissions: UInt32, owner: UInt32) -> FileStatus {
+        var status = stat()
+        status.st_mode = S_IFDIR | permissions
+        status.st_uid = owner
+        return FileStatus(status)
     }
 
     @Test func `what everybody may write is refused, whoever owns it`() {

@@ -91,7 +91,7 @@ import Testing
         _ = try fixture.store.remove(key)
         let before = try #require(fixture.store.generation(of: key))
         try putByOther("two")
-        fixture.store.records.keepAbsence(of: key, at: before)
+        fixture.store.records.keep(KnownRecord(absenceOf: key), at: before)
         #expect(try fixture.get("key") == "two")
     }
 
@@ -101,7 +101,7 @@ import Testing
             Generation(index: 1, word: 1 << 16, mapping: 4096),
             Generation(index: 1, word: 1 << 16, mapping: 8192)
         )
-        table.keepAbsence(of: key, at: first)
+        table.keep(KnownRecord(absenceOf: key), at: first)
         #expect(table.knowledge(of: key, at: first) != nil)
         #expect(table.knowledge(of: key, at: second) == nil)
         let known = try #require(KnownRecord(fixture.record("one"), of: key, accessed: .now))
@@ -120,7 +120,9 @@ import Testing
             table.keep(try #require(KnownRecord(record, of: key, accessed: .now)), at: generation)
         }
         let count = keys.count { table.record(of: $0, at: generation) != nil }
-        for number in 0..<60_000 { table.keepAbsence(of: Digest(ofKey: "absent \(number)"), at: generation) }
+        for number in 0..<60_000 {
+            table.keep(KnownRecord(absenceOf: Digest(ofKey: "absent \(number)")), at: generation)
+        }
         #expect(keys.count { table.record(of: $0, at: generation) != nil } == count)
     }
 

@@ -276,7 +276,7 @@ import Testing
                 if let occupancy = try store.room.occupancy(limits) {
                     _ = (limits.excess(of: occupancy), limits.overflow(of: occupancy))
                 }
-                _ = (store.horizon, store.control.expectedHorizon, store.control.replacedEntries)
+                _ = (store.control.horizon, store.control.expectedHorizon, store.control.replacedEntries)
                 if let counts = store.cumulative {
                     #expect(StoreCounters.Event.allCases.allSatisfy { counts[$0] >= 0 })
                 }

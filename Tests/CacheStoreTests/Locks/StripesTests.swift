@@ -18,7 +18,7 @@ import Testing
 
     /// A process that holds the stripe shared, and then does what the script says.
     private func holder(doing script: String) throws -> ChildProcess {
-        let lock = "\(fixture.path)/locks/\(StoreLayout.lockName(.entry, digest.stripe))"
+        let lock = "\(fixture.path)/locks/\(StoreLayout.lockName(.entries, digest.stripe))"
         let holder = try ChildProcess(
             starting: "/usr/bin/flock",
             ["--shared", "--no-fork", lock, "sh", "-c", "echo held; \(script)"]
@@ -32,7 +32,7 @@ import Testing
         let store = try StoreFixture.open(fixture.path)
         let start = ContinuousClock.now
         #expect {
-            try store.entries.stripes.withLock(.exclusive, of: digest, patience: patience) {}
+            try store.entries.stripes.withLock(.exclusive, stripe: digest.stripe, patience: patience) {}
         } throws: {
             ($0 as? StoreError)?.code == .busy
         }

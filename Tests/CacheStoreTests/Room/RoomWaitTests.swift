@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test func `a stripe that was waited for in vain is not waited for again and again`() throws {
-        let name = StoreLayout.lockName(.entry, Digest(ofKey: "a").stripe)
+        let name = StoreLayout.lockName(.entries, Digest(ofKey: "a").stripe)
         let lock = try LockFile.acquire(name, in: store.directory.locks, patience: .zero)
         #expect(error { _ = try store.remove(Digest(ofKey: "a"), now: .now) }?.code == .busy)
         // In the time of one wait.

@@ -17,16 +17,16 @@ import Testing
 
     private struct NoShard: Error {}
 
-    private func shard(_ tree: StoreScan.Tree, of digest: Digest, _ scan: StoreScan) throws -> Directory {
-        guard let shard = try scan.open(tree, shard: Int(digest.bytes[0])) else { throw NoShard() }
+    private func shard(_ tree: Tree, of digest: Digest, _ parts: StoreParts) throws -> Directory {
+        guard let shard = try parts.open(tree, shard: Int(digest.bytes[0])) else { throw NoShard() }
         return shard
     }
 
     private func seen(_ keys: [String], by sweep: Sweep) throws -> [Removal] {
         try keys.map { key in
             let digest = Digest(ofKey: key)
-            let shard = try shard(.entries, of: digest, StoreScan(of: sweep.parts))
-            let found = try StoreScan(of: sweep.parts).entry(digest, in: shard)
+            let shard = try shard(.entries, of: digest, sweep.parts)
+            let found = try sweep.parts.entry(digest, in: shard)
             let (bytes, status) = try #require(found)
             let record = try #require(RecordCodec.decode(bytes, for: digest))
             let entry = SeenEntry(digest, record, bytes, status, limits: SweepLimits(), now: .now)
@@ -40,7 +40,7 @@ import Testing
             state.note(removals.compactMap { removal in removal.entry.map { ($0, 0) } })
         }
         let first = try #require(removals.first)
-        let shard = try shard(.entries, of: first.digest, StoreScan(of: sweep.parts))
+        let shard = try shard(.entries, of: first.digest, sweep.parts)
         let isDone = try sweep.delete(removals, in: shard)
         #expect(isDone)
     }
@@ -75,7 +75,7 @@ import Testing
             )
             sweep.stamp.time = later
             let object = Removal(object: digest, AllocatedSize(bytes: 0), freed: nil)
-            let shard = try shard(.objects, of: digest, StoreScan(of: sweep.parts))
+            let shard = try shard(.objects, of: digest, sweep.parts)
             let isDone = try sweep.delete([object], in: shard)
             #expect(isDone)
             #expect(fixture.objects.count == count)

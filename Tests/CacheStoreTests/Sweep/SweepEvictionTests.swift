@@ -119,7 +119,7 @@ import Testing
         try fill(2)
         let digest = Digest(of: Array("value 0".utf8).span)
         let other = try StoreFixture.open(fixture.path)
-        try other.objects.stripes.withLock(.shared, of: digest) { () throws(StoreError) in
+        try other.objects.stripes.withLock(.shared, stripe: digest.stripe) { () throws(StoreError) in
             var request = SweepRequest()
             request.limits.maximumEntries = 1000
             _ = try Sweep.run(request, on: fixture.store.parts, now: .now)

@@ -109,7 +109,7 @@ import Testing
         var request = SweepRequest()
         request.limits.maximumEntries = 5
         request.candidateLimit = 4
-        let report = try Sweep.run(request, on: fixture.store.parts, now: .now) { [fixture] progress in
+        request.progress = { [fixture] progress in
             guard progress.phase == .deleting, progress.done == 0 else { return }
             let count = passes.value.withLock { passes in
                 passes += 1
@@ -118,6 +118,7 @@ import Testing
             if count > 3 { return }
             for index in 0..<30 { _ = try? fixture.get("key \(index)", now: .now + .seconds(count)) }
         }
+        let report = try Sweep.run(request, on: fixture.store.parts, now: .now)
         #expect(passes.value.withLock { $0 } == 1)
         #expect((4...5).contains(report.spared) && report.removed.isEmpty && report.isComplete)
     }
@@ -166,11 +167,13 @@ import Testing
         try fixture.sweep { $0.isDryRun = true }
         #expect(fixture.store.control.replacedEntries == 5)
         let isNoted = FailureCount()
-        _ = try Sweep.run(SweepRequest(), on: fixture.store.parts, now: .now) { progress in
+        var request = SweepRequest()
+        request.progress = { progress in
             guard progress.phase == .scanning, isNoted.all.isEmpty else { return }
             isNoted.add("yes")
             fixture.store.control.noteReplacement(2)
         }
+        _ = try Sweep.run(request, on: fixture.store.parts, now: .now)
         #expect(fixture.store.control.replacedEntries == (isNoted.all.isEmpty ? 0 : 2))
         try put("value", "key", age: 1)
         try fixture.sweep()

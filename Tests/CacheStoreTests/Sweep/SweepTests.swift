@@ -30,9 +30,9 @@ import Testing
         for index in 0..<50 { try fixture.put("value \(index)", "key \(index)", expires: .now) }
         var locks: [Int32] = []
         defer { for lock in locks { close(lock) } }
-        for kind in [StripeKind.object, .entry] {
+        for tree in Tree.allCases {
             for stripe in 0..<StoreLayout.stripeCount {
-                let name = StoreLayout.lockName(kind, stripe).description
+                let name = StoreLayout.lockName(tree, stripe).description
                 locks.append(open(fixture.path + "/locks/" + name, O_RDWR | O_CREAT | O_CLOEXEC, 0o666))
                 try #require(flock(locks.last ?? -1, LOCK_SH) == 0)
             }
@@ -197,11 +197,12 @@ import Testing
         let isPut = FailureCount()
         var request = SweepRequest()
         request.patience = .zero
-        _ = try Sweep.run(request, on: fixture.store.parts, now: .now) { progress in
+        request.progress = { progress in
             guard progress.phase == .scanning, progress.done >= 256, isPut.all.isEmpty else { return }
             isPut.add("yes")
             try? fixture.put("value", "new")
         }
+        _ = try Sweep.run(request, on: fixture.store.parts, now: .now)
         #expect(isPut.all == ["yes"])
         #expect(try fixture.get("new") == "value")
     }
@@ -212,12 +213,13 @@ import Testing
         let isDone = FailureCount()
         var request = SweepRequest()
         request.limits.maximumEntries = 0
-        let report = try Sweep.run(request, on: fixture.store.parts, now: .now) { progress in
+        request.progress = { progress in
             guard progress.phase == .deleting, isDone.all.isEmpty else { return }
             isDone.add("yes")
             try? fixture.put("new value", "overwritten")
             _ = try? fixture.get("read", now: .now + .seconds(1))
         }
+        let report = try Sweep.run(request, on: fixture.store.parts, now: .now)
         #expect(try fixture.get("overwritten") == "new value")
         #expect(try fixture.get("read") == "value of read")
         #expect(try fixture.get("idle") == nil)
@@ -255,9 +257,9 @@ import Testing
         _ = try fixture.store.remove(Digest(ofKey: "key"))
         let digest = Digest(of: Array("value".utf8).span)
         let other = try StoreFixture.open(fixture.path)
-        try other.objects.stripes.withLock(.shared, of: digest) { () throws(StoreError) in
+        try other.objects.stripes.withLock(.shared, stripe: digest.stripe) { () throws(StoreError) in
             let report = try Sweep.run(SweepRequest(), on: fixture.store.parts, now: .now)
-            #expect(report.skippedStripes == ["\(StoreLayout.lockName(.object, digest.stripe))"])
+            #expect(report.skippedStripes == ["\(StoreLayout.lockName(.objects, digest.stripe))"])
             #expect(report.removed.isEmpty)
         }
         #expect(fixture.objects.count == 1)
@@ -269,12 +271,14 @@ import Testing
         let fixture = try StoreFixture()
         for number in 0..<200 { try fixture.put("value \(number)", "key \(number)") }
         let names = Locked.Box([String]())
-        let report = try Sweep.run(SweepRequest(), on: fixture.store.parts, now: .now) { progress in
+        var request = SweepRequest()
+        request.progress = { progress in
             guard progress.phase == .scanning else { return }
             let name = "while \(progress.done)"
             try? fixture.put(name, name)
             names.value.withLock { $0.append(name) }
         }
+        let report = try Sweep.run(request, on: fixture.store.parts, now: .now)
         #expect(report.removed.isEmpty)
         let all = names.value.withLock { $0 }
         #expect(!all.isEmpty)
@@ -293,18 +297,20 @@ import Testing
         let mayGo = DispatchSemaphore(value: 0)
         let hasGone = DispatchSemaphore(value: 0)
         Thread.detachNewThread {
-            try? holder.objects.stripes.withLock(.shared, of: digest) {
+            try? holder.objects.stripes.withLock(.shared, stripe: digest.stripe) {
                 isHeld.signal()
                 mayGo.wait()
             }
             hasGone.signal()
         }
         isHeld.wait()
-        let report = try Sweep.run(SweepRequest(), on: fixture.store.parts, now: .now) { progress in
+        var request = SweepRequest()
+        request.progress = { progress in
             guard progress.phase == .scanning, progress.done == 0 else { return }
             mayGo.signal()
             _ = hasGone.wait(timeout: .now() + 1)
         }
+        let report = try Sweep.run(request, on: fixture.store.parts, now: .now)
         #expect(report.skippedStripes.count == 1)
         #expect(report.removed[.orphan] == nil)
         #expect(FileManager.default.fileExists(atPath: fixture.objectPath("value")))

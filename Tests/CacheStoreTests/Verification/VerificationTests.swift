@@ -44,7 +44,8 @@ import Testing
         try fixture.put("value", "key")
         try fixture.changeRecord(of: "key") { $0 = Array("garbage".utf8) }
         let other = try StoreFixture.open(fixture.path)
-        try other.entries.stripes.withLock(.shared, of: Digest(ofKey: "key")) { () throws(StoreError) in
+        let stripe = Digest(ofKey: "key").stripe
+        try other.entries.stripes.withLock(.shared, stripe: stripe) { () throws(StoreError) in
             let report = try Verification.run(on: fixture.store, isRepairing: true)
             #expect(!report.isClean && report.repaired == 0)
         }

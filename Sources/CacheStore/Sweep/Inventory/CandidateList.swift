@@ -97,11 +97,7 @@ struct CandidateList {
 
     /// Its file; nil where there is none, or none that can be read.
     static func open(in directory: StoreDirectory) -> FileDescriptor? {
-        do throws(Errno) {
-            return try directory.root.open(StoreLayout.candidates, .readWrite)
-        } catch {
-            return nil
-        }
+        bestEffort { () throws(Errno) in try directory.root.open(StoreLayout.candidates, .readWrite) }
     }
 
     /// Reads the header; nil where it is none, or of another boot.

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The mark: all contents that a sweep has come across, each once, with 16 bytes a slot.
+/// The mark: all contents that a sweep has come across, each once, with 16 bytes a place.
 ///
-/// So an object with an entry of its own takes 20 to 40 bytes here.
+/// So an object with an entry of its own takes 21 to 43 bytes here.
 /// Where two contents share a mark its references are those of both, so neither is unreferenced while either is named:
 /// what is named is never deleted, and what is spared that way the next sweep finds. Nor is an entry taken for dangling
 /// whose object is there.

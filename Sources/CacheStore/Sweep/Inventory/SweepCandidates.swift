@@ -8,7 +8,9 @@ import Platform
 /// none is taken in that comes after those that stay. So every entry before ``end`` is in the list, and the order
 /// of eviction is exactly that of the last uses. 88 bytes each, and 8 while some are dropped.
 struct SweepCandidates {
-    private(set) var entries = Segments<SeenEntry>()
+    /// With room for as many as there may be from the start, as an array that grows has both the old and the new room
+    /// while it moves; what is not in use of it takes no memory.
+    private(set) var entries: [SeenEntry] = []
     /// Of what comes after it some were not taken in.
     private(set) var end = EvictionOrder.last
     /// How many there may be at most, and how many stay when there are so many.
@@ -25,6 +27,7 @@ struct SweepCandidates {
     init(kept: Int = 0, capacity: Int = 0) {
         self.kept = kept
         self.capacity = capacity
+        entries.reserveCapacity(capacity)
     }
 
     /// 6 MB of them.
@@ -44,22 +47,18 @@ struct SweepCandidates {
     }
 
     mutating func keep(_ isKept: (SeenEntry) -> Bool) {
-        entries.keep(isKept)
+        entries.removeAll { !isKept($0) }
     }
 
     private mutating func cut() {
-        var times = (0..<entries.count).map { entries[$0].lastUse }
+        var times = entries.map(\.lastUse)
         times.sort()
         let time = times[kept]
         // Those used at that very time are told apart by their keys.
         let before = times[..<kept].count { $0 < time }
-        var ties: [EvictionOrder] = []
-        for index in 0..<entries.count where entries[index].lastUse == time {
-            ties.append(entries[index].order)
-        }
-        ties.sort()
+        let ties = entries.lazy.filter { $0.lastUse == time }.map(\.order).sorted()
         let end = ties[kept - before]
-        entries.keep { $0.order < end }
+        entries.removeAll { $0.order >= end }
         self.end = end
     }
 
@@ -69,7 +68,7 @@ struct SweepCandidates {
     /// to look up the entries. In 32 bits the time is as exact as a 4 billionth of what lies between the first use and
     /// the last; where that does not tell two apart, they are looked up. 12 bytes each, and 4 while they are sorted.
     func inOrder() -> [UInt32] {
-        let times = (0..<entries.count).lazy.map { entries[$0].lastUse.nanoseconds }
+        let times = entries.lazy.map(\.lastUse.nanoseconds)
         guard let first = times.min(), let last = times.max() else { return [] }
         let unit = UInt64(bitPattern: last &- first) >> 32 + 1
         var order: [UInt64] = []
@@ -90,41 +89,4 @@ struct SweepCandidates {
     }
 
     private subscript(place: UInt64) -> SeenEntry { entries[Int(place & 0xffff_ffff)] }
-}
-
-/// A list that grows without moving what it holds, in pieces of 4096 elements.
-///
-/// An array that doubles has up to half of its room empty, and both the old and the new room while it moves.
-struct Segments<Element> {
-    private static var shift: Int { 12 }
-    private var segments: [[Element]] = []
-    private(set) var count = 0
-
-    mutating func append(_ element: Element) {
-        if count == segments.count << Self.shift {
-            segments.append([])
-            segments[segments.count - 1].reserveCapacity(1 << Self.shift)
-        }
-        segments[count >> Self.shift].append(element)
-        count += 1
-    }
-
-    subscript(index: Int) -> Element {
-        get { segments[index >> Self.shift][index & (1 << Self.shift - 1)] }
-        _modify { yield &segments[index >> Self.shift][index & (1 << Self.shift - 1)] }
-    }
-
-    /// Keeps those that `isKept` says to, in their order; their room is given back.
-    mutating func keep(_ isKept: (Element) -> Bool) {
-        var kept = 0
-        for index in 0..<count where isKept(self[index]) {
-            if kept != index { self[kept] = self[index] }
-            kept += 1
-        }
-        let full = kept >> Self.shift
-        let rest = kept & (1 << Self.shift - 1)
-        segments.removeLast(segments.count - full - (rest > 0 ? 1 : 0))
-        if rest > 0 { segments[full].removeLast(segments[full].count - rest) }
-        count = kept
-    }
 }

@@ -61,7 +61,7 @@ struct SweepState {
             if let rehearsed, entry.verdict == nil, entry.order < rehearsed { continue }
             if entry.verdict != .corrupt {
                 let sizeClass = allocation.classNumber(ofLength: length)
-                pass.marks[pass.marks.slot(of: entry.content)].noteReference(sizeClass: sizeClass)
+                pass.marks[entry.content].noteReference(sizeClass: sizeClass)
             }
             report.entries.add(entry.allocatedSize.bytes)
             if let reason = entry.verdict {
@@ -81,49 +81,40 @@ struct SweepState {
     /// theirs. The others were named by entries that are deleted; should an unreadable one share a value with those,
     /// it has been evicted with them.
     mutating func noteObject(_ digest: Digest, _ status: FileStatus) -> Removal? {
-        let slot = pass.marks.slot(of: digest)
         let size = AllocatedSize(bytes: status.allocatedSize)
-        allocation.note(size, ofClass: pass.marks[slot].sizeClass)
-        let inode = UInt32(truncatingIfNeeded: status.identity.inode)
-        return noteObject(digest, at: slot, inode: inode, size)
+        allocation.note(size, ofClass: pass.marks[digest].sizeClass)
+        return noteObject(digest, inode: UInt32(truncatingIfNeeded: status.identity.inode), size)
     }
 
     /// Takes down an object that was listed, and adds it to `unreferenced` if no entry names it; false: what it takes on
     /// disk is not known, ask it.
-    mutating func noteListedObject(_ file: StoreScan.File, _ unreferenced: inout [Removal]) -> Bool {
-        guard file.isRegular else { return false }
-        let slot = pass.marks.slot(of: file.digest)
-        guard let size = allocation.size(ofClass: pass.marks[slot].sizeClass) else { return false }
-        if let object = noteObject(file.digest, at: slot, inode: file.inode, size) {
-            unreferenced.append(object)
-        }
+    mutating func noteListedObject(_ file: StoreParts.File, _ unreferenced: inout [Removal]) -> Bool {
+        guard file.isRegular, let size = allocation.size(ofClass: pass.marks[file.digest].sizeClass)
+        else { return false }
+        if let object = noteObject(file.digest, inode: file.inode, size) { unreferenced.append(object) }
         return true
     }
 
-    private mutating func noteObject(
-        _ digest: Digest,
-        at slot: Int,
-        inode: UInt32,
-        _ size: AllocatedSize
-    ) -> Removal? {
-        pass.marks[slot].presence = .present
-        pass.marks[slot].allocatedSize = size
+    private mutating func noteObject(_ digest: Digest, inode: UInt32, _ size: AllocatedSize) -> Removal? {
+        var mark = pass.marks[digest]
+        mark.presence = .present
+        mark.allocatedSize = size
+        pass.marks[digest] = mark
         report.objects.add(size.bytes)
-        guard pass.marks[slot].references == 0 else { return nil }
-        let freed = pass.marks[slot].freed
-        if freed == nil {
+        guard mark.references == 0 else { return nil }
+        if mark.freed == nil {
             if expiredOnly { return nil }
             if pass.hasUnreadableEntries {
                 report.spared += 1
                 return nil
             }
         }
-        return Removal(object: digest, size, freed: freed, inode: inode)
+        return Removal(object: digest, size, freed: mark.freed, inode: inode)
     }
 
     /// Takes down that an object is there, but could not be looked at.
     mutating func noteUnreadableObject(_ digest: Digest) {
-        pass.marks[pass.marks.slot(of: digest)].presence = .unreadable
+        pass.marks[digest].presence = .unreadable
     }
 
     /// Whether the object is gone for sure that entries name; all objects were listed.
@@ -186,10 +177,8 @@ struct SweepState {
         pass.deletions.entries += 1
         if reason.isEviction { pass.deletions.evictions += 1 }
         guard entry.verdict != .corrupt else { return }
-        let slot = pass.marks.slot(of: entry.content)
-        if pass.marks[slot].noteRemoval(reason), pass.marks[slot].presence == .present,
-            let place = removal.place
-        {
+        let isLast = pass.marks[entry.content].noteRemoval(reason)
+        if isLast, pass.marks[entry.content].presence == .present, let place = removal.place {
             pass.freed.append(place)
         }
     }

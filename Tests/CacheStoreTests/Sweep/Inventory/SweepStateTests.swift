@@ -8,9 +8,9 @@ import Testing
 @testable import Platform
 
 @Suite(.takesTurns) struct SweepStateTests {
-    @Test func `a candidate takes 88 bytes, and a mark 16`() {
+    @Test func `a candidate takes 88 bytes, and a mark 8`() {
         #expect(MemoryLayout<SeenEntry>.stride == 88)
-        #expect(ContentMarks.slotSize == 16)
+        #expect(MemoryLayout<ContentMark>.stride == 8)
     }
 
     @Test(arguments: [0, 512, 4096, 1 << 40 - 512] as [Int64])
@@ -30,8 +30,8 @@ import Testing
         var marks = ContentMarks(vacant: ContentMark())
         let digests = (0..<10_000).map { Digest(ofKey: "content \($0)") }
         for (index, digest) in digests.enumerated() {
-            marks[marks.slot(of: digest)].allocatedSize = AllocatedSize(code: UInt32(index))
-            marks[marks.slot(of: digests[index / 2])].noteReference(sizeClass: 1)
+            marks[digest].allocatedSize = AllocatedSize(code: UInt32(index))
+            marks[digests[index / 2]].noteReference(sizeClass: 1)
         }
         #expect(marks.count == 10_000)
         #expect(digests.indices.allSatisfy { marks.value(of: digests[$0])?.allocatedSize.code == UInt32($0) })
@@ -90,25 +90,6 @@ import Testing
         for entry in entries { candidates.add(entry) }
         let plain = entries.indices.sorted { entries[$0].order < entries[$1].order }
         #expect(candidates.inOrder().map(Int.init) == plain)
-    }
-
-    @Test func `a list holds what was added, in pieces that do not move`() {
-        var list = Segments<Int>()
-        for number in 0..<10_000 { list.append(number) }
-        list[5000] = -1
-        #expect(list.count == 10_000)
-        #expect((0..<10_000).allSatisfy { list[$0] == ($0 == 5000 ? -1 : $0) })
-    }
-
-    @Test func `of a list those stay that are to be kept, in their order`() {
-        for count in [0, 1, 4096, 4097, 10_000] {
-            var list = Segments<Int>()
-            for number in 0..<count { list.append(number) }
-            list.keep { $0 % 3 == 0 }
-            list.append(-1)
-            let kept = Array(stride(from: 0, to: count, by: 3)) + [-1]
-            #expect((0..<list.count).map { list[$0] } == kept)
-        }
     }
 
     private func seen(_ key: String, _ content: String, used: Int64 = 0) -> SeenEntry {

@@ -5,24 +5,7 @@ package import Platform
 /// Walking the shards of `entries` and `objects`, one at a time, while others go on writing.
 ///
 /// A file that vanishes between its listing and a look at it is left out. Memory: the names of one shard.
-package struct StoreScan: Sendable {
-    private let parts: StoreParts
-    private var directory: StoreDirectory { parts.directory }
-
-    package init(of parts: StoreParts) {
-        self.parts = parts
-    }
-
-    /// One of the two trees.
-    package enum Tree: Sendable {
-        case entries, objects
-
-        /// Where a shard of it is, below the cache directory.
-        fileprivate func place(ofShard shard: Int) -> String {
-            "\(self == .entries ? StoreLayout.entries : StoreLayout.objects)/\(StoreLayout.shards[shard])"
-        }
-    }
-
+extension StoreParts {
     /// What is in a shard: files of ours, and what is not ours, below the cache directory, which is reported and never
     /// touched.
     package struct Listing: Sendable {
@@ -40,6 +23,8 @@ package struct StoreScan: Sendable {
         /// False also where the directory does not tell.
         let isRegular: Bool
     }
+
+    func stripes(_ tree: Tree) -> Stripes { tree == .entries ? entries.stripes : objects.stripes }
 
     // MARK: Shards
 
@@ -103,11 +88,8 @@ package struct StoreScan: Sendable {
 
     /// Opens a shard in which something was found; nil where it is gone, or no directory any more.
     func open(_ tree: Tree, shard: Int) throws(StoreError) -> Directory? {
-        do throws(Errno) {
-            return try openDirectory(StoreLayout.shards[shard], tree)
-        } catch {
-            if error == .noEntry || error == .notDirectory || error == .tooManyLinks { return nil }
-            throw StoreError(errno: error, "open", path: "\(directory.path)/\(tree.place(ofShard: shard))")
+        try describing("open", "\(directory.path)/\(tree.place(ofShard: shard))") { () throws(Errno) in
+            try ifFiled { () throws(Errno) in try openDirectory(StoreLayout.shards[shard], tree) }
         }
     }
 
@@ -123,8 +105,8 @@ package struct StoreScan: Sendable {
     /// An entry with its file's state; nil where it is gone, or something other than a file bears its name.
     package func entry(_ key: Digest) throws(StoreError) -> (stored: StoredEntry, status: FileStatus)? {
         // The status first: an access or a write after it changes what is compared later.
-        guard let status = try parts.entries.status(of: key), status.kind == .regular,
-            let stored = try parts.entries.read(key)
+        guard let status = try entries.status(of: key), status.kind == .regular,
+            let stored = try entries.read(key)
         else { return nil }
         return (stored, status)
     }
@@ -150,18 +132,13 @@ package struct StoreScan: Sendable {
     /// One system call for a record in an attribute.
     func recordBytes(of key: Digest, in shard: borrowing Directory) throws(StoreError) -> [UInt8]? {
         if directory.capabilities.attributes != .absent {
-            do throws(Errno) {
-                let name = StoreLayout.fileName(of: key)
-                if let bytes = try shard.attribute(StoreLayout.recordAttribute, of: name) { return bytes }
-            } catch {
-                if error == .noEntry { return nil }
-                // Whatever it is that bears the name, readers know what to make of it.
-                guard error == .notSupported || error == .notPermitted || error.tellsOfNoFile else {
-                    throw failure(error, .entries, key)
-                }
+            // Whatever it is that bears the name, readers know what to make of it.
+            let found = bestEffort { () throws(Errno) in
+                try shard.attribute(StoreLayout.recordAttribute, of: StoreLayout.fileName(of: key))
             }
+            if let found, let bytes = found { return bytes }
         }
-        return try parts.entries.read(key)?.bytes
+        return try entries.read(key)?.bytes
     }
 
     /// The state of a file in an open shard; nil where it is gone.
@@ -172,11 +149,8 @@ package struct StoreScan: Sendable {
         _ tree: Tree,
         in shard: borrowing Directory
     ) throws(StoreError) -> FileStatus? {
-        do throws(Errno) {
-            return try shard.status(of: StoreLayout.fileName(of: digest))
-        } catch {
-            if error == .noEntry { return nil }
-            throw failure(error, tree, digest)
+        try describing("look at", self.path(of: digest, tree)) { () throws(Errno) in
+            try shard.presentStatus(of: StoreLayout.fileName(of: digest))
         }
     }
 
@@ -184,27 +158,18 @@ package struct StoreScan: Sendable {
     ///
     /// The caller holds its stripe exclusively.
     func delete(_ digest: Digest, _ tree: Tree, in shard: borrowing Directory) throws(StoreError) -> Bool {
-        do throws(Errno) {
-            try shard.unlink(StoreLayout.fileName(of: digest))
-            return true
-        } catch {
-            if error == .noEntry { return false }
-            throw failure(error, tree, digest)
+        try describing("look at", self.path(of: digest, tree)) { () throws(Errno) in
+            try ifExists { () throws(Errno) in try shard.unlink(StoreLayout.fileName(of: digest)) } != nil
         }
     }
 
-    private func failure(_ error: Errno, _ tree: Tree, _ digest: Digest) -> StoreError {
-        let path = "\(directory.path)/\(tree.place(ofShard: digest.shard))/\(digest)"
-        return StoreError(errno: error, "look at", path: path)
+    private func path(of digest: Digest, _ tree: Tree) -> String {
+        "\(directory.path)/\(tree.place(ofShard: digest.shard))/\(digest)"
     }
 
     /// An object's state; nil where it is gone.
     package func object(_ digest: Digest) throws(StoreError) -> FileStatus? {
-        guard let status = try parts.objects.status(of: digest), status.kind == .regular else { return nil }
+        guard let status = try objects.status(of: digest), status.kind == .regular else { return nil }
         return status
     }
-}
-
-extension StoreParts {
-    func stripes(_ tree: StoreScan.Tree) -> Stripes { tree == .entries ? entries.stripes : objects.stripes }
 }
