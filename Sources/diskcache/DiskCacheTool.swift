@@ -23,9 +23,8 @@ struct DiskCacheTool {
     static var shown: [any Command.Type] { commands.filter { !$0.isHidden } }
 
     static let options = [
-        Option("dir", "d", "DIR", help: "the cache directory"),
-        Option("help", "h", help: "show help"),
-        Option("version", help: "print the version"),
+        Option("-d, --dir DIR  the cache directory"), Option("-h, --help  show help"),
+        Option("--version  print the version"),
     ]
 
     static func main() {

@@ -5,16 +5,11 @@ import FoundationEssentials
 
 /// The options that say until when a value is good.
 enum ExpirationOptions {
-    static let all = [
-        Option("ttl", "t", "SPAN", help: "how long until it expires: 90s, 15m, 7d or never"),
-        Option(
-            "expires-at",
-            nil,
-            "TIME",
-            help: "when it expires: 2030-01-31T18:00:00Z, or +02:00 instead of Z"
-        ),
-        Option("renew", help: "each access starts the time over"),
-    ]
+    static let list = """
+        -t, --ttl SPAN  how long until it expires: 90s, 15m, 7d or never
+        --expires-at TIME  when it expires: 2030-01-31T18:00:00Z, or +02:00 instead of Z
+        --renew  each access starts the time over
+        """
 
     static let exclusive = [["ttl", "expires-at"]]
 

@@ -9,9 +9,10 @@ enum DoctorCommand: Command {
     static let name = "doctor"
     static let operands = ""
     static let summary = "check what the directory supports, and what is risky about it"
-    static let options = [
-        Option("bench", "b", help: "also measure the file system, for a second or two"), .json,
-    ]
+    static let optionList = """
+        -b, --bench  also measure the file system, for a second or two
+        \(Option.json)
+        """
     static let details = """
         Checks the directory, its owner and permissions, the file system, the kernel, free space and limits,
         locks, clocks, collections and other versions, but not the contents: `diskcache verify` does that. A

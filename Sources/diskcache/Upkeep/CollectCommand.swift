@@ -8,38 +8,22 @@ import Platform
 enum CollectCommand: Command {
     static let name = "gc"
     static let summary = "remove expired values, leftovers, and whatever exceeds the limits"
-    static let options = [
-        Option(
-            "max-size",
-            "s",
-            "SIZE",
-            help: "evict the least recently used until du shows at most this: 512M"
-        ),
-        Option(
-            "max-entries",
-            "n",
-            "COUNT",
-            help: "evict the least recently used until at most this many keys are left"
-        ),
-        Option("max-age", nil, "SPAN", help: "remove what was stored longer ago than this: 30d"),
-        Option("max-idle", nil, "SPAN", help: "remove what was last used longer ago than this: 7d"),
-        Option("min-free", nil, "SPACE", help: "evict until this much of the disk is free: 10%, 2G"),
-        Option("expired-only", help: "remove only expired values and reclaim their space"),
-        Option("dry-run", help: "show what would be removed, and remove nothing"),
-        Option("last", help: "show what the last sweep by any process did, and sweep nothing"),
-        Option("nice", help: "use a fifth of one processor"),
-        Option("verify", help: "then read and hash every value, as `diskcache verify` does"),
-        Option(
-            "wait",
-            nil,
-            "SPAN",
-            isValueOptional: true,
-            help: "wait this long while another process sweeps"
-        ),
-        Option("no-wait", help: "fail at once while another process sweeps (default: wait a minute)"),
-        Option("watch", "w", "SPAN", help: "sweep every SPAN until a signal ends it, as a daemon"),
-        .json,
-    ]
+    static let optionList = """
+        -s, --max-size SIZE  evict the least recently used until du shows at most this: 512M
+        -n, --max-entries COUNT  evict the least recently used until at most this many keys are left
+        --max-age SPAN  remove what was stored longer ago than this: 30d
+        --max-idle SPAN  remove what was last used longer ago than this: 7d
+        --min-free SPACE  evict until this much of the disk is free: 10%, 2G
+        --expired-only  remove only expired values and reclaim their space
+        --dry-run  show what would be removed, and remove nothing
+        --last  show what the last sweep by any process did, and sweep nothing
+        --nice  use a fifth of one processor
+        --verify  then read and hash every value, as `diskcache verify` does
+        --wait[=SPAN]  wait this long while another process sweeps
+        --no-wait  fail at once while another process sweeps (default: wait a minute)
+        -w, --watch SPAN  sweep every SPAN until a signal ends it, as a daemon
+        \(Option.json)
+        """
     static var exclusive: [[String]] {
         let limits = ["max-size", "max-entries", "max-age", "max-idle", "min-free"]
         let others = options.map(\.specification.name).filter { $0 != "last" && $0 != "json" }

@@ -10,10 +10,10 @@ enum ConfigCommand: Command {
     static let operandCount = 0...3
     static let operandChoices = [["get", "set", "unset"], Setting.all.map(\.name)]
     static let summary = "show or change the limits of the directory"
-    static let options = [
-        Option("force", "f", help: "set: accept an age, length or min-free with which nothing can be kept"),
-        Option.json,
-    ]
+    static let optionList = """
+        -f, --force  set: accept an age, length or min-free with which nothing can be kept
+        \(Option.json)
+        """
     static let details = """
         Limits belong to the directory and are stored in its file config.json; all processes that use it follow
         a change within a second. At 95 % of a limit the least recently used values are evicted until 90 % are

@@ -8,10 +8,10 @@ enum GetCommand: Command {
     static let name = "get"
     static let operands = "KEY"
     static let summary = "write a key's value to standard output"
-    static let options = [
-        Option("output", "o", "FILE", help: "write to this file, replacing it in one step"),
-        Option("stale", "s", help: "also return an expired value that was stored with --stale"),
-    ]
+    static let optionList = """
+        -o, --output FILE  write to this file, replacing it in one step
+        -s, --stale  also return an expired value that was stored with --stale
+        """
     static let details = """
         The whole value is checked before its first byte is written. A miss writes nothing and leaves FILE
         alone. `-o -` is standard output. A key that begins with - needs -- before it.

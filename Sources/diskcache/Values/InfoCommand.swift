@@ -8,10 +8,11 @@ enum InfoCommand: Command {
     static let name = "info"
     static let operands = "KEY"
     static let summary = "show everything known about a key, and why it is a hit or a miss"
-    static let options = [
-        Option("stale", "s", help: "count an expired value that was stored with --stale as a hit"),
-        Option("order", "o", help: "also show how many keys would be evicted before it"), .json,
-    ]
+    static let optionList = """
+        -s, --stale  count an expired value that was stored with --stale as a hit
+        -o, --order  also show how many keys would be evicted before it
+        \(Option.json)
+        """
     static let details = """
         Doesn't count as an access, and doesn't read the value, so damage that doesn't change its length goes
         unnoticed. The object file holds exactly the value's bytes; its name is their SHA-256, as printed by

@@ -8,20 +8,14 @@ import Platform
 enum ListCommand: Command {
     static let name = "ls"
     static let summary = "list keys, one per line"
-    static let options = [
-        Option("long", "l", help: "show size, age, time since the last access and time left"),
-        Option(
-            "sort",
-            nil,
-            "ORDER",
-            choices: Order.allCases.map(\.rawValue),
-            help: "sort by key, size, age, access or expires"
-        ),
-        Option("reverse", "r", help: "reverse the order of --sort"),
-        Option("limit", "n", "COUNT", help: "list at most this many"),
-        Option("null", "0", help: "raw keys, each followed by a NUL, for xargs -0"),
-        .json,
-    ]
+    static let optionList = """
+        -l, --long  show size, age, time since the last access and time left
+        --sort ORDER{\(Order.names)}  sort by key, size, age, access or expires
+        -r, --reverse  reverse the order of --sort
+        -n, --limit COUNT  list at most this many
+        -0, --null  raw keys, each followed by a NUL, for xargs -0
+        \(Option.json)
+        """
     static let exclusive = [["long", "null", "json"]]
     static let details = """
         key sorts by bytes; the others list the largest, the oldest, the least recently used, or the soonest to
@@ -122,6 +116,8 @@ enum ListCommand: Command {
     enum Order: String, CaseIterable {
         case key, size, age, access, expires
 
+        static let names = allCases.map(\.rawValue).joined(separator: ", ")
+
         /// A text by which entries are sorted, compared as bytes.
         ///
         /// Equal ones are sorted by key, so that the order is the same each time.
@@ -148,9 +144,7 @@ enum ListCommand: Command {
 
     private static func order(_ text: String) throws(Failure) -> Order {
         if let order = Order(rawValue: text) { return order }
-        throw .usage(
-            "unknown order '\(text)': give \(Order.allCases.map(\.rawValue).joined(separator: ", "))"
-        )
+        throw .usage("unknown order '\(text)': give \(Order.names)")
     }
 }
 

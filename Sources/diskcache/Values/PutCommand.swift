@@ -9,17 +9,17 @@ enum PutCommand: Command {
     static let name = "put"
     static let operands = "KEY [FILE]"
     static let summary = "store a file, or standard input, under a key"
-    static let options =
-        ExpirationOptions.all + [
-            Option("stale", "s", "SPAN", help: "how long after that `get --stale` still returns it"),
-            Option("tag", nil, "TAG", isRepeatable: true, help: "a word to remove it by"),
-            Option("etag", nil, "TEXT", help: "its entity tag"),
-            Option("last-modified", nil, "TEXT", help: "its Last-Modified"),
-            Option("content-type", nil, "TYPE", help: "its media type"),
-            Option("meta", "m", "NAME=TEXT", isRepeatable: true, help: "anything else"),
-            Option("if-absent", help: "only if the key has no value yet (reads all of it into memory)"),
-            .json,
-        ]
+    static let optionList = """
+        \(ExpirationOptions.list)
+        -s, --stale SPAN  how long after that `get --stale` still returns it
+        --tag TAG…  a word to remove it by
+        --etag TEXT  its entity tag
+        --last-modified TEXT  its Last-Modified
+        --content-type TYPE  its media type
+        -m, --meta NAME=TEXT…  anything else
+        --if-absent  only if the key has no value yet (reads all of it into memory)
+        \(Option.json)
+        """
     static let exclusive = ExpirationOptions.exclusive
     static let details = """
         Without FILE, or if FILE is -, reads standard input. Creates the directory if it is missing. Once put

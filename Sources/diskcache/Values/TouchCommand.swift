@@ -7,7 +7,7 @@ enum TouchCommand: Command {
     static let name = "touch"
     static let operands = "KEY"
     static let summary = "mark a key as used, or change its expiration"
-    static let options = ExpirationOptions.all
+    static let optionList = ExpirationOptions.list
     static let exclusive = ExpirationOptions.exclusive
     static let details = """
         Without options, counts as an access: it postpones eviction, and the expiration of a value that was

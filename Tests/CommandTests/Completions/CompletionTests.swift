@@ -53,12 +53,12 @@ import Testing
     }
 
     @Test func `what a value can be is read off what stands for it, or off its choices`() {
-        #expect(Option("a", nil, "FILE", help: "").completion == .files)
-        #expect(Option("a", nil, "DIR", help: "").completion == .directories)
-        #expect(Option("a", nil, "KEY", help: "").completion == .keys)
-        #expect(Option("a", nil, "SPAN", help: "").completion == .nothing)
-        #expect(Option("a", nil, "FILE", choices: ["x"], help: "").completion == .words(["x"]))
-        #expect(Option("a", help: "").completion == .nothing)
+        #expect(Option("--a FILE").completion == .files)
+        #expect(Option("--a DIR").completion == .directories)
+        #expect(Option("--a KEY").completion == .keys)
+        #expect(Option("--a SPAN").completion == .nothing)
+        #expect(Option("--a FILE{x, y}").completion == .words(["x", "y"]))
+        #expect(Option("--a").completion == .nothing)
     }
 
     static func words(_ line: String...) -> [String] {
@@ -109,8 +109,6 @@ import Testing
     }
 
     @Test func `an option that can be repeated says so`() {
-        #expect(
-            Option("tag", nil, "TAG", isRepeatable: true, help: "a word").help == "a word; can be repeated"
-        )
+        #expect(Option("--tag TAG…  a word").help == "a word; can be repeated")
     }
 }
