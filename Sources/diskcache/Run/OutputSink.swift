@@ -7,34 +7,15 @@ struct OutputSink: Sendable {
     /// What a pipe that is ready takes without waiting: PIPE_BUF, pipe(7).
     private static let pipePiece = 4096
 
-    /// Whether to write nothing at all.
-    var isSilent = false
-    private let isRegular: [OutputStream: Bool]
-
-    init(isSilent: Bool) {
-        self.isSilent = isSilent
-        isRegular = [.output: Self.isRegular(.output), .errors: Self.isRegular(.errors)]
-    }
-
-    private static func number(of stream: OutputStream) -> Int32 {
-        stream == .output ? Terminal.standardOutput : Terminal.standardError
-    }
-
-    private static func isRegular(_ stream: OutputStream) -> Bool {
-        do throws(Errno) {
-            return try FileDescriptor.borrowing(number(of: stream)) { (file) throws(Errno) in
-                try file.status().kind == .regular
-            }
-        } catch {
-            // Then writing says what is wrong.
-            return false
-        }
-    }
-
     /// How often to ask whether to continue, while nobody reads the output.
     private static let patience: Duration = .milliseconds(500)
 
+    /// Whether to write nothing at all.
+    let isSilent: Bool
+
     /// Writes all of `bytes`.
+    ///
+    /// To anything but a regular file it does so in pieces, and asks between them, and while nobody reads one.
     ///
     /// - Parameters:
     ///   - interruption: a descriptor that interrupts waiting when it becomes readable.
@@ -46,36 +27,27 @@ struct OutputSink: Sendable {
         isAbandoned: () throws(Errno) -> Bool = { () throws(Errno) in false }
     ) throws(Errno) {
         if isSilent { return }
-        try FileDescriptor.borrowing(Self.number(of: stream)) { (file) throws(Errno) in
-            if isRegular[stream] == true { return try file.writeAll(bytes) }
-            try write(bytes, inPiecesTo: file, interruption, isAbandoned)
-        }
-    }
-
-    /// Asks between the pieces, and while nobody reads one.
-    private func write(
-        _ bytes: Span<UInt8>,
-        inPiecesTo file: borrowing FileDescriptor,
-        _ interruption: Int32?,
-        _ isAbandoned: () throws(Errno) -> Bool
-    ) throws(Errno) {
-        var written = 0
-        while written < bytes.count {
-            let ready = try Readiness.wait(
-                for: interruption.map { [$0] } ?? [],
-                orWriting: file.rawValue,
-                limit: Self.patience
-            )
-            guard ready.contains(file.rawValue) else {
-                if try isAbandoned() { return }
-                continue
-            }
-            let piece = bytes.extracting(written..<min(bytes.count, written + Self.pipePiece))
-            do throws(Errno) {
-                written += try file.writeSome(piece)
-            } catch {
-                // Another process writes to the same pipe and was faster.
-                if error != .wouldBlock { throw error }
+        let number = stream == .output ? Terminal.standardOutput : Terminal.standardError
+        try FileDescriptor.borrowing(number) { (file) throws(Errno) -> Void in
+            if try file.status().kind == .regular { return try file.writeAll(bytes) }
+            var written = 0
+            while written < bytes.count {
+                let ready = try Readiness.wait(
+                    for: interruption.map { [$0] } ?? [],
+                    orWriting: number,
+                    limit: Self.patience
+                )
+                guard ready.contains(number) else {
+                    if try isAbandoned() { return }
+                    continue
+                }
+                let piece = bytes.extracting(written..<min(bytes.count, written + Self.pipePiece))
+                do throws(Errno) {
+                    written += try file.writeSome(piece)
+                } catch {
+                    // Another process writes to the same pipe and was faster.
+                    if error != .wouldBlock { throw error }
+                }
             }
         }
     }
