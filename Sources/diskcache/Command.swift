@@ -12,32 +12,33 @@ struct Option {
     let isRepeatable: Bool
     let help: String
 
-    init(
-        _ name: String,
-        _ letter: Character? = nil,
-        _ placeholder: String? = nil,
-        choices: [String] = [],
-        isValueOptional: Bool = false,
-        isRepeatable: Bool = false,
-        help: String
-    ) {
+    /// Reads what a help text says: "-t, --ttl SPAN  how long until it expires".
+    ///
+    /// "[=SPAN]" is a value that can be left out, "TAG…" one that can be given several times, and "ORDER{key, size}" one of
+    /// those choices.
+    init(_ line: Substring) {
+        let parts = line.split(separator: "  ", maxSplits: 1)
+        var words = parts[0].split { " ,[]{}".contains($0) }[...]
+        let letter = words[0].hasPrefix("--") ? nil : words.removeFirst().last
+        let name = String(words.removeFirst().dropFirst(2))
+        let value = words.first ?? ""
         specification = OptionSpecification(
             name: name,
             letter: letter,
-            argument: placeholder == nil ? .none : isValueOptional ? .optional : .required
+            argument: value.isEmpty ? .none : value.hasPrefix("=") ? .optional : .required
         )
-        self.placeholder = placeholder
-        self.choices = choices
-        self.isRepeatable = isRepeatable
-        self.help = help + (isRepeatable ? "; can be repeated" : "")
+        placeholder = value.isEmpty ? nil : String(value.drop { $0 == "=" }.prefix { $0 != "…" })
+        choices = words.dropFirst().map(String.init)
+        isRepeatable = value.hasSuffix("…")
+        help = parts.dropFirst().joined() + (isRepeatable ? "; can be repeated" : "")
     }
 
     /// Every command's.
     static let common = [
-        Option("dir", "d", "DIR", help: "the cache directory (see `diskcache --help`)"),
-        Option("help", "h", help: "show help"),
+        Option("-d, --dir DIR  the cache directory (see `diskcache --help`)"), Option("-h, --help  show help"),
     ]
-    static let json = Option("json", help: "print JSON instead of text")
+    /// A line for those that have it.
+    static let json = "--json  print JSON instead of text"
 }
 
 /// One subcommand.
@@ -53,8 +54,8 @@ protocol Command: Sendable {
     static var summary: String { get }
     /// Paragraphs for the command's own help: exit statuses, examples.
     static var details: String { get }
-    /// Its own options; ``Option/common`` come on top.
-    static var options: [Option] { get }
+    /// Its own options, a line each, as ``Option/init(_:)`` reads it; ``Option/common`` come on top.
+    static var optionList: String { get }
     /// Groups of options of which one can be given.
     static var exclusive: [[String]] { get }
     /// Left out of the overview: for the program's own use.
@@ -68,7 +69,8 @@ extension Command {
     static var operands: String { "" }
     static var operandChoices: [[String]] { [] }
     static var details: String { "" }
-    static var options: [Option] { [] }
+    static var optionList: String { "" }
+    static var options: [Option] { optionList.split(separator: "\n").map { Option($0) } }
     static var exclusive: [[String]] { [] }
     static var isHidden: Bool { false }
     static var stopsAtOperand: Bool { false }

@@ -23,9 +23,8 @@ struct DiskCacheTool {
     static var shown: [any Command.Type] { commands.filter { !$0.isHidden } }
 
     static let options = [
-        Option("dir", "d", "DIR", help: "the cache directory"),
-        Option("help", "h", help: "show help"),
-        Option("version", help: "print the version"),
+        Option("-d, --dir DIR  the cache directory"), Option("-h, --help  show help"),
+        Option("--version  print the version"),
     ]
 
     static func main() {
@@ -86,11 +85,7 @@ struct DiskCacheTool {
 
     private static func report(_ message: String, _ status: ExitStatus) -> ExitStatus {
         // Where even standard error is closed the exit status must do.
-        do throws(Errno) {
-            try Output.complain(message)
-        } catch {
-            return status
-        }
+        try? Output.complain(message)
         return status
     }
 
@@ -111,10 +106,7 @@ struct DiskCacheTool {
         """
 
     private static var overview: String {
-        let lines = shown.map { command in
-            "  \(command.name)" + String(repeating: " ", count: max(1, 13 - command.name.count))
-                + command.summary + "\n"
-        }
+        let lines = shown.map { Table.line(["  \($0.name)", $0.summary], [.left, .left], widths: [13, 0]) }
         return """
             Usage: diskcache [--dir DIR] COMMAND [OPTION]…
 

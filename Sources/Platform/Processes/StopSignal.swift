@@ -37,21 +37,22 @@ extension Signal {
 /// Whoever works can ask at any time, and whoever waits is woken. There is one in a process, and it stays as long as the
 /// process.
 package final class StopSignal: Sendable {
-    private let isRaised = Monitored(false)
+    /// The first that has arrived.
+    private let arrived = Monitored<Signal?>(nil)
 
     /// Takes over `signals`, but those that are ignored; from the first on any further one ends the process at once.
     package init(_ signals: [Signal]) throws(Errno) {
-        try Signal.takeFirst(of: signals, on: "diskcache-stop") { [isRaised] _ in
-            isRaised.withLock { $0 = true }
-            isRaised.wakeAll()
+        try Signal.takeFirst(of: signals, on: "diskcache-stop") { [arrived] signal in
+            arrived.withLock { $0 = signal }
+            arrived.wakeAll()
         }
     }
 
     /// Whether one has arrived; no system call.
-    package var hasArrived: Bool { isRaised.withLock { $0 } }
+    package var hasArrived: Bool { arrived.withLock { $0 != nil } }
 
-    /// Waits until `deadline`; true as soon as a signal has arrived.
-    package func wait(until deadline: ContinuousClock.Instant) -> Bool {
-        isRaised.wait(until: deadline) { $0 ? true : nil } ?? false
+    /// Waits until `deadline`; returns the signal as soon as one has arrived, else nil.
+    package func wait(until deadline: ContinuousClock.Instant) -> Signal? {
+        arrived.wait(until: deadline) { $0 }
     }
 }

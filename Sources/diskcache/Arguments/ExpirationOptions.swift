@@ -5,16 +5,11 @@ import FoundationEssentials
 
 /// The options that say until when a value is good.
 enum ExpirationOptions {
-    static let all = [
-        Option("ttl", "t", "SPAN", help: "how long until it expires: 90s, 15m, 7d or never"),
-        Option(
-            "expires-at",
-            nil,
-            "TIME",
-            help: "when it expires: 2030-01-31T18:00:00Z, or +02:00 instead of Z"
-        ),
-        Option("renew", help: "each access starts the time over"),
-    ]
+    static let list = """
+        -t, --ttl SPAN  how long until it expires: 90s, 15m, 7d or never
+        --expires-at TIME  when it expires: 2030-01-31T18:00:00Z, or +02:00 instead of Z
+        --renew  each access starts the time over
+        """
 
     static let exclusive = [["ttl", "expires-at"]]
 
@@ -29,11 +24,6 @@ enum ExpirationOptions {
             )
         }
         return expiration
-    }
-
-    /// What an access does, nil where it was not said.
-    static func accessExtension(_ arguments: Arguments) -> Expiration.OnAccess? {
-        arguments.has("renew") ? .renew : nil
     }
 
     /// Where 64 bits of nanoseconds since 1970 end, to the second: 2262-04-11T23:47:16Z.
@@ -61,27 +51,13 @@ enum ExpirationOptions {
         let zone = full.dropFirst(19).drop { $0 == "." || $0.isASCII && $0.isNumber }
         // The parser accepts a 31st of February and anything behind the zone: so what it made of the
         // digits must be the same digits.
-        guard isZone(zone), let wall = parse(String(wallClock)), wall.formatted(.iso8601) == wallClock,
-            let moment = parse(full)
+        guard zone.wholeMatch(of: /Z|[+-][0-9]{2}:[0-9]{2}/) != nil,
+            let wall = try? Date(String(wallClock), strategy: .iso8601),
+            wall.formatted(.iso8601) == wallClock, let moment = try? Date(full, strategy: .iso8601)
         else {
             throw .usage("invalid time '\(text)': write it like 2030-01-31 or 2030-01-31T18:00:00Z")
         }
         guard moment <= latest else { throw .usage("\(text) is too late: the latest is 2262-04-11") }
         return moment
-    }
-
-    private static func isZone(_ text: Substring) -> Bool {
-        if text == "Z" { return true }
-        let isDigit = text.map { $0.isASCII && $0.isNumber }
-        return isDigit == [false, true, true, false, true, true] && "+-".contains(text.prefix(1))
-            && text.dropFirst(3).first == ":"
-    }
-
-    private static func parse(_ text: String) -> Date? {
-        do {
-            return try Date(text, strategy: .iso8601)
-        } catch {
-            return nil
-        }
     }
 }

@@ -20,25 +20,6 @@ struct BenchPlan: Codable, Sendable {
     /// How often a process is killed; nil: never.
     var killSeconds: Double?
 
-    static let options: [Option] = [
-        Option("workers", "w", "N", help: "processes, at most 256 (default 4)"),
-        Option("seconds", "s", "S", help: "how long they work (default 5)"),
-        Option("operations", "n", "N", help: "end after so many in all instead"),
-        Option("size", nil, "SIZE", help: "length of the values (default 4K)"),
-        Option("keys", nil, "N", help: "how many keys there are (default 1000)"),
-        Option("puts", nil, "PERCENT", help: "share of puts; the others are gets (default 10)"),
-        Option("removals", nil, "PERCENT", help: "share of removals (default 0)"),
-        Option(
-            "repeat",
-            nil,
-            "PERCENT",
-            help: "of the puts, those of bytes that were put before (default 0)"
-        ),
-        Option("gc", help: "another process collects garbage all the time"),
-        Option("kill", nil, "SPAN", help: "kill a process that often, and start another"),
-        Option.json,
-    ]
-
     /// The defaults.
     init() {}
 
@@ -74,7 +55,19 @@ struct BenchPlan: Codable, Sendable {
 enum BenchCommand: Command {
     static let name = "bench"
     static let summary = "measure the cache with several processes, checking every byte"
-    static let options = BenchPlan.options
+    static let optionList = """
+        -w, --workers N  processes, at most 256 (default 4)
+        -s, --seconds S  how long they work (default 5)
+        -n, --operations N  end after so many in all instead
+        --size SIZE  length of the values (default 4K)
+        --keys N  how many keys there are (default 1000)
+        --puts PERCENT  share of puts; the others are gets (default 10)
+        --removals PERCENT  share of removals (default 0)
+        --repeat PERCENT  of the puts, those of bytes that were put before (default 0)
+        --gc  another process collects garbage all the time
+        --kill SPAN  kill a process that often, and start another
+        \(Option.json)
+        """
     static let exclusive = [["seconds", "operations"]]
     static let details = """
         Starts processes that work on a directory of their own at the same time. Every value shows whose it is and

@@ -7,11 +7,11 @@ import Platform
 /// `diskcache doctor`.
 enum DoctorCommand: Command {
     static let name = "doctor"
-    static let operands = ""
     static let summary = "check what the directory supports, and what is risky about it"
-    static let options = [
-        Option("bench", "b", help: "also measure the file system, for a second or two"), .json,
-    ]
+    static let optionList = """
+        -b, --bench  also measure the file system, for a second or two
+        \(Option.json)
+        """
     static let details = """
         Checks the directory, its owner and permissions, the file system, the kernel, free space and limits,
         locks, clocks, collections and other versions, but not the contents: `diskcache verify` does that. A
@@ -34,7 +34,6 @@ enum DoctorCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        try arguments.expectOperands(0...0, "no KEY")
         // Opening the cache replaces what another version has left there.
         let version = ControlVersion.foreign(in: try arguments.directory())
         let cache = try arguments.requireCache()
@@ -51,12 +50,10 @@ enum DoctorCommand: Command {
             }
             rows = try DirectoryBench.run(in: cache, arguments.configuration())
         }
-        if arguments.has("json") {
-            try Output.print(JSON.line(Report(path: cache.path, findings: findings, bench: rows)))
-        } else {
-            let table = rows.map { "\n" + DirectoryBench.text($0) } ?? ""
-            try Output.print("\(cache.path.escaped)\n" + text(findings) + table)
-        }
+        try arguments.print(
+            "\(cache.path.escaped)\n" + text(findings) + (rows.map { "\n" + DirectoryBench.text($0) } ?? ""),
+            json: ["path": cache.path, "findings": findings, "bench": rows] as JSON.Object
+        )
         return findings.contains { $0.level == .risk } ? .configuration : .done
     }
 
@@ -68,11 +65,5 @@ enum DoctorCommand: Command {
             if let advice = finding.advice { table.add("", "", advice.singleLine) }
         }
         return table.text
-    }
-
-    private struct Report: Encodable {
-        let path: String
-        let findings: [Finding]
-        let bench: [DirectoryBench.Row]?
     }
 }

@@ -7,12 +7,8 @@ import Platform
 enum Notice {
     /// Reports in one line on standard error what went wrong without stopping the command.
     static func warn(_ message: String) {
-        do throws(Errno) {
-            try Output.complain("run: \(message)")
-        } catch {
-            // Nobody reads it; the command matters more.
-            return
-        }
+        // Where nobody reads it, the command matters more.
+        try? Output.complain("run: \(message)")
     }
 
     /// Reports why the cache can't be used for this command.
@@ -21,7 +17,7 @@ enum Notice {
             switch error {
             case let error as CacheError: error.message
             case let failure as Failure: failure.message
-            case Recording.Failure.reading(let error): "read what is stored: \(error)"
+            case let error as Recording.Unreadable: "read what is stored: \(error.reason)"
             default: "\(error)"
             }
         warn("the result is neither shared nor stored: \(reason)")

@@ -10,30 +10,18 @@ enum RunCommand: Command {
     static let operands = "[--] CMD [ARG]…"
     static let summary = "run a command once for all processes, and replay its output to the others and later"
     static let stopsAtOperand = true
-    static let options = [
-        Option("ttl", "t", "SPAN", help: "replay results up to this old; never: of any age (default 60s)"),
-        Option("stale", "s", "SPAN", help: "replay them this much longer, while one process renews them"),
-        Option("key", "k", "KEY", help: "use this key instead of one made from the command line"),
-        Option("scope", nil, "TEXT", help: "make this a part of the key: other scopes have other results"),
-        Option("env", "e", "NAME", isRepeatable: true, help: "make this variable's value a part of the key"),
-        Option("cwd", help: "make the working directory a part of the key"),
-        Option(
-            "modtime",
-            nil,
-            "FILE",
-            isRepeatable: true,
-            help: "make FILE's modification time a part of the key"
-        ),
-        Option("force", "f", help: "run the command even if a result is stored"),
-        Option("warm", help: "print nothing"),
-        Option(
-            "cache-failures",
-            nil,
-            "SPAN",
-            isValueOptional: true,
-            help: "store failures too, for SPAN instead of --ttl"
-        ),
-    ]
+    static let optionList = """
+        -t, --ttl SPAN  replay results up to this old; never: of any age (default 60s)
+        -s, --stale SPAN  replay them this much longer, while one process renews them
+        -k, --key KEY  use this key instead of one made from the command line
+        --scope TEXT  make this a part of the key: other scopes have other results
+        -e, --env NAME…  make this variable's value a part of the key
+        --cwd  make the working directory a part of the key
+        --modtime FILE…  make FILE's modification time a part of the key
+        -f, --force  run the command even if a result is stored
+        --warm  print nothing
+        --cache-failures[=SPAN]  store failures too, for SPAN instead of --ttl
+        """
     static let details = """
         The first process to ask runs CMD and prints its output as it comes. All others that ask meanwhile wait
         and get the same bytes on the same streams in the same order, and the same exit status. If the process
@@ -73,7 +61,7 @@ enum RunCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        let arguments = arguments.takingOperandBeforeCommand(for: "cache-failures") {
+        let arguments = arguments.takingOperand(for: "cache-failures") {
             (try? ExpirationOptions.lifetime($0)) != nil
         }
         let order = try RunOrder(arguments)
@@ -128,8 +116,7 @@ enum RefreshCommand: Command {
     static let summary = "renew a result, for run's own use"
     static let isHidden = true
     static let stopsAtOperand = true
-    static let options = RunCommand.options
-    static let details = ""
+    static let optionList = RunCommand.optionList
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         CurrentProcess.closeInheritedDescriptors()

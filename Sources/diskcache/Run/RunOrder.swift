@@ -12,20 +12,15 @@ struct RunOrder {
     let obstacle: Failure?
     /// The command and its arguments: bytes.
     let words: [[UInt8]]
-    /// How long a result is valid; nil for ever.
-    let lifetime: Duration?
+    /// How long a result is valid: ``Expiration/after(_:)`` or ``Expiration/never``.
+    let lifetime: Expiration
     /// How long after that it is still replayed, while it is renewed.
     let staleFor: Duration?
     /// How long a failure is valid; nil if failures are not stored.
-    let failures: Failures
+    let failures: Expiration?
     let isForced: Bool
     /// Whether nothing is to be printed.
     var isSilent: Bool
-
-    enum Failures: Equatable {
-        case notKept
-        case kept(Duration?)
-    }
 
     init(_ arguments: Arguments) throws(Failure) {
         if arguments.operands.isEmpty {
@@ -41,12 +36,14 @@ struct RunOrder {
             key = ""
             obstacle = error
         }
-        lifetime = try arguments.value("ttl", as: Self.lifetime) ?? .seconds(60)
+        lifetime = try arguments.value("ttl", as: Self.lifetime) ?? .after(.seconds(60))
         staleFor = try arguments.value("stale", as: Self.span)
-        if staleFor != nil, lifetime == nil {
+        if staleFor != nil, lifetime == .never {
             throw .usage("run: --stale is for results that expire: give --ttl a span of time with it")
         }
-        failures = try Self.failures(arguments, lifetime)
+        // Without a value it is empty.
+        let isAsLong = arguments.value("cache-failures") == ""
+        failures = try isAsLong ? lifetime : arguments.value("cache-failures", as: Self.lifetime)
         isForced = arguments.has("force")
         isSilent = arguments.has("warm")
     }
@@ -60,18 +57,9 @@ struct RunOrder {
         return key
     }
 
-    private static func failures(
-        _ arguments: Arguments,
-        _ lifetime: Duration?
-    ) throws(Failure) -> Failures {
-        guard let text = arguments.value("cache-failures") else { return .notKept }
-        if text.isEmpty { return .kept(lifetime) }
-        return .kept(try arguments.value("cache-failures", as: Self.lifetime) ?? nil)
-    }
-
-    private static func lifetime(_ text: String) throws(Failure) -> Duration? {
-        guard case .after = try ExpirationOptions.lifetime(text) else { return nil }
-        return try span(text)
+    private static func lifetime(_ text: String) throws(Failure) -> Expiration {
+        guard case .after = try ExpirationOptions.lifetime(text) else { return .never }
+        return .after(try span(text))
     }
 
     private static func span(_ text: String) throws(Failure) -> Duration {
@@ -89,14 +77,10 @@ struct RunOrder {
     ///
     /// Both must allow its use.
     func judge(_ entry: CacheEntry, status: Int32, now: Date = .now) -> Verdict {
-        var longest = lifetime
-        if status != 0 {
-            guard case .kept(let lifetime) = failures else { return .useless }
-            longest = lifetime
-        }
+        guard let lifetime = status == 0 ? lifetime : failures else { return .useless }
         let age = Duration.seconds(now.timeIntervalSince(entry.created))
         let isExpired = entry.expires.map { $0 <= now } ?? false
-        guard let longest else { return isExpired ? .useless : .fresh }
+        guard case .after(let longest) = lifetime else { return isExpired ? .useless : .fresh }
         if age < longest, !isExpired { return .fresh }
         guard let staleFor, status == 0, age < longest + staleFor else { return .useless }
         return .stale
@@ -104,19 +88,11 @@ struct RunOrder {
 
     /// How a result with this status is stored; nil if it isn't.
     func options(status: Int32, computeTime: Duration) -> PutOptions? {
+        guard let lifetime = status == 0 ? lifetime : failures else { return nil }
         var options = PutOptions(computeTime: computeTime, contentType: RecordingFormat.contentType)
-        if status == 0 {
-            options.expires = Self.expiration(lifetime)
-            options.staleFor = staleFor
-        } else {
-            guard case .kept(let lifetime) = failures else { return nil }
-            options.expires = Self.expiration(lifetime)
-        }
+        options.expires = lifetime
+        if status == 0 { options.staleFor = staleFor }
         return options
-    }
-
-    private static func expiration(_ lifetime: Duration?) -> Expiration {
-        lifetime.map { .after($0) } ?? .never
     }
 
     /// The command line of the process that renews this result, in `directory`.

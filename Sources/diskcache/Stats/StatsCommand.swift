@@ -7,23 +7,13 @@ import FoundationEssentials
 enum StatsCommand: Command {
     static let name = "stats"
     static let summary = "show what the cache holds, and what all processes have done with it"
-    static let options = [
-        Option(
-            "quick",
-            "q",
-            help: "show only what the processes have counted, without scanning the directory"
-        ),
-        Option(
-            "watch",
-            "w",
-            "SPAN",
-            isValueOptional: true,
-            help: "the same with rates, every second or SPAN, until a signal ends it"
-        ),
-        Option("prometheus", help: "print metrics for Prometheus, as for node_exporter's textfile collector"),
-        Option("reset", help: "reset what the processes have counted to 0"),
-        .json,
-    ]
+    static let optionList = """
+        -q, --quick  show only what the processes have counted, without scanning the directory
+        -w, --watch[=SPAN]  the same with rates, every second or SPAN, until a signal ends it
+        --prometheus  print metrics for Prometheus, as for node_exporter's textfile collector
+        --reset  reset what the processes have counted to 0
+        \(Option.json)
+        """
     // What Prometheus reads is a format of its own.
     static let exclusive = [["quick", "watch", "prometheus", "reset"], ["prometheus", "json"]]
     static let details = """
@@ -66,7 +56,7 @@ enum StatsCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         if let interval = try arguments.value("watch", as: interval) {
-            try StatsWatch(arguments, interval: interval).run()
+            try StatsWatch.run(arguments, every: interval)
         }
         let cache = try arguments.requireCache()
         if arguments.has("prometheus") {

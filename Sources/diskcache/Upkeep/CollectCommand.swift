@@ -8,38 +8,22 @@ import Platform
 enum CollectCommand: Command {
     static let name = "gc"
     static let summary = "remove expired values, leftovers, and whatever exceeds the limits"
-    static let options = [
-        Option(
-            "max-size",
-            "s",
-            "SIZE",
-            help: "evict the least recently used until du shows at most this: 512M"
-        ),
-        Option(
-            "max-entries",
-            "n",
-            "COUNT",
-            help: "evict the least recently used until at most this many keys are left"
-        ),
-        Option("max-age", nil, "SPAN", help: "remove what was stored longer ago than this: 30d"),
-        Option("max-idle", nil, "SPAN", help: "remove what was last used longer ago than this: 7d"),
-        Option("min-free", nil, "SPACE", help: "evict until this much of the disk is free: 10%, 2G"),
-        Option("expired-only", help: "remove only expired values and reclaim their space"),
-        Option("dry-run", help: "show what would be removed, and remove nothing"),
-        Option("last", help: "show what the last sweep by any process did, and sweep nothing"),
-        Option("nice", help: "use a fifth of one processor"),
-        Option("verify", help: "then read and hash every value, as `diskcache verify` does"),
-        Option(
-            "wait",
-            nil,
-            "SPAN",
-            isValueOptional: true,
-            help: "wait this long while another process sweeps"
-        ),
-        Option("no-wait", help: "fail at once while another process sweeps (default: wait a minute)"),
-        Option("watch", "w", "SPAN", help: "sweep every SPAN until a signal ends it, as a daemon"),
-        .json,
-    ]
+    static let optionList = """
+        -s, --max-size SIZE  evict the least recently used until du shows at most this: 512M
+        -n, --max-entries COUNT  evict the least recently used until at most this many keys are left
+        --max-age SPAN  remove what was stored longer ago than this: 30d
+        --max-idle SPAN  remove what was last used longer ago than this: 7d
+        --min-free SPACE  evict until this much of the disk is free: 10%, 2G
+        --expired-only  remove only expired values and reclaim their space
+        --dry-run  show what would be removed, and remove nothing
+        --last  show what the last sweep by any process did, and sweep nothing
+        --nice  use a fifth of one processor
+        --verify  then read and hash every value, as `diskcache verify` does
+        --wait[=SPAN]  wait this long while another process sweeps
+        --no-wait  fail at once while another process sweeps (default: wait a minute)
+        -w, --watch SPAN  sweep every SPAN until a signal ends it, as a daemon
+        \(Option.json)
+        """
     static var exclusive: [[String]] {
         let limits = ["max-size", "max-entries", "max-age", "max-idle", "min-free"]
         let others = options.map(\.specification.name).filter { $0 != "last" && $0 != "json" }
@@ -83,10 +67,18 @@ enum CollectCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        if arguments.has("last") { return try last(arguments) }
+        if arguments.has("last") {
+            guard let sweep = try arguments.requireCache().lastCollection() else { return .miss }
+            try arguments.print(LastSweepText.text(sweep, now: .now), json: sweep.json)
+            return .done
+        }
         let request = try request(arguments)
-        if let interval = try watchInterval(arguments) {
-            return try CollectWatch(arguments, request, interval: interval).run()
+        if let interval = try arguments.value("watch", as: Quantity.duration) {
+            guard interval > .zero else {
+                throw Failure.usage("gc: --watch: 0 leaves no time between sweeps: write it like 15m")
+            }
+            try CollectWatch.run(arguments, request, every: interval)
+            return .done
         }
         let cache = try arguments.requireCache()
         let (report, seconds) = try collect(cache, request, insists: arguments.has("wait"))
@@ -104,64 +96,33 @@ enum CollectCommand: Command {
     }
 
     /// One sweep, with progress on a terminal, and how many seconds it took.
+    ///
+    /// Tries for a second at a time until the patience is over, so that it can report which process it waits for.
+    /// Unless the user `insists`, it gives up when an attempt ends before its second is over: then the process that
+    /// sweeps makes no progress, for instance because it is stopped.
     private static func collect(
         _ cache: SharedCache,
         _ request: CollectionOptions,
         insists: Bool
     ) throws(CacheError) -> (CollectionReport, seconds: Double) {
         let start = ContinuousClock.now
-        let report = try ProgressLine.during { (line) throws(CacheError) in
-            try waiting(request.patience, insists: insists) { (patience) throws(CacheError) in
-                var request = request
-                request.patience = patience
-                return try cache.collect(request) { line.show($0) }
-            } meanwhile: { error in
-                line.show(error.message)
+        let report = try ProgressLine.during { (line) throws(CacheError) -> CollectionReport in
+            while true {
+                let begin = ContinuousClock.now
+                var attempt = request
+                attempt.patience = max(.zero, min(request.patience - (begin - start), .seconds(1)))
+                do throws(CacheError) {
+                    return try cache.collect(attempt) { line.show($0) }
+                } catch {
+                    let unused = .seconds(1) - (ContinuousClock.now - begin)
+                    let left = request.patience - (ContinuousClock.now - start)
+                    guard error.code == .busy, left > .zero, insists || unused <= .zero else { throw error }
+                    line.show(error.message)
+                    if unused > .zero { sleepThread(for: min(unused, left)) }
+                }
             }
         }
         return (report, (ContinuousClock.now - start).inSeconds)
-    }
-
-    /// Tries for a second at a time until `patience` is over, so that it can report which process it waits for.
-    ///
-    /// Unless the user `insists`, it gives up when an attempt ends before its second is over: then the process
-    /// that sweeps makes no progress, for instance because it is stopped.
-    private static func waiting<Value>(
-        _ patience: Duration,
-        insists: Bool,
-        _ attempt: (Duration) throws(CacheError) -> Value,
-        meanwhile: (CacheError) -> Void
-    ) throws(CacheError) -> Value {
-        let start = ContinuousClock.now
-        while true {
-            let begin = ContinuousClock.now
-            let rest = patience - (begin - start)
-            do throws(CacheError) {
-                return try attempt(max(.zero, min(rest, .seconds(1))))
-            } catch {
-                let unused = .seconds(1) - (ContinuousClock.now - begin)
-                let left = patience - (ContinuousClock.now - start)
-                guard error.code == .busy, left > .zero, insists || unused <= .zero else { throw error }
-                meanwhile(error)
-                if unused > .zero { sleepThread(for: min(unused, left)) }
-            }
-        }
-    }
-
-    /// nil: sweep once.
-    private static func watchInterval(_ arguments: Arguments) throws(Failure) -> Duration? {
-        guard let interval = try arguments.value("watch", as: Quantity.duration) else { return nil }
-        guard interval > .zero else {
-            throw .usage("gc: --watch: 0 leaves no time between sweeps: write it like 15m")
-        }
-        return interval
-    }
-
-    /// What the last sweep of any process did.
-    private static func last(_ arguments: Arguments) throws -> ExitStatus {
-        guard let sweep = try arguments.requireCache().lastCollection() else { return .miss }
-        try arguments.print(LastSweepText.text(sweep, now: .now), json: sweep.json)
-        return .done
     }
 
     static func request(_ arguments: Arguments) throws(Failure) -> CollectionOptions {
@@ -174,18 +135,14 @@ enum CollectCommand: Command {
         request.expiredOnly = arguments.has("expired-only")
         request.isDryRun = arguments.has("dry-run")
         request.pace = arguments.has("nice") ? .sparing : .full
-        request.patience = try patience(arguments)
-        return request
-    }
-
-    /// How long to wait while another process sweeps.
-    private static func patience(_ arguments: Arguments) throws(Failure) -> Duration {
-        guard arguments.has("wait") else {
-            return arguments.has("no-wait") ? .zero : CollectionOptions().patience
+        if arguments.has("no-wait") { request.patience = .zero }
+        if arguments.value("wait") == "" {
+            // As long as it takes.
+            request.patience = .seconds(9e9)
+        } else if let patience = try arguments.value("wait", as: Quantity.duration) {
+            request.patience = patience
         }
-        // Without a value it is empty.
-        if arguments.value("wait") == "" { return .seconds(9e9) }
-        return try arguments.value("wait", as: Quantity.duration) ?? .zero
+        return request
     }
 
     /// The library's report, and what it lacks.

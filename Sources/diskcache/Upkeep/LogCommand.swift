@@ -8,10 +8,10 @@ enum LogCommand: Command {
     static let name = "log"
     static let operands = "[KEY]"
     static let summary = "show which process removed which key, when and why"
-    static let options = [
-        Option("limit", "n", "COUNT", help: "show only this many of the newest"),
-        .json,
-    ]
+    static let optionList = """
+        -n, --limit COUNT  show only this many of the newest
+        \(Option.json)
+        """
     static let details = """
         Prints the event log of the directory, newest removal last; with KEY, only the removals of that key.
         `diskcache config set event-log SIZE` turns the log on; when it is full, the older half is dropped.

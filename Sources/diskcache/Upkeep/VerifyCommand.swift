@@ -7,15 +7,11 @@ import Platform
 enum VerifyCommand: Command {
     static let name = "verify"
     static let summary = "read and hash every value, and check all metadata against it"
-    static let options = [
-        Option("repair", help: "delete corrupt values and entries, and entries whose value is gone"),
-        Option(
-            "sample",
-            "s",
-            "PART",
-            help: "check only a random sample of the values: 1%, or a number: 1000"
-        ), .json,
-    ]
+    static let optionList = """
+        --repair  delete corrupt values and entries, and entries whose value is gone
+        -s, --sample PART  check only a random sample of the values: 1%, or a number: 1000
+        \(Option.json)
+        """
     static let details = """
         Safe beside readers and writers. Every get detects damage too, and treats it as a miss. Findings are
         printed as they are made. Several threads read; memory use is about 27 bytes per value (270 MB for 10
@@ -138,11 +134,7 @@ extension Quantity {
 
     /// "1%", "0.5%": 0 to 100; nil for anything else.
     static func percent(_ text: String) -> Double? {
-        guard text.hasSuffix("%") else { return nil }
-        let number = text.dropLast()
-        guard !number.isEmpty, number.allSatisfy({ $0.isASCII && ($0.isNumber || $0 == ".") }),
-            let percent = Double(number), percent <= 100
-        else { return nil }
-        return percent
+        guard let match = text.wholeMatch(of: /([0-9.]+)%/), let percent = Double(match.1) else { return nil }
+        return percent <= 100 ? percent : nil
     }
 }

@@ -7,7 +7,10 @@ import Platform
 enum ClearCommand: Command {
     static let name = "clear"
     static let summary = "remove everything"
-    static let options = [Option("yes", "y", help: "don't ask"), .json]
+    static let optionList = """
+        -y, --yes  don't ask
+        \(Option.json)
+        """
     static let details = """
         Safe while other processes use the directory; what they store meanwhile may stay. Asks first, unless
         --yes is given; --yes is required if standard input is not a terminal. Reclaims the space at once.

@@ -8,10 +8,10 @@ enum GetCommand: Command {
     static let name = "get"
     static let operands = "KEY"
     static let summary = "write a key's value to standard output"
-    static let options = [
-        Option("output", "o", "FILE", help: "write to this file, replacing it in one step"),
-        Option("stale", "s", help: "also return an expired value that was stored with --stale"),
-    ]
+    static let optionList = """
+        -o, --output FILE  write to this file, replacing it in one step
+        -s, --stale  also return an expired value that was stored with --stale
+        """
     static let details = """
         The whole value is checked before its first byte is written. A miss writes nothing and leaves FILE
         alone. `-o -` is standard output. A key that begins with - needs -- before it.
@@ -42,7 +42,14 @@ enum GetCommand: Command {
         guard let cache = try arguments.openExistingCache() else { return .miss }
         let isStaleWanted = arguments.has("stale")
         if let path = arguments.value("output"), path != "-" {
-            return try copy(key, from: cache, to: path, isStaleWanted)
+            do throws(CacheError) {
+                let entry = try cache.copyValue(forKey: key, toFile: path, allowingStale: isStaleWanted)
+                return entry == nil ? .miss : .done
+            } catch {
+                // A get writes nothing into the cache: it is the output that is full or can't be written.
+                guard [.noSpace, .readOnly].contains(error.code) else { throw error }
+                throw Failure(.inputOutput, error.message)
+            }
         }
         // Not copyValue(forKey:toDescriptor:): if the output's disk is full, the cache isn't.
         let found: Void? = try cache.withDescriptor(forKey: key, allowingStale: isStaleWanted) { value, _ in
@@ -50,21 +57,5 @@ enum GetCommand: Command {
                 .copyAll(from: FileDescriptor.duplicate(value))
         }
         return found == nil ? .miss : .done
-    }
-
-    private static func copy(
-        _ key: String,
-        from cache: SharedCache,
-        to path: String,
-        _ isStaleWanted: Bool
-    ) throws -> ExitStatus {
-        do throws(CacheError) {
-            let entry = try cache.copyValue(forKey: key, toFile: path, allowingStale: isStaleWanted)
-            return entry == nil ? .miss : .done
-        } catch {
-            // A get writes nothing into the cache: it is the output that is full or can't be written.
-            guard [.noSpace, .readOnly].contains(error.code) else { throw error }
-            throw Failure(.inputOutput, error.message)
-        }
     }
 }

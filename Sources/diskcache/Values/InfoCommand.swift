@@ -8,10 +8,11 @@ enum InfoCommand: Command {
     static let name = "info"
     static let operands = "KEY"
     static let summary = "show everything known about a key, and why it is a hit or a miss"
-    static let options = [
-        Option("stale", "s", help: "count an expired value that was stored with --stale as a hit"),
-        Option("order", "o", help: "also show how many keys would be evicted before it"), .json,
-    ]
+    static let optionList = """
+        -s, --stale  count an expired value that was stored with --stale as a hit
+        -o, --order  also show how many keys would be evicted before it
+        \(Option.json)
+        """
     static let details = """
         Doesn't count as an access, and doesn't read the value, so damage that doesn't change its length goes
         unnoticed. The object file holds exactly the value's bytes; its name is their SHA-256, as printed by
@@ -46,11 +47,8 @@ enum InfoCommand: Command {
             text(explanation, key: key, paths: paths, now: .now),
             json: json(explanation, key: key, paths: paths)
         )
-        switch explanation.state {
-        case .hit: return .done
-        case .stale: return arguments.has("stale") ? .done : .miss
-        default: return .miss
-        }
+        let isHit = explanation.state == .hit || explanation.state == .stale && arguments.has("stale")
+        return isHit ? .done : .miss
     }
 
     static func text(
@@ -60,14 +58,34 @@ enum InfoCommand: Command {
         now: Date
     ) -> String {
         var table = Table(.left, .left)
-        table.add("key", key.escaped)
-        table.add("status", words(explanation, now))
-        if let rank = explanation.rank { table.add("eviction", words(rank)) }
+        func add(_ name: String, _ value: String?) {
+            if let value { table.add(name, value.escaped) }
+        }
+        add("key", key)
+        add("status", words(explanation, now))
+        add("eviction", explanation.rank.map { words($0) })
         guard let entry = explanation.entry, let paths else {
-            table.add("key digest", explanation.keyDigest.description)
+            add("key digest", explanation.keyDigest.description)
             return table.text
         }
-        add(entry, paths, now, to: &table)
+        add("size", size(entry.size))
+        add("created", Quantity.moment(entry.created, now))
+        add("last access", entry.lastAccess.map { Quantity.moment($0, now) })
+        add("expires", entry.expires.map { Quantity.moment($0, now) } ?? "never")
+        add("extends on access", entry.extendsOnAccess.map { Quantity.text($0) })
+        add("stale until", entry.staleUntil.map { Quantity.moment($0, now) })
+        add("compute time", entry.computeTime.map { "\($0)" })
+        add("etag", entry.entityTag)
+        add("last modified", entry.lastModified)
+        add("content type", entry.contentType)
+        for tag in entry.tags { add("tag", tag) }
+        for (name, value) in entry.metadata.sorted(by: { $0.key < $1.key }) {
+            add("meta", "\(name)=\(value)")
+        }
+        add("key digest", entry.keyDigest.description)
+        add("digest", entry.digest.description)
+        add("entry file", paths.entry)
+        add("object file", paths.object)
         return table.text
     }
 
@@ -102,35 +120,6 @@ enum InfoCommand: Command {
             + "were used less recently and would be evicted first"
     }
 
-    private static func add(
-        _ entry: CacheEntry,
-        _ paths: (entry: String, object: String),
-        _ now: Date,
-        to table: inout Table
-    ) {
-        func add(_ name: String, _ value: String?) {
-            if let value { table.add(name, value.escaped) }
-        }
-        add("size", size(entry.size))
-        add("created", Quantity.moment(entry.created, now))
-        add("last access", entry.lastAccess.map { Quantity.moment($0, now) })
-        add("expires", entry.expires.map { Quantity.moment($0, now) } ?? "never")
-        add("extends on access", entry.extendsOnAccess.map { Quantity.text($0) })
-        add("stale until", entry.staleUntil.map { Quantity.moment($0, now) })
-        add("compute time", entry.computeTime.map { "\($0)" })
-        add("etag", entry.entityTag)
-        add("last modified", entry.lastModified)
-        add("content type", entry.contentType)
-        for tag in entry.tags { add("tag", tag) }
-        for (name, value) in entry.metadata.sorted(by: { $0.key < $1.key }) {
-            add("meta", "\(name)=\(value)")
-        }
-        add("key digest", entry.keyDigest.description)
-        add("digest", entry.digest.description)
-        add("entry file", paths.entry)
-        add("object file", paths.object)
-    }
-
     private static func size(_ bytes: Int) -> String {
         bytes < 1024 ? "\(bytes) B" : "\(Quantity.text(bytes: Int64(bytes))) (\(bytes) B)"
     }
@@ -145,22 +134,11 @@ enum InfoCommand: Command {
     ) -> JSON.Object {
         let entry: JSON.Object = ["key": key, "keyDigest": explanation.keyDigest.description]
         let rest: JSON.Object = [
-            "entryPath": paths?.entry, "objectPath": paths?.object, "state": name(of: explanation.state),
+            "entryPath": paths?.entry, "objectPath": paths?.object,
+            // The case's name, without the length of a damaged value.
+            "state": String("\(explanation.state)".prefix { $0 != "(" }),
             "lastRemoval": explanation.lastRemoval?.json, "evictionRank": explanation.rank,
         ]
         return JSON.Object(explanation.entry?.json ?? entry, rest)
-    }
-
-    private static func name(of state: KeyExplanation.State) -> String {
-        switch state {
-        case .hit: "hit"
-        case .absent: "absent"
-        case .unfinished: "unfinished"
-        case .damagedMetadata: "damagedMetadata"
-        case .stale: "stale"
-        case .expired: "expired"
-        case .valueGone: "valueGone"
-        case .damagedValue: "damagedValue"
-        }
     }
 }

@@ -8,20 +8,14 @@ import Platform
 enum ListCommand: Command {
     static let name = "ls"
     static let summary = "list keys, one per line"
-    static let options = [
-        Option("long", "l", help: "show size, age, time since the last access and time left"),
-        Option(
-            "sort",
-            nil,
-            "ORDER",
-            choices: Order.allCases.map(\.rawValue),
-            help: "sort by key, size, age, access or expires"
-        ),
-        Option("reverse", "r", help: "reverse the order of --sort"),
-        Option("limit", "n", "COUNT", help: "list at most this many"),
-        Option("null", "0", help: "raw keys, each followed by a NUL, for xargs -0"),
-        .json,
-    ]
+    static let optionList = """
+        -l, --long  show size, age, time since the last access and time left
+        --sort ORDER{\(Order.names)}  sort by key, size, age, access or expires
+        -r, --reverse  reverse the order of --sort
+        -n, --limit COUNT  list at most this many
+        -0, --null  raw keys, each followed by a NUL, for xargs -0
+        \(Option.json)
+        """
     static let exclusive = [["long", "null", "json"]]
     static let details = """
         key sorts by bytes; the others list the largest, the oldest, the least recently used, or the soonest to
@@ -51,7 +45,24 @@ enum ListCommand: Command {
             throw Failure.usage("ls: --reverse needs an order: give --sort too")
         }
         let limit = try arguments.value("limit", as: Quantity.count) ?? .max
-        let entries = Reader(try arguments.requireCache().entries(), isForNull: style == .null)
+        // Of failures to read entries, the first is kept for the end.
+        var failure: CacheError?
+        var (unkept, withNull) = (0, 0)
+        let entries = try arguments.requireCache().entries().lazy.compactMap { result -> CacheEntry? in
+            let entry: CacheEntry
+            switch result {
+            case .success(let found): entry = found
+            case .failure(let error):
+                failure = failure ?? error
+                return nil
+            }
+            guard style == .null else { return entry }
+            // Neither of these the reader could tell from another key.
+            if entry.key == nil { unkept += 1 }
+            let hasNull = entry.key?.utf8.contains(0) ?? false
+            if hasNull { withNull += 1 }
+            return entry.key == nil || hasNull ? nil : entry
+        }
         let now = Date.now
         try Output.toStandardOutput { output in
             if style == .long { try output.write(header) }
@@ -73,8 +84,12 @@ enum ListCommand: Command {
                 if style == .null { try output.writeRaw([0].span) }
             }
         }
-        if let note = entries.note { try Output.complain("ls: \(note)") }
-        if let failure = entries.failure { throw failure }
+        let skipped = [
+            unkept > 0 ? "\(Quantity.count(unkept, "key")) not kept by name" : nil,
+            withNull > 0 ? "\(Quantity.count(withNull, "key")) with a NUL" : nil,
+        ].compactMap(\.self)
+        if !skipped.isEmpty { try Output.complain("ls: skipped by --null: \(skipped.joined(separator: ", "))") }
+        if let failure { throw failure }
         return .done
     }
 
@@ -122,6 +137,8 @@ enum ListCommand: Command {
     enum Order: String, CaseIterable {
         case key, size, age, access, expires
 
+        static let names = allCases.map(\.rawValue).joined(separator: ", ")
+
         /// A text by which entries are sorted, compared as bytes.
         ///
         /// Equal ones are sorted by key, so that the order is the same each time.
@@ -148,59 +165,6 @@ enum ListCommand: Command {
 
     private static func order(_ text: String) throws(Failure) -> Order {
         if let order = Order(rawValue: text) { return order }
-        throw .usage(
-            "unknown order '\(text)': give \(Order.allCases.map(\.rawValue).joined(separator: ", "))"
-        )
-    }
-}
-
-/// The entries that can be read.
-///
-/// Of failures to read the others, the first is kept for the end.
-private final class Reader: Sequence, IteratorProtocol {
-    private var entries: any IteratorProtocol<Result<CacheEntry, CacheError>>
-    private let isForNull: Bool
-    private(set) var failure: CacheError?
-    private var unkept = 0
-    private var withNull = 0
-
-    /// - Parameter isForNull: leaves out entries whose key is not stored, and keys that contain a NUL, either
-    ///   of which the reader would take for another key.
-    init(_ entries: some Sequence<Result<CacheEntry, CacheError>>, isForNull: Bool) {
-        self.entries = entries.makeIterator()
-        self.isForNull = isForNull
-    }
-
-    func next() -> CacheEntry? {
-        while let result = entries.next() {
-            switch result {
-            case .success(let entry):
-                if isForNull, isLeftOut(entry) { continue }
-                return entry
-            case .failure(let error): failure = failure ?? error
-            }
-        }
-        return nil
-    }
-
-    private func isLeftOut(_ entry: CacheEntry) -> Bool {
-        guard let key = entry.key else {
-            unkept += 1
-            return true
-        }
-        if key.utf8.contains(0) {
-            withNull += 1
-            return true
-        }
-        return false
-    }
-
-    /// What was left out; nil for nothing.
-    var note: String? {
-        let parts = [
-            unkept > 0 ? "\(Quantity.count(unkept, "key")) not kept by name" : nil,
-            withNull > 0 ? "\(Quantity.count(withNull, "key")) with a NUL" : nil,
-        ].compactMap(\.self)
-        return parts.isEmpty ? nil : "skipped by --null: " + parts.joined(separator: ", ")
+        throw .usage("unknown order '\(text)': give \(Order.names)")
     }
 }

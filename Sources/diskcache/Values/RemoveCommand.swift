@@ -7,9 +7,10 @@ enum RemoveCommand: Command {
     static let name = "rm"
     static let operands = "[KEY]…"
     static let summary = "remove values by key or by tag"
-    static let options = [
-        Option("tag", nil, "TAG", isRepeatable: true, help: "all values with this tag"), .json,
-    ]
+    static let optionList = """
+        --tag TAG…  all values with this tag
+        \(Option.json)
+        """
     static let details = """
         Once rm returns, no process gets the values any more. The next `diskcache gc` reclaims their space.
         Removing by tag looks at every entry. With both KEY and --tag TAG, removes the key and everything with

@@ -7,7 +7,7 @@ enum TouchCommand: Command {
     static let name = "touch"
     static let operands = "KEY"
     static let summary = "mark a key as used, or change its expiration"
-    static let options = ExpirationOptions.all
+    static let optionList = ExpirationOptions.list
     static let exclusive = ExpirationOptions.exclusive
     static let details = """
         Without options, counts as an access: it postpones eviction, and the expiration of a value that was
@@ -26,7 +26,7 @@ enum TouchCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let key = try arguments.key()
         let expiration = try ExpirationOptions.expiration(arguments)
-        let onAccess = ExpirationOptions.accessExtension(arguments) ?? .keep
+        let onAccess = arguments.has("renew") ? Expiration.OnAccess.renew : .keep
         guard let cache = try arguments.openExistingCache() else { return .miss }
         guard let expiration else { return try cache.touch(forKey: key) ? .done : .miss }
         return try cache.setExpiration(expiration, onAccess: onAccess, forKey: key) ? .done : .miss

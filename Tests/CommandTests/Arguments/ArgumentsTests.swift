@@ -9,8 +9,7 @@ import Testing
 
 @Suite(.takesTurns) struct ArgumentsTests {
     static let options = [
-        Option("ttl", "t", "SPAN", help: ""), Option("tag", nil, "TAG", help: ""), Option("json", help: ""),
-        Option("dir", "d", "DIR", help: ""),
+        Option("-t, --ttl SPAN"), Option("--tag TAG"), Option("--json"), Option("-d, --dir DIR"),
     ]
 
     /// As if the scanner had found these.

@@ -25,15 +25,15 @@ struct RunOrderTests {
 
     @Test func `a minute is the lifetime of results, and failures have none`() throws {
         let order = try Self.order("x")
-        #expect(order.lifetime == .seconds(60))
-        #expect(order.failures == .notKept)
+        #expect(order.lifetime == .after(.seconds(60)))
+        #expect(order.failures == nil)
     }
 
     @Test func `failures live as long as results, or as long as was said`() throws {
-        #expect(try Self.order("--ttl", "5", "--cache-failures", "x").failures == .kept(.seconds(5)))
-        #expect(try Self.order("--cache-failures=2s", "x").failures == .kept(.seconds(2)))
-        #expect(try Self.order("--ttl", "never", "--cache-failures", "x").failures == .kept(nil))
-        #expect(try Self.order("--cache-failures=never", "x").failures == .kept(nil))
+        #expect(try Self.order("--ttl", "5", "--cache-failures", "x").failures == .after(.seconds(5)))
+        #expect(try Self.order("--cache-failures=2s", "x").failures == .after(.seconds(2)))
+        #expect(try Self.order("--ttl", "never", "--cache-failures", "x").failures == .never)
+        #expect(try Self.order("--cache-failures=never", "x").failures == .never)
     }
 
     @Test(arguments: [
