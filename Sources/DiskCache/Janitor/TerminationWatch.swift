@@ -8,25 +8,20 @@ final class TerminationWatch: Sendable {
     private static let own = PerProcess { TerminationWatch() }
     static var shared: TerminationWatch { own.value }
 
-    private struct State {
-        var deadline: Duration = .zero
-        var isWatching = false
-    }
-
-    private let state = Locked(State())
+    /// nil: it has not begun.
+    private let deadline = Locked<Duration?>(nil)
 
     /// Starts the watch, or changes its deadline.
     func begin(deadline: Duration) throws(CacheError) {
-        let isNew = state.withLock { state in
-            defer { state.isWatching = true }
-            state.deadline = deadline
-            return !state.isWatching
+        let isNew = self.deadline.withLock { present in
+            defer { present = deadline }
+            return present == nil
         }
         guard isNew else { return }
         do throws(Errno) {
             try watch()
         } catch {
-            state.withLock { $0.isWatching = false }
+            self.deadline.withLock { $0 = nil }
             if error == .exists {
                 throw CacheError(
                     .invalidArgument,
@@ -41,7 +36,7 @@ final class TerminationWatch: Sendable {
         let signals = [Signal.terminate, .interrupt]
         guard signals.allSatisfy({ $0.hasDefaultEffect || $0.isIgnored }) else { throw .exists }
         try Signal.takeFirst(of: signals, on: "diskcache-end") { signal in
-            OpenCaches.all.close(deadline: self.state.withLock { $0.deadline })
+            OpenCaches.all.close(deadline: self.deadline.withLock { $0 } ?? .zero)
             signal.endProcess()
         }
     }

@@ -38,12 +38,8 @@ final class FlightSeat: Sendable {
     func wait(until deadline: ContinuousClock.Instant?) async -> Outcome {
         let timer = deadline.map { deadline in
             Task {
-                do {
-                    try await Task.sleep(until: deadline, clock: .continuous)
-                    settle(.timedOut)
-                } catch {
-                    return
-                }
+                // Cancelled where the waiting has ended before.
+                if (try? await Task.sleep(until: deadline, clock: .continuous)) != nil { settle(.timedOut) }
             }
         }
         defer { timer?.cancel() }

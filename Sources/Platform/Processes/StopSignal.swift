@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CPlatform
+import Glibc
 
 extension Signal {
     /// Hands the first of `signals` that arrives to `body`, on a thread of its own, which can do what a signal handler
@@ -46,6 +47,8 @@ package final class StopSignal: Sendable {
             arrived.withLock { $0 = signal }
             arrived.wakeAll()
         }
+        // Also where whoever has started this process left them blocked.
+        signals.change(SIG_UNBLOCK)
     }
 
     /// Whether one has arrived; no system call.

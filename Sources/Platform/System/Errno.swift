@@ -54,8 +54,13 @@ package struct Errno: Error, Equatable, Hashable, Sendable {
 extension Errno: CustomStringConvertible {
     /// The C library's words for it and its symbol: "No such file or directory (ENOENT)".
     package var description: String {
-        // strerror(3) is safe with threads since glibc 2.32, the first that has strerrorname_np.
-        let words = unsafe String(cString: strerror(rawValue))
+        // strerror(3) is not reentrant; strerror_r's two variants differ, but both fill or return text.
+        let words = unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 256) { buffer in
+            guard let base = buffer.baseAddress, unsafe strerror_r(rawValue, base, buffer.count) == 0 else {
+                return "error \(rawValue)"
+            }
+            return unsafe String(cString: base)
+        }
         guard let symbol = unsafe cplatform_errno_name(rawValue) else { return words }
         return unsafe "\(words) (\(String(cString: symbol)))"
     }
