@@ -130,7 +130,8 @@ final class ControlFile: Sendable {
             memory: memory,
             namedBy: file
         )
-        return control.isOfThisLayout && control.isOfThisPointer ? control : nil
+        let seal = pointerSeal(of: status.identity, birthTime: birthTime)
+        return control.isOfThisLayout && control.words.load(.pointerSeal) == seal ? control : nil
     }
 
     static func map(
@@ -191,10 +192,6 @@ final class ControlFile: Sendable {
         var word: [UInt8] = []
         word.append(ControlState.superseded.rawValue, width: 8)
         try file.write(word.span, at: offset)
-    }
-
-    private var isOfThisPointer: Bool {
-        words.load(.pointerSeal) == Self.pointerSeal(of: identity, birthTime: birthTime)
     }
 
     /// Whether others who come find the same words.
