@@ -28,16 +28,9 @@ extension Control {
         let isWritable = directory.isWritable
         let isMapped = try look(isWritable: isWritable) == .mapped
         if !isWritable || isImpossible || (isMapped && file?.state == .ready) { return }
-        let lockPath = "\(directory.path)/\(StoreLayout.locks)/\(StoreLayout.formatLock)"
-        let lock = try describing("lock", lockPath) { () throws(Errno) in
-            // Who makes it now also completes it.
-            try LockFile.acquire(
-                StoreLayout.formatLock,
-                in: directory.locks,
-                patience: isMapped ? .zero : Self.patience
-            )
-        }
-        guard let lock else { return }
+        // Who makes it now also completes it.
+        let patience = isMapped ? .zero : Self.patience
+        guard let lock = try directory.lock(StoreLayout.formatLock, patience: patience) else { return }
         if try look(isWritable: true) != .mapped, !isImpossible { try make() }
         try complete(barrier)
         lock.release()

@@ -8,26 +8,11 @@ import Platform
 /// its users with SIGBUS. Where even that does not keep it from doing so, the words are in memory, and the file names them
 /// (``ControlPointer``). What does not look like one is replaced, as a new inode, under the `format` lock.
 final class ControlFile: Sendable {
-    /// Where the words are, if not in the file itself.
-    private final class Memory: Sendable {
-        let pointer: ControlPointer
-        let identity: FileStatus.Identity
-        /// The file that names them, with a shared lock.
-        let file: FileDescriptor
-
-        init(
-            _ pointer: ControlPointer,
-            _ identity: FileStatus.Identity,
-            namedBy file: consuming FileDescriptor
-        ) {
-            self.pointer = pointer
-            self.identity = identity
-            self.file = file
-        }
-    }
-
     private let mapping: MappedFile
-    private let memory: Memory?
+    /// Where the words are, if not in the file itself.
+    private let memory: (pointer: ControlPointer, identity: FileStatus.Identity)?
+    /// The file that names them then, with a shared lock.
+    private let naming: FileDescriptor?
     /// Which file this is: the one at the control file's path.
     let identity: FileStatus.Identity
     /// What says in the file that its filter of keys is complete: of this boot and this inode, so that neither
@@ -40,10 +25,12 @@ final class ControlFile: Sendable {
         _ mapping: MappedFile,
         _ identity: FileStatus.Identity,
         birthTime: Int64,
-        memory: Memory?
+        memory: (pointer: ControlPointer, identity: FileStatus.Identity)?,
+        namedBy file: consuming FileDescriptor?
     ) {
         self.mapping = mapping
         self.memory = memory
+        naming = file
         self.identity = identity
         self.birthTime = birthTime
         filterSeal = Self.filterSeal(of: identity, birthTime: birthTime)
@@ -97,7 +84,8 @@ final class ControlFile: Sendable {
             try file.allocate(ControlLayout.byteCount)
         }
         let words = try map(file, isWritable: isWritable)
-        let control = ControlFile(words, status.identity, birthTime: file.birthTime, memory: nil)
+        let birthTime = file.birthTime
+        let control = ControlFile(words, status.identity, birthTime: birthTime, memory: nil, namedBy: nil)
         return control.isOfThisLayout ? control : nil
     }
 
@@ -134,9 +122,16 @@ final class ControlFile: Sendable {
         // The mapping keeps the open file, and so the lock on it.
         let mapping = try map(words, isWritable: isWritable)
         let birthTime = file.birthTime
-        let memory = Memory(pointer, try words.status().identity, namedBy: file)
-        let control = ControlFile(mapping, status.identity, birthTime: birthTime, memory: memory)
-        return control.isOfThisLayout && control.isOfThisPointer ? control : nil
+        let memory = (pointer: pointer, identity: try words.status().identity)
+        let control = ControlFile(
+            mapping,
+            status.identity,
+            birthTime: birthTime,
+            memory: memory,
+            namedBy: file
+        )
+        let seal = pointerSeal(of: status.identity, birthTime: birthTime)
+        return control.isOfThisLayout && control.words.load(.pointerSeal) == seal ? control : nil
     }
 
     static func map(
@@ -197,10 +192,6 @@ final class ControlFile: Sendable {
         var word: [UInt8] = []
         word.append(ControlState.superseded.rawValue, width: 8)
         try file.write(word.span, at: offset)
-    }
-
-    private var isOfThisPointer: Bool {
-        words.load(.pointerSeal) == Self.pointerSeal(of: identity, birthTime: birthTime)
     }
 
     /// Whether others who come find the same words.

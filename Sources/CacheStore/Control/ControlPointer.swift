@@ -72,12 +72,9 @@ struct ControlPointer: Equatable {
             let access: OpenFlags = isWritable ? .readWrite : .readOnly
             file = try SharedMemory.open().open(name, access)
         } catch {
-            switch error {
-            case .noEntry, .accessDenied, .noDevice, .tooManyLinks, .isDirectory, .notDirectory,
-                .noDeviceOrAddress:
-                return nil
-            default: throw error
-            }
+            if error.tellsOfNothing || error.tellsOfNoFile { return nil }
+            guard error == .accessDenied || error == .noDevice else { throw error }
+            return nil
         }
         var status = try file.status()
         guard status.kind == .regular, status.owner == owner, status.size == ControlLayout.memoryByteCount

@@ -124,13 +124,13 @@ package final class StoreCounters: Sendable {
 
     /// What this process counted.
     package subscript(event: Event) -> Int {
-        Self.sum(event, in: own.words, from: 0)
+        Self.sum(event.rawValue, in: own.words, from: 0)
     }
 
-    fileprivate static func sum(_ event: Event, in words: MappedWords, from start: Int) -> Int {
+    fileprivate static func sum(_ slot: Int, in words: MappedWords, from start: Int) -> Int {
         var sum: UInt64 = 0
         for shard in 0..<ControlLayout.counterShards {
-            sum &+= words.load(start + shard * ControlLayout.counterSlots + event.rawValue)
+            sum &+= words.load(start + shard * ControlLayout.counterSlots + slot)
         }
         // Whoever can write the file can write anything there; nothing is ever counted down.
         return Int(max(0, Int64(bitPattern: sum).plausible))
@@ -142,11 +142,9 @@ package struct CumulativeCounts: Sendable {
     private let counts: [Int]
 
     init(in words: MappedWords) {
-        var counts = [Int](repeating: 0, count: ControlLayout.counterSlots)
-        for event in StoreCounters.Event.allCases {
-            counts[event.rawValue] = StoreCounters.sum(event, in: words, from: ControlLayout.counters)
+        counts = (0..<ControlLayout.counterSlots).map {
+            StoreCounters.sum($0, in: words, from: ControlLayout.counters)
         }
-        self.counts = counts
     }
 
     package subscript(event: StoreCounters.Event) -> Int { counts[event.rawValue] }

@@ -103,10 +103,7 @@ final class FollowedConfiguration: Sendable {
         _ change: (inout DirectoryConfiguration) throws(StoreError) -> Void
     ) throws(StoreError) {
         // A process that changes it at the same time must not undo this.
-        let lock = try describing("lock", "\(directory.path)/locks/format") { () throws(Errno) in
-            try LockFile.acquire(StoreLayout.formatLock, in: directory.locks, patience: Self.patience)
-        }
-        guard let lock else {
+        guard let lock = try directory.lock(StoreLayout.formatLock, patience: Self.patience) else {
             throw StoreError(.busy, "change the limits of", path: directory.path, errno: .timedOut)
         }
         var configuration = try DirectoryConfiguration.read(in: directory.root, path)

@@ -91,6 +91,13 @@ extension StoreDirectory {
         return files
     }
 
+    /// Takes one of the locks; nil where it was not to be had within `patience`.
+    func lock(_ name: RelativePath, patience: Duration) throws(StoreError) -> LockFile? {
+        try describing("lock", "\(path)/\(StoreLayout.locks)/\(name)") { () throws(Errno) in
+            try LockFile.acquire(name, in: locks, patience: patience)
+        }
+    }
+
     /// Bytes on disk of the control file, where it is mapped, a block for each shard, and some for the small files.
     var usualOverhead: Int64 {
         (capabilities.sharedMapping == .file ? allocation(of: ControlLayout.byteCount) : 0)

@@ -103,10 +103,7 @@ extension Entries {
     ///
     /// ext4 says ENOSPC to what does not fit its one block, so the sidecar must find out if the disk is full.
     private static func doesNotFit(_ error: Errno) -> Bool {
-        switch error {
-        case .noSpace, .outOfRange, .argumentListTooLong, .notSupported: true
-        default: false
-        }
+        [.noSpace, .outOfRange, .argumentListTooLong, .notSupported].contains(error)
     }
 
     private func writeSidecar(

@@ -56,34 +56,35 @@ package final class Entries: Sendable {
         }
     }
 
+    /// The record in the attribute of the file, else in its contents.
+    ///
+    /// An attribute that has been set on it meanwhile is the later record: the file that was opened was the
+    /// entry then, so either is a value of this moment.
     private func bytes(at path: RelativePath) throws(Errno) -> [UInt8] {
-        guard directory.capabilities.attributes != .absent else { return try sidecar(at: path) }
         do throws(Errno) {
-            if let value = try directory.entries.attribute(StoreLayout.recordAttribute, of: path) {
-                return value
+            let value = try attribute { () throws(Errno) in
+                try directory.entries.attribute(StoreLayout.recordAttribute, of: path)
             }
+            if let value { return value }
+            let file = try openUnnoticed(path)
+            let later = try attribute { () throws(Errno) in try file.attribute(StoreLayout.recordAttribute) }
+            if let later { return later }
+            return try file.readToEnd(limit: RecordCodec.maximumSize) ?? []
         } catch {
             // A symbolic link has no such attribute: it isn't an entry, and what stands in its place is
             // no record. Older kernels say it as they open it.
             if error == .notPermitted || error.tellsOfNoFile { return [] }
-            if error != .notSupported { throw error }
+            throw error
         }
-        return try sidecar(at: path)
     }
 
-    /// The record in the contents of the file.
-    ///
-    /// An attribute that has been set on it meanwhile is the later record: the file that was opened was the
-    /// entry then, so either is a value of this moment.
-    private func sidecar(at path: RelativePath) throws(Errno) -> [UInt8] {
+    /// nil where there is none, or the file system knows none.
+    private func attribute(_ read: () throws(Errno) -> [UInt8]?) throws(Errno) -> [UInt8]? {
+        if directory.capabilities.attributes == .absent { return nil }
         do throws(Errno) {
-            let file = try openUnnoticed(path)
-            if directory.capabilities.attributes != .absent, let value = try attribute(of: file) {
-                return value
-            }
-            return try file.readToEnd(limit: RecordCodec.maximumSize) ?? []
+            return try read()
         } catch {
-            if error.tellsOfNoFile { return [] }
+            if error == .notSupported { return nil }
             throw error
         }
     }
@@ -97,15 +98,6 @@ package final class Entries: Sendable {
             // Only the owner may ask for that, open(2).
             guard error == .notPermitted else { throw error }
             return try directory.entries.open(path, .readOnly)
-        }
-    }
-
-    private func attribute(of file: borrowing FileDescriptor) throws(Errno) -> [UInt8]? {
-        do throws(Errno) {
-            return try file.attribute(StoreLayout.recordAttribute)
-        } catch {
-            if error == .notSupported { return nil }
-            throw error
         }
     }
 

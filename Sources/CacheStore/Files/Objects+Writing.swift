@@ -30,10 +30,8 @@ extension Objects {
             try directory.objects.touch(StoreLayout.path(of: digest))
             return true
         } catch {
-            switch error {
-            case .noEntry, .notDirectory, .notPermitted, .accessDenied: return false
-            default: throw StoreError(errno: error, "touch an object", path: self.path(of: digest))
-            }
+            if error.tellsOfNothing || error == .notPermitted || error == .accessDenied { return false }
+            throw StoreError(errno: error, "touch an object", path: self.path(of: digest))
         }
     }
 

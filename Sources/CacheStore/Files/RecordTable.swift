@@ -168,7 +168,9 @@ struct KnownRecord: Sendable {
     var accessed: Timestamp
     let record: RecordCore
     fileprivate var use: Use
+}
 
+extension KnownRecord {
     /// A place where nothing is kept.
     fileprivate init() {
         self.init(absenceOf: Digest(bytes: InlineArray(repeating: 0)))
@@ -177,20 +179,14 @@ struct KnownRecord: Sendable {
 
     init(absenceOf key: Digest) {
         let content = Content(digest: key, length: 0, checksum: 0)
-        self.init(key, Record(content: content, created: .distantPast).core, .distantPast, .absence)
+        let record = Record(content: content, created: .distantPast).core
+        self.init(key: key, accessed: .distantPast, record: record, use: .absence)
     }
 
     /// nil for a record that can't be kept this way: with details, or prolonged by accesses, which are told by
     /// the entry alone.
     init?(_ record: Record, of key: Digest, accessed: Timestamp) {
         guard !record.hasDetails, record.idleLifetime == nil else { return nil }
-        self.init(key, record.core, accessed, .record)
-    }
-
-    private init(_ key: Digest, _ record: RecordCore, _ accessed: Timestamp, _ use: Use) {
-        self.key = key
-        self.accessed = accessed
-        self.record = record
-        self.use = use
+        self.init(key: key, accessed: accessed, record: record.core, use: .record)
     }
 }

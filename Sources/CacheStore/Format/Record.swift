@@ -37,8 +37,9 @@ package struct Record: Sendable, Equatable {
     var core: RecordCore
     /// The key in clear, unless it was too long or the cache keeps digests only.
     package var key: String?
-    /// ``details``, where there are any: a record is copied on each path, and hardly one has them.
-    private var attached: AttachedDetails?
+    /// ``details``, where there are any: a record is copied on each path, and hardly one has them. In an array, to copy
+    /// them is to count one reference.
+    private var attached: [RecordDetails]?
 
     package init(content: Content, created: Timestamp) {
         // Unrounded, the access time of a new entry, which is its time of creation, would lie after it and
@@ -87,8 +88,8 @@ package struct Record: Sendable, Equatable {
     }
 
     package var details: RecordDetails {
-        get { attached?.details ?? RecordDetails() }
-        set { attached = newValue.isEmpty ? nil : AttachedDetails(newValue) }
+        get { attached?.first ?? RecordDetails() }
+        set { attached = newValue.isEmpty ? nil : [newValue] }
     }
 
     /// Whether there are any ``details``.
@@ -124,19 +125,6 @@ struct RecordCore: Sendable, Equatable {
     /// -1 for nil.
     fileprivate static func nanoseconds(_ span: Duration?, atLeast least: Duration) -> Int64 {
         span.map { max(least, $0.wholeMilliseconds).saturatingNanoseconds } ?? -1
-    }
-}
-
-/// Details as an object: copying them counts one reference.
-private final class AttachedDetails: Sendable, Equatable {
-    let details: RecordDetails
-
-    init(_ details: RecordDetails) {
-        self.details = details
-    }
-
-    static func == (left: AttachedDetails, right: AttachedDetails) -> Bool {
-        left === right || left.details == right.details
     }
 }
 

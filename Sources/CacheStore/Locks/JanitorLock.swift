@@ -31,9 +31,7 @@ package final class JanitorLock: Sendable {
     }
 
     private func attempt() throws(StoreError) -> LockFile? {
-        try describing("lock", path) { () throws(Errno) in
-            try LockFile.acquire(StoreLayout.janitorLock, in: control.directory.locks, patience: .zero)
-        }
+        try control.directory.lock(StoreLayout.janitorLock, patience: .zero)
     }
 
     var path: String { "\(control.directory.path)/\(StoreLayout.locks)/\(StoreLayout.janitorLock)" }

@@ -201,10 +201,8 @@ extension StoreError {
     /// Whether others may well be as they should: a damaged sector or inode, or permissions that somebody has
     /// changed.
     var concernsOneFile: Bool {
-        switch errno {
-        case .inputOutput, .accessDenied, .notPermitted, .structureNeedsCleaning, .badMessage: true
-        default: false
-        }
+        let them: [Errno] = [.inputOutput, .accessDenied, .notPermitted, .structureNeedsCleaning, .badMessage]
+        return errno.map { them.contains($0) } ?? false
     }
 }
 
