@@ -7,32 +7,11 @@ struct OutputSink: Sendable {
     /// What a pipe that is ready takes without waiting: PIPE_BUF, pipe(7).
     private static let pipePiece = 4096
 
-    /// Whether to write nothing at all.
-    var isSilent = false
-    private let isRegular: [OutputStream: Bool]
-
-    init(isSilent: Bool) {
-        self.isSilent = isSilent
-        isRegular = [.output: Self.isRegular(.output), .errors: Self.isRegular(.errors)]
-    }
-
-    private static func number(of stream: OutputStream) -> Int32 {
-        stream == .output ? Terminal.standardOutput : Terminal.standardError
-    }
-
-    private static func isRegular(_ stream: OutputStream) -> Bool {
-        do throws(Errno) {
-            return try FileDescriptor.borrowing(number(of: stream)) { (file) throws(Errno) in
-                try file.status().kind == .regular
-            }
-        } catch {
-            // Then writing says what is wrong.
-            return false
-        }
-    }
-
     /// How often to ask whether to continue, while nobody reads the output.
     private static let patience: Duration = .milliseconds(500)
+
+    /// Whether to write nothing at all.
+    let isSilent: Bool
 
     /// Writes all of `bytes`.
     ///
@@ -46,8 +25,9 @@ struct OutputSink: Sendable {
         isAbandoned: () throws(Errno) -> Bool = { () throws(Errno) in false }
     ) throws(Errno) {
         if isSilent { return }
-        try FileDescriptor.borrowing(Self.number(of: stream)) { (file) throws(Errno) in
-            if isRegular[stream] == true { return try file.writeAll(bytes) }
+        let number = stream == .output ? Terminal.standardOutput : Terminal.standardError
+        try FileDescriptor.borrowing(number) { (file) throws(Errno) in
+            if try file.status().kind == .regular { return try file.writeAll(bytes) }
             try write(bytes, inPiecesTo: file, interruption, isAbandoned)
         }
     }
