@@ -40,23 +40,15 @@ enum RecordingFormat {
 
 /// Parses a recording as it is read, however its bytes are split.
 struct RecordingParser {
-    private enum State {
-        case header(matched: Int)
-        case frame
-        case bytes(OutputStream, left: Int)
-        case ended(status: Int32)
-        /// It is not a recording, or damaged.
-        case refused
-    }
-
-    private var state = State.header(matched: 0)
-    private var pending: [UInt8] = []
-
     /// The exit status, once all of a valid recording has been consumed; nil before, and for anything else.
-    var status: Int32? {
-        if case .ended(let status) = state { return status }
-        return nil
-    }
+    private(set) var status: Int32?
+    /// It is not a recording, or damaged.
+    private var isRefused = false
+    private var hasBegun = false
+    /// What there is of a header: the recording's own or a frame's.
+    private var pending: [UInt8] = []
+    /// Of which stream the next bytes are, and how many.
+    private var frame = (stream: OutputStream.output, left: 0)
 
     /// Takes the next bytes and passes what the command wrote to `body`, piece by piece.
     mutating func consume<Failure: Error>(
@@ -64,46 +56,37 @@ struct RecordingParser {
         _ body: (OutputStream, Span<UInt8>) throws(Failure) -> Void
     ) throws(Failure) {
         var position = 0
-        while position < chunk.count {
-            switch state {
-            case .header(let matched): consumeHeader(chunk[position], matched)
-            case .frame: consumeFrame(chunk[position])
-            case .bytes(let stream, let left):
-                let end = min(chunk.count, position + left)
-                try body(stream, chunk.extracting(position..<end))
-                let rest = left - (end - position)
-                state = rest == 0 ? .frame : .bytes(stream, left: rest)
+        while position < chunk.count, !isRefused {
+            if frame.left > 0 {
+                let end = min(chunk.count, position + frame.left)
+                try body(frame.stream, chunk.extracting(position..<end))
+                frame.left -= end - position
                 position = end
-                continue
-            case .ended, .refused:
-                state = .refused
-                return
+            } else {
+                consumeHeader(chunk[position])
+                position += 1
             }
-            position += 1
         }
     }
 
-    private mutating func consumeHeader(_ byte: UInt8, _ matched: Int) {
-        guard byte == RecordingFormat.header[matched] else {
-            state = .refused
-            return
-        }
-        let next = matched + 1
-        state = next == RecordingFormat.header.count ? .frame : .header(matched: next)
-    }
-
-    private mutating func consumeFrame(_ byte: UInt8) {
+    private mutating func consumeHeader(_ byte: UInt8) {
         pending.append(byte)
-        guard pending.count == RecordingFormat.frameHeaderSize else { return }
-        let number = pending[1...].reduce(0) { $0 << 8 | Int($1) }
-        let kind = pending[0]
-        pending.removeAll(keepingCapacity: true)
-        if kind == RecordingFormat.end, number <= 255 {
-            state = .ended(status: Int32(number))
-        } else if let stream = OutputStream(rawValue: kind) {
-            state = number == 0 ? .frame : .bytes(stream, left: number)
-        } else {
-            state = .refused
+        if status != nil {
+            // Nothing follows the end.
+            (status, isRefused) = (nil, true)
+        } else if !hasBegun, pending.count == RecordingFormat.header.count {
+            (hasBegun, isRefused) = (true, pending != RecordingFormat.header)
+            pending.removeAll(keepingCapacity: true)
+        } else if hasBegun, pending.count == RecordingFormat.frameHeaderSize {
+            let number = pending[1...].reduce(0) { $0 << 8 | Int($1) }
+            if pending[0] == RecordingFormat.end, number <= 255 {
+                status = Int32(number)
+            } else if let stream = OutputStream(rawValue: pending[0]) {
+                frame = (stream, number)
+            } else {
+                isRefused = true
+            }
+            pending.removeAll(keepingCapacity: true)
         }
     }
 }
