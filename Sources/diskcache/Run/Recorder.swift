@@ -46,12 +46,8 @@ struct Recorder: ~Copyable {
     }
 
     /// Stores the recording with this exit status.
-    consuming func store(
-        _ status: Int32,
-        in cache: SharedCache,
-        forKey key: String,
-        options: PutOptions
-    ) throws {
+    consuming func store(_ status: Int32, forKey key: String, options: PutOptions) throws {
+        let cache = cache
         buffer += RecordingFormat.end(status: status)
         if file != nil { flush() }
         if let failure { throw failure }
@@ -60,10 +56,6 @@ struct Recorder: ~Copyable {
             return
         }
         try file.rewind()
-        try cache.put(
-            contentsOfDescriptor: file.rawValue,
-            forKey: key,
-            options: options
-        )
+        try cache.put(contentsOfDescriptor: file.rawValue, forKey: key, options: options)
     }
 }

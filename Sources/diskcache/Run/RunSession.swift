@@ -212,12 +212,7 @@ struct RunSession: ~Copyable {
             let recorder = run?.recorder.take()
         else { return true }
         do {
-            try recorder.store(
-                status,
-                in: cache,
-                forKey: order.key,
-                options: options
-            )
+            try recorder.store(status, forKey: order.key, options: options)
             return true
         } catch {
             let reason =
