@@ -45,11 +45,23 @@ enum PutCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let key = try arguments.key()
-        let order = try Order(arguments)
+        let terms = try terms(arguments)
         // Before the cache is opened, so that a missing file creates no directory.
         let input = try InputFile.open(arguments.operands.dropFirst().first)
         let cache = try arguments.openCache()
-        guard let stored = try store(input, key, order, in: cache) else { return .miss }
+        let stored: CacheEntry
+        if arguments.has("if-absent") {
+            // Asked before all of the value is read into memory; what is stored meanwhile is noticed below.
+            if try cache.contains(forKey: key) { return .miss }
+            let data = try InputFile.contents(input)
+            guard try cache.putIfAbsent(data, forKey: key, options: terms),
+                // Also where it has expired at once: it was stored.
+                let entry = try cache.entry(forKey: key, allowingStale: true)
+            else { return .miss }
+            stored = entry
+        } else {
+            stored = try cache.put(contentsOfDescriptor: input.rawValue, forKey: key, options: terms)
+        }
         try warnOfConfiguration(of: cache)
         try arguments.print("", json: stored.json)
         return .done
@@ -65,28 +77,22 @@ enum PutCommand: Command {
     }
 
     /// What the options say about the value.
-    private struct Order {
-        let options: PutOptions
-        let isOnlyIfAbsent: Bool
-
-        init(_ arguments: Arguments) throws(Failure) {
-            let expires = try ExpirationOptions.expiration(arguments)
-            let stale = try arguments.value("stale", as: Quantity.duration)
-            if stale != nil, expires == nil || expires == .never {
-                throw .usage("put: --stale is for values that expire: give --ttl or --expires-at too")
-            }
-            options = PutOptions(
-                expires: expires,
-                onAccess: ExpirationOptions.accessExtension(arguments),
-                staleFor: stale,
-                entityTag: arguments.value("etag"),
-                lastModified: arguments.value("last-modified"),
-                contentType: arguments.value("content-type"),
-                tags: try arguments.tags(),
-                metadata: try PutCommand.metadata(arguments.all("meta"))
-            )
-            isOnlyIfAbsent = arguments.has("if-absent")
+    private static func terms(_ arguments: Arguments) throws(Failure) -> PutOptions {
+        let expires = try ExpirationOptions.expiration(arguments)
+        let stale = try arguments.value("stale", as: Quantity.duration)
+        if stale != nil, expires == nil || expires == .never {
+            throw .usage("put: --stale is for values that expire: give --ttl or --expires-at too")
         }
+        return PutOptions(
+            expires: expires,
+            onAccess: ExpirationOptions.accessExtension(arguments),
+            staleFor: stale,
+            entityTag: arguments.value("etag"),
+            lastModified: arguments.value("last-modified"),
+            contentType: arguments.value("content-type"),
+            tags: try arguments.tags(),
+            metadata: try metadata(arguments.all("meta"))
+        )
     }
 
     /// "name=text" taken apart.
@@ -103,32 +109,6 @@ enum PutCommand: Command {
             metadata[name] = String(word[word.index(after: mark)...])
         }
         return metadata
-    }
-
-    /// nil if there was a value already.
-    private static func store(
-        _ input: borrowing FileDescriptor,
-        _ key: String,
-        _ order: Order,
-        in cache: SharedCache
-    ) throws -> CacheEntry? {
-        guard order.isOnlyIfAbsent else {
-            return try cache.put(
-                contentsOfDescriptor: input.rawValue,
-                forKey: key,
-                options: order.options
-            )
-        }
-        // Asked before all of the value is read into memory; what is stored meanwhile is noticed below.
-        if try cache.contains(forKey: key) { return nil }
-        let data = try InputFile.contents(input)
-        let isStored = try cache.putIfAbsent(
-            data,
-            forKey: key,
-            options: order.options
-        )
-        // Also where it has expired at once, or was removed meanwhile: it was stored.
-        return isStored ? try cache.entry(forKey: key, allowingStale: true) : nil
     }
 }
 
