@@ -42,7 +42,14 @@ enum GetCommand: Command {
         guard let cache = try arguments.openExistingCache() else { return .miss }
         let isStaleWanted = arguments.has("stale")
         if let path = arguments.value("output"), path != "-" {
-            return try copy(key, from: cache, to: path, isStaleWanted)
+            do throws(CacheError) {
+                let entry = try cache.copyValue(forKey: key, toFile: path, allowingStale: isStaleWanted)
+                return entry == nil ? .miss : .done
+            } catch {
+                // A get writes nothing into the cache: it is the output that is full or can't be written.
+                guard [.noSpace, .readOnly].contains(error.code) else { throw error }
+                throw Failure(.inputOutput, error.message)
+            }
         }
         // Not copyValue(forKey:toDescriptor:): if the output's disk is full, the cache isn't.
         let found: Void? = try cache.withDescriptor(forKey: key, allowingStale: isStaleWanted) { value, _ in
@@ -50,21 +57,5 @@ enum GetCommand: Command {
                 .copyAll(from: FileDescriptor.duplicate(value))
         }
         return found == nil ? .miss : .done
-    }
-
-    private static func copy(
-        _ key: String,
-        from cache: SharedCache,
-        to path: String,
-        _ isStaleWanted: Bool
-    ) throws -> ExitStatus {
-        do throws(CacheError) {
-            let entry = try cache.copyValue(forKey: key, toFile: path, allowingStale: isStaleWanted)
-            return entry == nil ? .miss : .done
-        } catch {
-            // A get writes nothing into the cache: it is the output that is full or can't be written.
-            guard [.noSpace, .readOnly].contains(error.code) else { throw error }
-            throw Failure(.inputOutput, error.message)
-        }
     }
 }
