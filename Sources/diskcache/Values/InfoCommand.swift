@@ -146,22 +146,11 @@ enum InfoCommand: Command {
     ) -> JSON.Object {
         let entry: JSON.Object = ["key": key, "keyDigest": explanation.keyDigest.description]
         let rest: JSON.Object = [
-            "entryPath": paths?.entry, "objectPath": paths?.object, "state": name(of: explanation.state),
+            "entryPath": paths?.entry, "objectPath": paths?.object,
+            // The case's name, without the length of a damaged value.
+            "state": String("\(explanation.state)".prefix { $0 != "(" }),
             "lastRemoval": explanation.lastRemoval?.json, "evictionRank": explanation.rank,
         ]
         return JSON.Object(explanation.entry?.json ?? entry, rest)
-    }
-
-    private static func name(of state: KeyExplanation.State) -> String {
-        switch state {
-        case .hit: "hit"
-        case .absent: "absent"
-        case .unfinished: "unfinished"
-        case .damagedMetadata: "damagedMetadata"
-        case .stale: "stale"
-        case .expired: "expired"
-        case .valueGone: "valueGone"
-        case .damagedValue: "damagedValue"
-        }
     }
 }
