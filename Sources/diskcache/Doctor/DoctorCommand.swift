@@ -52,12 +52,10 @@ enum DoctorCommand: Command {
             }
             rows = try DirectoryBench.run(in: cache, arguments.configuration())
         }
-        if arguments.has("json") {
-            try Output.print(JSON.line(Report(path: cache.path, findings: findings, bench: rows)))
-        } else {
-            let table = rows.map { "\n" + DirectoryBench.text($0) } ?? ""
-            try Output.print("\(cache.path.escaped)\n" + text(findings) + table)
-        }
+        try arguments.print(
+            "\(cache.path.escaped)\n" + text(findings) + (rows.map { "\n" + DirectoryBench.text($0) } ?? ""),
+            json: ["path": cache.path, "findings": findings, "bench": rows] as JSON.Object
+        )
         return findings.contains { $0.level == .risk } ? .configuration : .done
     }
 
@@ -69,11 +67,5 @@ enum DoctorCommand: Command {
             if let advice = finding.advice { table.add("", "", advice.singleLine) }
         }
         return table.text
-    }
-
-    private struct Report: Encodable {
-        let path: String
-        let findings: [Finding]
-        let bench: [DirectoryBench.Row]?
     }
 }
