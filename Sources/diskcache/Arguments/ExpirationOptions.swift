@@ -56,8 +56,8 @@ enum ExpirationOptions {
         let zone = full.dropFirst(19).drop { $0 == "." || $0.isASCII && $0.isNumber }
         // The parser accepts a 31st of February and anything behind the zone: so what it made of the
         // digits must be the same digits.
-        guard isZone(zone), let wall = parse(String(wallClock)), wall.formatted(.iso8601) == wallClock,
-            let moment = parse(full)
+        guard isZone(zone), let wall = try? Date(String(wallClock), strategy: .iso8601),
+            wall.formatted(.iso8601) == wallClock, let moment = try? Date(full, strategy: .iso8601)
         else {
             throw .usage("invalid time '\(text)': write it like 2030-01-31 or 2030-01-31T18:00:00Z")
         }
@@ -70,13 +70,5 @@ enum ExpirationOptions {
         let isDigit = text.map { $0.isASCII && $0.isNumber }
         return isDigit == [false, true, true, false, true, true] && "+-".contains(text.prefix(1))
             && text.dropFirst(3).first == ":"
-    }
-
-    private static func parse(_ text: String) -> Date? {
-        do {
-            return try Date(text, strategy: .iso8601)
-        } catch {
-            return nil
-        }
     }
 }
