@@ -88,48 +88,33 @@ enum CollectCommand: Command {
     }
 
     /// One sweep, with progress on a terminal, and how many seconds it took.
+    ///
+    /// Tries for a second at a time until the patience is over, so that it can report which process it waits for.
+    /// Unless the user `insists`, it gives up when an attempt ends before its second is over: then the process that
+    /// sweeps makes no progress, for instance because it is stopped.
     private static func collect(
         _ cache: SharedCache,
         _ request: CollectionOptions,
         insists: Bool
     ) throws(CacheError) -> (CollectionReport, seconds: Double) {
         let start = ContinuousClock.now
-        let report = try ProgressLine.during { (line) throws(CacheError) in
-            try waiting(request.patience, insists: insists) { (patience) throws(CacheError) in
-                var request = request
-                request.patience = patience
-                return try cache.collect(request) { line.show($0) }
-            } meanwhile: { error in
-                line.show(error.message)
+        let report = try ProgressLine.during { (line) throws(CacheError) -> CollectionReport in
+            while true {
+                let begin = ContinuousClock.now
+                var attempt = request
+                attempt.patience = max(.zero, min(request.patience - (begin - start), .seconds(1)))
+                do throws(CacheError) {
+                    return try cache.collect(attempt) { line.show($0) }
+                } catch {
+                    let unused = .seconds(1) - (ContinuousClock.now - begin)
+                    let left = request.patience - (ContinuousClock.now - start)
+                    guard error.code == .busy, left > .zero, insists || unused <= .zero else { throw error }
+                    line.show(error.message)
+                    if unused > .zero { sleepThread(for: min(unused, left)) }
+                }
             }
         }
         return (report, (ContinuousClock.now - start).inSeconds)
-    }
-
-    /// Tries for a second at a time until `patience` is over, so that it can report which process it waits for.
-    ///
-    /// Unless the user `insists`, it gives up when an attempt ends before its second is over: then the process
-    /// that sweeps makes no progress, for instance because it is stopped.
-    private static func waiting<Value>(
-        _ patience: Duration,
-        insists: Bool,
-        _ attempt: (Duration) throws(CacheError) -> Value,
-        meanwhile: (CacheError) -> Void
-    ) throws(CacheError) -> Value {
-        let start = ContinuousClock.now
-        while true {
-            let begin = ContinuousClock.now
-            let rest = patience - (begin - start)
-            do throws(CacheError) {
-                return try attempt(max(.zero, min(rest, .seconds(1))))
-            } catch {
-                let unused = .seconds(1) - (ContinuousClock.now - begin)
-                let left = patience - (ContinuousClock.now - start)
-                guard error.code == .busy, left > .zero, insists || unused <= .zero else { throw error }
-                meanwhile(error)
-                if unused > .zero { sleepThread(for: min(unused, left)) }
-            }
-        }
     }
 
     /// nil: sweep once.
