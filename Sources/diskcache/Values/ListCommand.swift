@@ -45,7 +45,24 @@ enum ListCommand: Command {
             throw Failure.usage("ls: --reverse needs an order: give --sort too")
         }
         let limit = try arguments.value("limit", as: Quantity.count) ?? .max
-        let entries = Reader(try arguments.requireCache().entries(), isForNull: style == .null)
+        // Of failures to read entries, the first is kept for the end.
+        var failure: CacheError?
+        var (unkept, withNull) = (0, 0)
+        let entries = try arguments.requireCache().entries().lazy.compactMap { result -> CacheEntry? in
+            let entry: CacheEntry
+            switch result {
+            case .success(let found): entry = found
+            case .failure(let error):
+                failure = failure ?? error
+                return nil
+            }
+            guard style == .null else { return entry }
+            // Neither of these the reader could tell from another key.
+            if entry.key == nil { unkept += 1 }
+            let hasNull = entry.key?.utf8.contains(0) ?? false
+            if hasNull { withNull += 1 }
+            return entry.key == nil || hasNull ? nil : entry
+        }
         let now = Date.now
         try Output.toStandardOutput { output in
             if style == .long { try output.write(header) }
@@ -67,8 +84,12 @@ enum ListCommand: Command {
                 if style == .null { try output.writeRaw([0].span) }
             }
         }
-        if let note = entries.note { try Output.complain("ls: \(note)") }
-        if let failure = entries.failure { throw failure }
+        let skipped = [
+            unkept > 0 ? "\(Quantity.count(unkept, "key")) not kept by name" : nil,
+            withNull > 0 ? "\(Quantity.count(withNull, "key")) with a NUL" : nil,
+        ].compactMap(\.self)
+        if !skipped.isEmpty { try Output.complain("ls: skipped by --null: \(skipped.joined(separator: ", "))") }
+        if let failure { throw failure }
         return .done
     }
 
@@ -145,56 +166,5 @@ enum ListCommand: Command {
     private static func order(_ text: String) throws(Failure) -> Order {
         if let order = Order(rawValue: text) { return order }
         throw .usage("unknown order '\(text)': give \(Order.names)")
-    }
-}
-
-/// The entries that can be read.
-///
-/// Of failures to read the others, the first is kept for the end.
-private final class Reader: Sequence, IteratorProtocol {
-    private var entries: any IteratorProtocol<Result<CacheEntry, CacheError>>
-    private let isForNull: Bool
-    private(set) var failure: CacheError?
-    private var unkept = 0
-    private var withNull = 0
-
-    /// - Parameter isForNull: leaves out entries whose key is not stored, and keys that contain a NUL, either
-    ///   of which the reader would take for another key.
-    init(_ entries: some Sequence<Result<CacheEntry, CacheError>>, isForNull: Bool) {
-        self.entries = entries.makeIterator()
-        self.isForNull = isForNull
-    }
-
-    func next() -> CacheEntry? {
-        while let result = entries.next() {
-            switch result {
-            case .success(let entry):
-                if isForNull, isLeftOut(entry) { continue }
-                return entry
-            case .failure(let error): failure = failure ?? error
-            }
-        }
-        return nil
-    }
-
-    private func isLeftOut(_ entry: CacheEntry) -> Bool {
-        guard let key = entry.key else {
-            unkept += 1
-            return true
-        }
-        if key.utf8.contains(0) {
-            withNull += 1
-            return true
-        }
-        return false
-    }
-
-    /// What was left out; nil for nothing.
-    var note: String? {
-        let parts = [
-            unkept > 0 ? "\(Quantity.count(unkept, "key")) not kept by name" : nil,
-            withNull > 0 ? "\(Quantity.count(withNull, "key")) with a NUL" : nil,
-        ].compactMap(\.self)
-        return parts.isEmpty ? nil : "skipped by --null: " + parts.joined(separator: ", ")
     }
 }
