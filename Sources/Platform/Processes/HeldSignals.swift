@@ -63,15 +63,16 @@ package struct HeldSignals: ~Copyable, Sendable {
 /// with ``HeldSignals``, made by the main thread before it starts others. It stays as long as the process.
 package final class StopSignal: Sendable {
     private let signals: HeldSignals
-    private let isRaised = Monitored(false)
+    /// The first that has arrived.
+    private let arrived = Monitored<Signal?>(nil)
 
     /// Holds `signals` back, but those that are ignored; from the first on any further one ends the process at once.
     package init(_ signals: [Signal]) throws(Errno) {
         self.signals = try HeldSignals(signals)
         try DetachedThread.start("diskcache-stop") {
-            _ = self.fetch()
-            self.isRaised.withLock { $0 = true }
-            self.isRaised.wakeAll()
+            let first = self.fetch()
+            self.arrived.withLock { $0 = first }
+            self.arrived.wakeAll()
             CurrentProcess.end(like: self.fetch())
         }
     }
@@ -89,10 +90,10 @@ package final class StopSignal: Sendable {
     }
 
     /// Whether one has arrived; no system call.
-    package var hasArrived: Bool { isRaised.withLock { $0 } }
+    package var hasArrived: Bool { arrived.withLock { $0 != nil } }
 
-    /// Waits until `deadline`; true as soon as a signal has arrived.
-    package func wait(until deadline: ContinuousClock.Instant) -> Bool {
-        isRaised.wait(until: deadline) { $0 ? true : nil } ?? false
+    /// Waits until `deadline`; returns the signal as soon as one has arrived, else nil.
+    package func wait(until deadline: ContinuousClock.Instant) -> Signal? {
+        arrived.wait(until: deadline) { $0 }
     }
 }

@@ -31,36 +31,20 @@ struct StatsWatch {
 
     /// Ends by the signal that was sent, as if it had not been handled.
     func run() throws -> Never {
-        // Fetched from a descriptor, so that none arrives in the middle of a line.
-        let signals = try HeldSignals([.hangup, .interrupt, .terminate])
+        // Fetched by another thread, so that none arrives in the middle of a line.
+        let stop = try StopSignal([.hangup, .interrupt, .terminate])
         var before = try read()
         try begin(before)
         var due = before.instant
         while true {
             // From the moment at which it was due, so that it does not fall behind.
             due = max(due + interval, .now)
-            if let signal = try signal(of: signals, until: due) { CurrentProcess.end(like: signal) }
+            if let signal = stop.wait(until: due) { CurrentProcess.end(like: signal) }
             let reading = try read()
             let elapsed = max((reading.instant - before.instant).inSeconds, 0.001)
             let activity = reading.totals.activity.since(before.totals.activity)
             try show(reading, StatsInterval(activity: activity, seconds: elapsed))
             before = reading
-        }
-    }
-
-    /// Waits; returns the signal that ended the wait, or nil when the time is up.
-    private func signal(
-        of signals: borrowing HeldSignals,
-        until due: ContinuousClock.Instant
-    ) throws -> Signal? {
-        while true {
-            let rest = due - .now
-            if rest <= .zero { return nil }
-            // A whole millisecond at least, as poll(2) counts them.
-            _ = try Readiness.wait(for: [signals.descriptor], limit: max(rest, .milliseconds(1)))
-            while let received = signals.next() {
-                if received.signal != .child { return received.signal }
-            }
         }
     }
 

@@ -27,7 +27,7 @@ struct CollectWatch {
             try sweep(request)
             // From the moment at which it was due, so that it does not fall behind.
             due = max(due + interval, .now)
-        } while !stop.wait(until: due)
+        } while stop.wait(until: due) == nil
         return .done
     }
 
