@@ -4,37 +4,17 @@ import DiskCache
 import Platform
 
 /// What can stand in the place of an operand or of an option's value.
-enum Completion: Equatable {
-    /// A number, a span, a text: whatever the user has in mind.
-    case nothing
-    case files
-    case directories
-    /// Keys of the cache.
-    case keys
-    /// A command line of another program.
-    case command
-    /// One of a fixed set.
-    case words([String])
-
-    /// By what stands for it in the help: "KEY", "FILE".
-    init(placeholder: some StringProtocol) {
-        self =
-            switch placeholder {
-            case "KEY": .keys
-            case "FILE": .files
-            case "DIR": .directories
-            case "CMD": .command
-            default: .nothing
-            }
-    }
+struct Completion: Equatable {
+    /// What stands for it in the help: "KEY", "FILE". Only KEY, FILE, DIR and CMD, a command line of another program, can
+    /// be completed; any other is a number, a span, a text: whatever the user has in mind.
+    var placeholder = ""
+    /// One of these; empty: anything.
+    var choices: [String] = []
 }
 
 extension Option {
     /// What its value can be.
-    var completion: Completion {
-        if !choices.isEmpty { return .words(choices) }
-        return placeholder.map { Completion(placeholder: $0) } ?? .nothing
-    }
+    var completion: Completion { Completion(placeholder: placeholder ?? "", choices: choices) }
 
     /// "-t", "--ttl".
     var spellings: [String] {
@@ -47,13 +27,13 @@ extension Command {
     ///
     /// What follows a program's name, as in "[--] CMD [ARG]…", is that program's affair.
     static func completion(ofOperand place: Int) -> Completion {
-        var kinds = operandChoices.map { Completion.words($0) }
+        var kinds = operandChoices.map { Completion(choices: $0) }
         if kinds.isEmpty {
             let words = operands.split(separator: " ").map { $0.filter { !"[]…".contains($0) } }
-            kinds = words.filter { $0 != "--" && $0 != "ARG" }.map { Completion(placeholder: $0) }
+            kinds = words.filter { $0 != "--" && $0 != "ARG" }.map { Completion(placeholder: String($0)) }
         }
         if place < kinds.count { return kinds[place] }
-        return operands.hasSuffix("…") ? kinds.last ?? .nothing : .nothing
+        return operands.hasSuffix("…") ? kinds.last ?? Completion() : Completion()
     }
 }
 
@@ -109,7 +89,7 @@ struct Proposals {
             let isEnded = found.operands.last == Self.probe
             let place = found.operands.count - (isEnded ? 1 : 0)
             let kind = command.completion(ofOperand: place)
-            if kind == .command { return proposals.kind = "command \(line.count - 1 - place)" }
+            if kind.placeholder == "CMD" { return proposals.kind = "command \(line.count - 1 - place)" }
             proposals.add(kind, to: "", last, arguments, afterEnd: isEnded)
         }
     }
@@ -164,14 +144,14 @@ struct Proposals {
         _ arguments: Arguments,
         afterEnd: Bool
     ) {
-        switch completion {
-        case .nothing, .command: return
-        case .files: kind = "files \(lead.count)"
-        case .directories: kind = "directories \(lead.count)"
-        case .words(let words): add(words.map { Word(text: lead + $0) }, last)
-        case .keys:
+        add(completion.choices.map { Word(text: lead + $0) }, last)
+        switch completion.choices.isEmpty ? completion.placeholder : "" {
+        case "FILE": kind = "files \(lead.count)"
+        case "DIR": kind = "directories \(lead.count)"
+        case "KEY":
             let keys = KeyCandidates.keys(beginning: String(last.dropFirst(lead.count)), arguments)
             add(keys.filter { afterEnd || !$0.hasPrefix("-") }.map { Word(text: lead + $0) }, last)
+        default: return
         }
     }
 }

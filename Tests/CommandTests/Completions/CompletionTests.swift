@@ -42,23 +42,23 @@ import Testing
     }
 
     @Test func `what an operand can be is read off its name`() {
-        #expect(PutCommand.completion(ofOperand: 0) == .keys)
-        #expect(PutCommand.completion(ofOperand: 1) == .files)
-        #expect(PutCommand.completion(ofOperand: 2) == .nothing)
-        #expect(RemoveCommand.completion(ofOperand: 9) == .keys)
-        #expect(RunCommand.completion(ofOperand: 0) == .command)
-        #expect(RunCommand.completion(ofOperand: 3) == .command)
-        #expect(CompletionsCommand.completion(ofOperand: 0) == .words(["bash", "zsh", "fish"]))
-        #expect(ListCommand.completion(ofOperand: 0) == .nothing)
+        #expect(PutCommand.completion(ofOperand: 0) == Completion(placeholder: "KEY"))
+        #expect(PutCommand.completion(ofOperand: 1) == Completion(placeholder: "FILE"))
+        #expect(PutCommand.completion(ofOperand: 2) == Completion())
+        #expect(RemoveCommand.completion(ofOperand: 9) == Completion(placeholder: "KEY"))
+        #expect(RunCommand.completion(ofOperand: 0) == Completion(placeholder: "CMD"))
+        #expect(RunCommand.completion(ofOperand: 3) == Completion(placeholder: "CMD"))
+        #expect(CompletionsCommand.completion(ofOperand: 0).choices == ["bash", "zsh", "fish"])
+        #expect(ListCommand.completion(ofOperand: 0) == Completion())
     }
 
     @Test func `what a value can be is read off what stands for it, or off its choices`() {
-        #expect(Option("--a FILE").completion == .files)
-        #expect(Option("--a DIR").completion == .directories)
-        #expect(Option("--a KEY").completion == .keys)
-        #expect(Option("--a SPAN").completion == .nothing)
-        #expect(Option("--a FILE{x, y}").completion == .words(["x", "y"]))
-        #expect(Option("--a").completion == .nothing)
+        #expect(Option("--a FILE").completion == Completion(placeholder: "FILE"))
+        #expect(Option("--a DIR").completion == Completion(placeholder: "DIR"))
+        #expect(Option("--a NAME=KEY…").completion == Completion(placeholder: "NAME=KEY"))
+        #expect(Option("--a[=SPAN]").completion == Completion(placeholder: "SPAN"))
+        #expect(Option("--a FILE{x, y}").completion == Completion(placeholder: "FILE", choices: ["x", "y"]))
+        #expect(Option("--a").completion == Completion())
     }
 
     static func words(_ line: String...) -> [String] {
@@ -106,6 +106,14 @@ import Testing
         #expect(
             words.allSatisfy { $0.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || $0 == "-") } }
         )
+    }
+
+    @Test func `an option is read off its line`() {
+        let option = Option("-w, --watch[=SPAN]  every SPAN")
+        #expect(option.specification.letter == "w" && option.specification.name == "watch")
+        #expect(option.specification.argument == .optional && option.placeholder == "SPAN")
+        #expect(option.help == "every SPAN" && !option.isRepeatable)
+        #expect(Option("-0, --null").spellings == ["-0", "--null"])
     }
 
     @Test func `an option that can be repeated says so`() {
