@@ -89,12 +89,8 @@ struct BenchLeftovers: Encodable {
     init(in cache: SharedCache) throws {
         sweep = try cache.collect()
         verify = try cache.verify()
-        do throws(Errno) {
-            temporaries = try Directory(opening: cache.path + "/tmp").names().count
-        } catch {
-            // It is made only where it is needed.
-            temporaries = 0
-        }
+        // It is made only where it is needed.
+        temporaries = (try? Directory(opening: cache.path + "/tmp").names().count) ?? 0
     }
 
     /// Whether nothing is there but entries and their objects.

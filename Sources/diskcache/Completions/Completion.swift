@@ -94,14 +94,10 @@ struct Proposals {
         }
     }
 
+    /// nil: what is wrong already can't go on.
     private static func scan(_ words: [String], _ options: [Option], stopsAtOperand: Bool) -> ScannedOptions?
     {
-        do throws(OptionError) {
-            return try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: stopsAtOperand)
-        } catch {
-            // What is wrong already can't go on.
-            return nil
-        }
+        try? OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: stopsAtOperand)
     }
 
     /// Completes an option, its value, or what else there may be.
@@ -168,16 +164,8 @@ enum KeyCandidates {
     /// Those of the cache on the command line; none where it can't be read, which is no place to complain.
     static func keys(beginning prefix: String, _ arguments: Arguments) -> [String] {
         let end = ContinuousClock.now + patience
-        do {
-            let entries = try arguments.openExistingCache()?.entries()
-            let keys = entries?.lazy.map { entry -> String? in
-                guard case .success(let entry) = entry else { return nil }
-                return entry.key
-            }
-            return keys.map { self.keys(beginning: prefix, among: $0) { .now >= end } } ?? []
-        } catch {
-            return []
-        }
+        guard let entries = try? arguments.openExistingCache()?.entries() else { return [] }
+        return keys(beginning: prefix, among: entries.lazy.map { (try? $0.get())?.key }) { .now >= end }
     }
 
     /// Those of `keys` that begin with `prefix` and can stand on a line as they are, in order.

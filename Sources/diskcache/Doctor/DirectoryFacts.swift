@@ -127,7 +127,8 @@ extension DirectoryFacts {
         hasUnnamedFiles = directory.capabilities.unnamedFiles
         hasLocks = Self.tryLock(Self.probe, in: directory.root).map { $0 != .failed }
         isAssumedLocal = directory.fileSystem.isAssumedLocal
-        clockSkew = isWritable ? Self.clockSkew(directory.root) : nil
+        // nil if no file's times can be set: other checks say why.
+        clockSkew = try? isWritable ? Self.clockSkew(directory.root) : nil
         hasAttributeCalls = KernelSupport.attributeCallsAt
         hasEmptyPathLinks = KernelSupport.emptyPathLinks
         hasHashInstructions = SHA256.isAccelerated && CRC32C.isAccelerated
@@ -187,12 +188,8 @@ extension DirectoryFacts {
         let now = Timestamp.now
         let sweep = store.lastSweep()
         sinceCollection = sweep?.lastFull.map { now - $0.began }
-        do throws(Errno) {
-            // Written once, when the cache is made.
-            age = now - (try store.directory.root.status(of: "format").modified)
-        } catch {
-            age = .zero
-        }
+        // Written once, when the cache is made.
+        age = (try? now - store.directory.root.status(of: "format").modified) ?? .zero
         guard let sweep, sweep.isUnfinished else { return }
         wasInterrupted = true
         // To ask is to hold the lock for a moment, so it is asked only if it is likely to be held.
@@ -231,13 +228,9 @@ extension DirectoryFacts {
         }
     }
 
-    /// The file system's present minus the system's; nil if no file's times can be set: other checks say why.
-    private static func clockSkew(_ root: borrowing Directory) -> Duration? {
-        do throws(Errno) {
-            try root.touch(probe)
-            return try root.status(of: probe).changed - .now
-        } catch {
-            return nil
-        }
+    /// The file system's present minus the system's.
+    private static func clockSkew(_ root: borrowing Directory) throws(Errno) -> Duration {
+        try root.touch(probe)
+        return try root.status(of: probe).changed - .now
     }
 }

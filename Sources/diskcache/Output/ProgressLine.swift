@@ -57,15 +57,11 @@ final class ProgressLine: Sendable {
 
     private func write(_ text: String) {
         guard isShown else { return }
-        do throws(Errno) {
-            // In the last column some terminals begin a new line, and what is there can't be erased any more.
-            let columns = Terminal.size(Terminal.standardError).map { $0.columns - 1 }
-            // Back to the first column, and erase to the end of the line (ECMA-48 EL).
-            let line = text.singleLine.fitted(to: columns)
-            try Output.draw("\r\u{1B}[K\(line)", to: Terminal.standardError)
-        } catch {
-            // The work goes on without somebody who watches it.
-            return
-        }
+        // In the last column some terminals begin a new line, and what is there can't be erased any more.
+        let columns = Terminal.size(Terminal.standardError).map { $0.columns - 1 }
+        // Back to the first column, and erase to the end of the line (ECMA-48 EL).
+        let line = text.singleLine.fitted(to: columns)
+        // The work goes on without somebody who watches it.
+        try? Output.draw("\r\u{1B}[K\(line)", to: Terminal.standardError)
     }
 }

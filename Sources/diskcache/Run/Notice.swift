@@ -7,12 +7,8 @@ import Platform
 enum Notice {
     /// Reports in one line on standard error what went wrong without stopping the command.
     static func warn(_ message: String) {
-        do throws(Errno) {
-            try Output.complain("run: \(message)")
-        } catch {
-            // Nobody reads it; the command matters more.
-            return
-        }
+        // Where nobody reads it, the command matters more.
+        try? Output.complain("run: \(message)")
     }
 
     /// Reports why the cache can't be used for this command.
