@@ -56,7 +56,7 @@ enum StatsCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         if let interval = try arguments.value("watch", as: interval) {
-            try StatsWatch(arguments, interval: interval).run()
+            try StatsWatch.run(arguments, every: interval)
         }
         let cache = try arguments.requireCache()
         if arguments.has("prometheus") {

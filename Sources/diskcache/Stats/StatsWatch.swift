@@ -5,15 +5,7 @@ import FoundationEssentials
 import Platform
 
 /// `diskcache stats --watch`: the counts again and again, until a signal ends it.
-struct StatsWatch {
-    private let arguments: Arguments
-    private let interval: Duration
-    private let form: Form
-
-    private enum Form {
-        case screen, lines, json
-    }
-
+enum StatsWatch {
     /// The counts at a moment.
     private struct Reading {
         let path: String
@@ -22,34 +14,40 @@ struct StatsWatch {
         let lastCollection: CacheStatistics.LastCollection?
     }
 
-    init(_ arguments: Arguments, interval: Duration) {
-        self.arguments = arguments
-        self.interval = interval
-        form =
-            arguments.has("json") ? .json : Terminal.isInteractive(Terminal.standardOutput) ? .screen : .lines
-    }
-
     /// Ends by the signal that was sent, as if it had not been handled.
-    func run() throws -> Never {
+    static func run(_ arguments: Arguments, every interval: Duration) throws -> Never {
         // Fetched by another thread, so that none arrives in the middle of a line.
         let stop = try StopSignal([.hangup, .interrupt, .terminate])
-        var before = try read()
-        try begin(before)
+        let isJSON = arguments.has("json")
+        let isScreen = !isJSON && Terminal.isInteractive(Terminal.standardOutput)
+        var before = try read(arguments)
+        if isScreen {
+            // ECMA-48 ED: the whole screen.
+            try draw(before, nil, before: "\u{1B}[2J")
+        } else if !isJSON {
+            try Output.print(StatsLine.heading)
+        }
         var due = before.instant
         while true {
             // From the moment at which it was due, so that it does not fall behind.
             due = max(due + interval, .now)
             if let signal = stop.wait(until: due) { CurrentProcess.end(like: signal) }
-            let reading = try read()
+            let reading = try read(arguments)
             let elapsed = max((reading.instant - before.instant).inSeconds, 0.001)
             let activity = reading.totals.activity.since(before.totals.activity)
-            try show(reading, StatsInterval(activity: activity, seconds: elapsed))
+            let done = StatsInterval(activity: activity, seconds: elapsed)
+            if isScreen {
+                try draw(reading, done)
+            } else {
+                let line = StatsLine.text(reading.totals, done, now: .now)
+                try arguments.print(line, json: json(reading, done))
+            }
             before = reading
         }
     }
 
     /// Opened again each time, because the directory or its control file may have been replaced.
-    private func read() throws -> Reading {
+    private static func read(_ arguments: Arguments) throws -> Reading {
         let cache = try arguments.requireCache()
         return Reading(
             path: cache.path,
@@ -61,35 +59,19 @@ struct StatsWatch {
 
     // MARK: Output
 
-    private func begin(_ reading: Reading) throws {
-        switch form {
-        // ECMA-48 ED: the whole screen.
-        case .screen: try draw(reading, nil, before: "\u{1B}[2J")
-        case .lines: try Output.print(StatsLine.heading)
-        case .json: return
-        }
-    }
-
-    private func show(_ reading: Reading, _ interval: StatsInterval) throws {
-        switch form {
-        case .screen: try draw(reading, interval)
-        case .lines: try Output.print(StatsLine.text(reading.totals, interval, now: .now))
-        case .json:
-            let part: JSON.Object = [
-                "time": Date.now, "seconds": (interval.seconds * 1000).rounded() / 1000,
-                "hitRatio": interval.activity.hitRatio, "perSecond": interval.perSecond,
-            ]
-            try Output.print(
-                JSON.line(StatsCommand.json(reading.path, part, reading.totals, reading.lastCollection))
-            )
-        }
+    private static func json(_ reading: Reading, _ interval: StatsInterval) -> JSON.Object {
+        let part: JSON.Object = [
+            "time": Date.now, "seconds": (interval.seconds * 1000).rounded() / 1000,
+            "hitRatio": interval.activity.hitRatio, "perSecond": interval.perSecond,
+        ]
+        return StatsCommand.json(reading.path, part, reading.totals, reading.lastCollection)
     }
 
     /// Written over what was there, so that nothing flickers: to the first column of the first line (CUP), what
     /// is left of each line erased (EL), and what is left below (ED).
-    private func draw(_ reading: Reading, _ interval: StatsInterval?, before start: String = "") throws {
-        let text = StatsText.counts(reading.path, reading.totals, reading.lastCollection, now: .now, interval)
-        let screen = Self.screen(text, Terminal.size(Terminal.standardOutput))
+    private static func draw(_ reading: Reading, _ done: StatsInterval?, before start: String = "") throws {
+        let text = StatsText.counts(reading.path, reading.totals, reading.lastCollection, now: .now, done)
+        let screen = screen(text, Terminal.size(Terminal.standardOutput))
         try Output.draw(start + screen, to: Terminal.standardOutput)
     }
 

@@ -70,7 +70,8 @@ enum CollectCommand: Command {
         if arguments.has("last") { return try last(arguments) }
         let request = try request(arguments)
         if let interval = try watchInterval(arguments) {
-            return try CollectWatch(arguments, request, interval: interval).run()
+            try CollectWatch.run(arguments, request, every: interval)
+            return .done
         }
         let cache = try arguments.requireCache()
         let (report, seconds) = try collect(cache, request, insists: arguments.has("wait"))

@@ -5,18 +5,8 @@ import FoundationEssentials
 import Platform
 
 /// `diskcache gc --watch`: a sweep every so often, until a signal ends it.
-struct CollectWatch {
-    private let arguments: Arguments
-    private let request: CollectionOptions
-    private let interval: Duration
-
-    init(_ arguments: Arguments, _ request: CollectionOptions, interval: Duration) {
-        self.arguments = arguments
-        self.request = request
-        self.interval = interval
-    }
-
-    func run() throws -> ExitStatus {
+enum CollectWatch {
+    static func run(_ arguments: Arguments, _ request: CollectionOptions, every interval: Duration) throws {
         let stop = try StopSignal([.terminate, .interrupt])
         var request = request
         // Another process that sweeps does the same work, and a signal could not end the wait.
@@ -24,15 +14,14 @@ struct CollectWatch {
         request.isCalledOff = { stop.hasArrived }
         var due = ContinuousClock.now
         repeat {
-            try sweep(request)
+            try sweep(arguments, request)
             // From the moment at which it was due, so that it does not fall behind.
             due = max(due + interval, .now)
         } while stop.wait(until: due) == nil
-        return .done
     }
 
     /// Sweeps once and prints what it did, or why it failed.
-    private func sweep(_ request: CollectionOptions) throws {
+    private static func sweep(_ arguments: Arguments, _ request: CollectionOptions) throws {
         let start = ContinuousClock.now
         let report: CollectionReport
         do {
@@ -45,7 +34,7 @@ struct CollectWatch {
         }
         let seconds = (ContinuousClock.now - start).inSeconds
         try arguments.print(
-            Self.line(report, seconds: seconds, now: .now),
+            line(report, seconds: seconds, now: .now),
             json: CollectCommand.json(report, seconds: seconds, time: .now)
         )
     }
