@@ -47,11 +47,8 @@ enum InfoCommand: Command {
             text(explanation, key: key, paths: paths, now: .now),
             json: json(explanation, key: key, paths: paths)
         )
-        switch explanation.state {
-        case .hit: return .done
-        case .stale: return arguments.has("stale") ? .done : .miss
-        default: return .miss
-        }
+        let isHit = explanation.state == .hit || explanation.state == .stale && arguments.has("stale")
+        return isHit ? .done : .miss
     }
 
     static func text(
@@ -61,14 +58,34 @@ enum InfoCommand: Command {
         now: Date
     ) -> String {
         var table = Table(.left, .left)
-        table.add("key", key.escaped)
-        table.add("status", words(explanation, now))
-        if let rank = explanation.rank { table.add("eviction", words(rank)) }
+        func add(_ name: String, _ value: String?) {
+            if let value { table.add(name, value.escaped) }
+        }
+        add("key", key)
+        add("status", words(explanation, now))
+        add("eviction", explanation.rank.map { words($0) })
         guard let entry = explanation.entry, let paths else {
-            table.add("key digest", explanation.keyDigest.description)
+            add("key digest", explanation.keyDigest.description)
             return table.text
         }
-        add(entry, paths, now, to: &table)
+        add("size", size(entry.size))
+        add("created", Quantity.moment(entry.created, now))
+        add("last access", entry.lastAccess.map { Quantity.moment($0, now) })
+        add("expires", entry.expires.map { Quantity.moment($0, now) } ?? "never")
+        add("extends on access", entry.extendsOnAccess.map { Quantity.text($0) })
+        add("stale until", entry.staleUntil.map { Quantity.moment($0, now) })
+        add("compute time", entry.computeTime.map { "\($0)" })
+        add("etag", entry.entityTag)
+        add("last modified", entry.lastModified)
+        add("content type", entry.contentType)
+        for tag in entry.tags { add("tag", tag) }
+        for (name, value) in entry.metadata.sorted(by: { $0.key < $1.key }) {
+            add("meta", "\(name)=\(value)")
+        }
+        add("key digest", entry.keyDigest.description)
+        add("digest", entry.digest.description)
+        add("entry file", paths.entry)
+        add("object file", paths.object)
         return table.text
     }
 
@@ -101,35 +118,6 @@ enum InfoCommand: Command {
     private static func words(_ rank: KeyExplanation.Rank) -> String {
         "\(Quantity.grouped(rank.usedLongerAgo)) of \(Quantity.grouped(rank.entries, "key")) "
             + "were used less recently and would be evicted first"
-    }
-
-    private static func add(
-        _ entry: CacheEntry,
-        _ paths: (entry: String, object: String),
-        _ now: Date,
-        to table: inout Table
-    ) {
-        func add(_ name: String, _ value: String?) {
-            if let value { table.add(name, value.escaped) }
-        }
-        add("size", size(entry.size))
-        add("created", Quantity.moment(entry.created, now))
-        add("last access", entry.lastAccess.map { Quantity.moment($0, now) })
-        add("expires", entry.expires.map { Quantity.moment($0, now) } ?? "never")
-        add("extends on access", entry.extendsOnAccess.map { Quantity.text($0) })
-        add("stale until", entry.staleUntil.map { Quantity.moment($0, now) })
-        add("compute time", entry.computeTime.map { "\($0)" })
-        add("etag", entry.entityTag)
-        add("last modified", entry.lastModified)
-        add("content type", entry.contentType)
-        for tag in entry.tags { add("tag", tag) }
-        for (name, value) in entry.metadata.sorted(by: { $0.key < $1.key }) {
-            add("meta", "\(name)=\(value)")
-        }
-        add("key digest", entry.keyDigest.description)
-        add("digest", entry.digest.description)
-        add("entry file", paths.entry)
-        add("object file", paths.object)
     }
 
     private static func size(_ bytes: Int) -> String {
