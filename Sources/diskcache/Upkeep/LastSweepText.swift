@@ -6,22 +6,27 @@ import FoundationEssentials
 /// What `diskcache gc --last` prints for people.
 enum LastSweepText {
     static func text(_ sweep: CacheStatistics.LastCollection, now: Date) -> String {
-        head(sweep, now) + removed(sweep) + left(sweep)
-    }
-
-    private static func head(_ sweep: CacheStatistics.LastCollection, _ now: Date) -> String {
         var table = Table(.left, .left)
         table.add("process", "\(sweep.process)")
         table.add("began", Quantity.moment(sweep.began, now))
-        if let ended = sweep.ended {
-            table.add("took", took(sweep, ended))
-        }
+        if let ended = sweep.ended { table.add("took", took(sweep, ended)) }
         table.add("end", StatsText.end(of: sweep))
         table.add("looked at", sweep.expiredOnly ? "expired values and leftovers" : "everything")
         if let lastFull = sweep.lastFull, lastFull != sweep.began {
             table.add("last full sweep", Quantity.moment(lastFull, now))
         }
-        return table.text
+        var text = table.text
+        // Said only when it ends.
+        guard sweep.ended != nil else { return text }
+        let isNothing = sweep.removed.isEmpty
+        text += isNothing ? "removed nothing\n" : CollectCommand.table(sweep.removed, heading: "REMOVED")
+        // A sweep that was cut short has not counted everything.
+        guard sweep.isComplete else { return text }
+        text += "left: \(CollectCommand.words(left: sweep.entries, sweep.objects))\n"
+        if let drift = sweep.drift, drift.count != 0 || drift.bytes != 0 {
+            text += "added up before: \(off(drift.count, drift.bytes))\n"
+        }
+        return text
     }
 
     private static func took(_ sweep: CacheStatistics.LastCollection, _ ended: Date) -> String {
@@ -29,23 +34,6 @@ enum LastSweepText {
         // Without pauses it works a little longer than the time between the two notes.
         if sweep.worked >= took { return StatsText.span(took) }
         return "\(StatsText.span(took)), of which it worked \(StatsText.span(sweep.worked))"
-    }
-
-    private static func removed(_ sweep: CacheStatistics.LastCollection) -> String {
-        // Said only when it ends.
-        if sweep.ended == nil { return "" }
-        if sweep.removed.isEmpty { return "removed nothing\n" }
-        return CollectCommand.table(sweep.removed, heading: "REMOVED")
-    }
-
-    private static func left(_ sweep: CacheStatistics.LastCollection) -> String {
-        // A sweep that was cut short has not counted everything.
-        guard sweep.ended != nil, sweep.isComplete else { return "" }
-        var text = "left: \(CollectCommand.words(left: sweep.entries, sweep.objects))\n"
-        if let drift = sweep.drift, drift.count != 0 || drift.bytes != 0 {
-            text += "added up before: \(off(drift.count, drift.bytes))\n"
-        }
-        return text
     }
 
     private static func off(_ entries: Int, _ bytes: Int64) -> String {
