@@ -7,7 +7,6 @@ import Platform
 /// `diskcache doctor`.
 enum DoctorCommand: Command {
     static let name = "doctor"
-    static let operands = ""
     static let summary = "check what the directory supports, and what is risky about it"
     static let optionList = """
         -b, --bench  also measure the file system, for a second or two
@@ -35,7 +34,6 @@ enum DoctorCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        try arguments.expectOperands(0...0, "no KEY")
         // Opening the cache replaces what another version has left there.
         let version = ControlVersion.foreign(in: try arguments.directory())
         let cache = try arguments.requireCache()

@@ -117,7 +117,6 @@ enum RefreshCommand: Command {
     static let isHidden = true
     static let stopsAtOperand = true
     static let optionList = RunCommand.optionList
-    static let details = ""
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         CurrentProcess.closeInheritedDescriptors()
