@@ -108,9 +108,9 @@ enum ConfigCommand: Command {
 
     private static func get(_ setting: Setting, _ arguments: Arguments) throws -> ExitStatus {
         let limits = try arguments.requireCache().limits()
-        let texts = setting.texts(in: limits)
+        let texts = setting.texts(limits)
         var only = CacheLimits()
-        if texts != nil { setting.copy(limits, to: &only) }
+        if texts != nil { setting.copy(limits, &only) }
         try arguments.print(texts.map { $0.exact + "\n" } ?? "", json: only)
         return texts == nil ? .miss : .done
     }
@@ -121,15 +121,14 @@ enum ConfigCommand: Command {
         to other: CacheLimits,
         _ arguments: Arguments
     ) throws -> ExitStatus {
-        let limits = try cache.updateLimits { (limits) throws(CacheError) in setting.copy(other, to: &limits)
-        }
+        let limits = try cache.updateLimits { (limits) throws(CacheError) in setting.copy(other, &limits) }
         try arguments.print("", json: limits)
         return .done
     }
 
     private static func print(_ limits: CacheLimits, _ arguments: Arguments) throws {
         var table = Table(.left, .left)
-        for setting in Setting.all { table.add(setting.name, setting.texts(in: limits)?.shown ?? "-") }
+        for setting in Setting.all { table.add(setting.name, setting.texts(limits)?.shown ?? "-") }
         try arguments.print(table.text, json: limits)
     }
 }
@@ -137,81 +136,70 @@ enum ConfigCommand: Command {
 /// One limit, as the command names it.
 struct Setting {
     let name: String
-    private let place: Place
+    /// Sets it to what a text says.
+    private let assign: (String, inout CacheLimits) throws(Failure) -> Void
+    /// Copies it from the first to the second.
+    let copy: (CacheLimits, inout CacheLimits) -> Void
+    /// For people, and exactly, as `set` takes it; nil if the limit isn't set.
+    let texts: (CacheLimits) -> (shown: String, exact: String)?
 
-    /// Its property, by the kind of value.
-    private enum Place {
-        case size(WritableKeyPath<CacheLimits, ByteCount?>)
-        case count(WritableKeyPath<CacheLimits, Int?>)
-        case space(WritableKeyPath<CacheLimits, CacheLimits.FreeSpace?>)
-        case span(WritableKeyPath<CacheLimits, Duration?>)
-        case answer(WritableKeyPath<CacheLimits, Bool?>)
+    /// - Parameter unset: what stands for no limit, where nil would leave it as it is.
+    private init<Value>(
+        _ name: String,
+        _ path: WritableKeyPath<CacheLimits, Value?>,
+        unset: Value? = nil,
+        _ parse: @escaping (String) throws(Failure) -> Value,
+        _ texts: @escaping (Value) -> (shown: String, exact: String)
+    ) {
+        self.name = name
+        assign = { (text, limits) throws(Failure) in limits[keyPath: path] = try parse(text) }
+        copy = { other, limits in limits[keyPath: path] = other[keyPath: path] ?? unset }
+        self.texts = { limits in limits[keyPath: path].map(texts) }
     }
 
     /// In the order in which they are shown.
     static var all: [Setting] {
         [
-            Setting(name: "max-size", place: .size(\.maximumSize)),
-            Setting(name: "max-entries", place: .count(\.maximumEntries)),
-            Setting(name: "min-free", place: .space(\.minimumFree)),
-            Setting(name: "max-age", place: .span(\.maximumAge)),
-            Setting(name: "max-idle", place: .span(\.maximumIdleTime)),
-            Setting(name: "max-value-size", place: .size(\.maximumValueSize)),
-            Setting(name: "event-log", place: .size(\.eventLogSize)),
-            Setting(name: "assume-local", place: .answer(\.assumesLocal)),
+            Setting("max-size", \.maximumSize, Quantity.size, size),
+            Setting("max-entries", \.maximumEntries, Quantity.count) { (Quantity.grouped($0), "\($0)") },
+            Setting("min-free", \.minimumFree, Quantity.freeSpace, space),
+            Setting("max-age", \.maximumAge, Quantity.duration, span),
+            Setting("max-idle", \.maximumIdleTime, Quantity.duration, span),
+            Setting("max-value-size", \.maximumValueSize, Quantity.size, size),
+            Setting("event-log", \.eventLogSize, Quantity.size, size),
+            Setting("assume-local", \.assumesLocal, unset: false, answer) { ("\($0)", "\($0)") },
         ]
+    }
+
+    private static func size(_ count: ByteCount) -> (shown: String, exact: String) {
+        (Quantity.text(bytes: count.bytes), "\(count.bytes)")
+    }
+
+    private static func span(_ span: Duration) -> (shown: String, exact: String) {
+        (Quantity.text(span), "\(span.inSeconds)s")
+    }
+
+    private static func space(_ space: CacheLimits.FreeSpace) -> (shown: String, exact: String) {
+        if case .bytes(let count) = space { return size(count) }
+        return (Quantity.text(space), Quantity.text(space))
+    }
+
+    private static func answer(_ text: String) throws(Failure) -> Bool {
+        if let answer = ["true": true, "false": false][text] { return answer }
+        throw .usage("invalid value '\(text)': give true or false")
     }
 
     /// Limits with only this one set.
     func parse(_ text: String) throws(Failure) -> CacheLimits {
         var limits = CacheLimits()
         do throws(Failure) {
-            switch place {
-            case .size(let path): limits[keyPath: path] = try Quantity.size(text)
-            case .count(let path): limits[keyPath: path] = try Quantity.count(text)
-            case .space(let path): limits[keyPath: path] = try Quantity.freeSpace(text)
-            case .span(let path): limits[keyPath: path] = try Quantity.duration(text)
-            case .answer(let path):
-                guard let answer = ["true": true, "false": false][text] else {
-                    throw .usage("invalid value '\(text)': give true or false")
-                }
-                limits[keyPath: path] = answer
-            }
+            try assign(text, &limits)
         } catch {
             throw .usage("config: \(name): \(error.message)")
         }
         // No log.
         if limits.eventLogSize?.bytes == 0 { limits.eventLogSize = nil }
         return limits
-    }
-
-    /// Copies this limit from `other`.
-    func copy(_ other: CacheLimits, to limits: inout CacheLimits) {
-        switch place {
-        case .size(let path): limits[keyPath: path] = other[keyPath: path]
-        case .count(let path): limits[keyPath: path] = other[keyPath: path]
-        case .space(let path): limits[keyPath: path] = other[keyPath: path]
-        case .span(let path): limits[keyPath: path] = other[keyPath: path]
-        // nil would leave it as it is.
-        case .answer(let path): limits[keyPath: path] = other[keyPath: path] ?? false
-        }
-    }
-
-    /// For people, and exactly, as `set` takes it; nil if the limit isn't set.
-    func texts(in limits: CacheLimits) -> (shown: String, exact: String)? {
-        switch place {
-        case .size(let path): limits[keyPath: path].map { (Quantity.text(bytes: $0.bytes), "\($0.bytes)") }
-        case .count(let path): limits[keyPath: path].map { (Quantity.grouped($0), "\($0)") }
-        case .span(let path): limits[keyPath: path].map { (Quantity.text($0), "\($0.inSeconds)s") }
-        case .answer(let path): limits[keyPath: path].map { ("\($0)", "\($0)") }
-        case .space(let path):
-            limits[keyPath: path].map { space in
-                guard case .bytes(let count) = space else {
-                    return (Quantity.text(space), Quantity.text(space))
-                }
-                return (Quantity.text(space), "\(count.bytes)")
-            }
-        }
     }
 }
 
