@@ -127,7 +127,7 @@ struct Bench {
             if try worker.receive() { continue }
             workers.removeAll { $0 === worker }
             past.merge(worker.report)
-            let end = try worker.end()
+            let end = try worker.process.wait()
             if worker.isKilled, end == .killed(.kill) {
                 if replacesKilled { try start(asCollector: worker.isCollector) }
             } else if replacesKilled || end != .exited(0) {
@@ -147,7 +147,7 @@ struct Bench {
 
     /// Lets all workers finish what they are at.
     private mutating func stop() throws {
-        for worker in workers { worker.closeInput() }
+        for worker in workers { worker.process.closeInput() }
         let end = ContinuousClock.now + Self.patience
         while !workers.isEmpty {
             try listen(Self.tick, replacesKilled: false)
@@ -165,7 +165,7 @@ private final class Worker {
     /// The latest that it has said.
     private(set) var report = BenchReport()
     private(set) var isKilled = false
-    private var process: ChildProcess
+    var process: ChildProcess
     private var unread: [UInt8] = []
 
     init(_ plan: BenchPlan, _ stream: UInt32, on directory: String, _ program: WorkerProgram) throws {
@@ -195,14 +195,5 @@ private final class Worker {
     func kill() {
         isKilled = true
         process.send(.kill)
-    }
-
-    func closeInput() {
-        process.closeInput()
-    }
-
-    /// How it ended; waits for that.
-    func end() throws(Errno) -> ChildProcess.End {
-        try process.wait()
     }
 }

@@ -94,7 +94,7 @@ struct DirectoryBench {
         let miss = try measure("get of a key that is not there", 0.1...5) { number, _ in
             _ = try cache.get(forKey: "none \(number)")
         }
-        return [put, over, get, miss] + (try collections(0.5...20, 5...300))
+        return [put, over, get, miss] + (try collections())
     }
 
     /// Times `body` with numbers from 0 on and new values of 4 KiB, until its time is up.
@@ -116,18 +116,15 @@ struct DirectoryBench {
     }
 
     /// Collections, whose time is divided by the number of keys.
-    private func collections(
-        _ staying: ClosedRange<Double>,
-        _ going: ClosedRange<Double>
-    ) throws -> [Row] {
+    private func collections() throws -> [Row] {
         // The first removes what the puts over keys have left: that is part of their price.
         _ = try cache.collect()
         let keys = try cache.collect().entries.count
         var half = CollectionOptions()
         half.maximumEntries = keys / 2
         let requests = [
-            ("gc, for each key that stays", CollectionOptions(), staying, keys),
-            ("gc, for each key that goes", half, going, keys - keys / 2),
+            ("gc, for each key that stays", CollectionOptions(), 0.5...20.0, keys),
+            ("gc, for each key that goes", half, 5.0...300, keys - keys / 2),
         ]
         return try requests.filter { $0.3 > 0 }.map { operation, request, usual, keys in
             let time = try ContinuousClock().measure { _ = try cache.collect(request) }
