@@ -49,49 +49,51 @@ struct Proposals {
     /// stand before the name in the last word; `command`, with the place of its name among the words; or `words`.
     private(set) var kind = "words"
     private(set) var words: [Word] = []
+    /// The word under way.
+    private let last: String
 
     /// What is typed in the place of an option: any command understands it.
     private static let probe = "--help"
 
     /// - Parameter line: the words after the program's name; the last is under way, and may be empty.
     init(for line: [String]) {
-        let (before, last) = (line.dropLast(), line.last ?? "")
+        last = line.last ?? ""
+        complete(line)
+    }
+
+    private mutating func complete(_ line: [String]) {
         // Scanned as the command itself would, with an option in the place of the last word: what becomes of it
         // says what can stand there.
-        guard let scanned = Self.scan(before + [Self.probe], DiskCacheTool.options, stopsAtOperand: true)
-        else {
-            return
+        var options = DiskCacheTool.options
+        let probed = Array(line.dropLast()) + [Self.probe]
+        guard var scanned = Self.scan(probed, options, stopsAtOperand: true) else { return }
+        var arguments = Arguments(scanned, options: options, command: "", directory: nil)
+        var command: (any Command.Type)?
+        if let name = scanned.operands.first, scanned.operands.count > 1 {
+            command = DiskCacheTool.shown.first { $0.name == name }
+            if name == "help", scanned.operands.count == 2 {
+                add(DiskCacheTool.shown.map { Word(text: $0.name) })
+            }
+            guard let command else { return }
+            options = command.options + Option.common
+            let rest = Array(scanned.operands.dropFirst())
+            guard let found = Self.scan(rest, options, stopsAtOperand: command.stopsAtOperand) else { return }
+            scanned = found
+            arguments = Arguments(found, options: options, command: name, directory: arguments.value("dir"))
         }
-        let globals = Arguments(scanned, options: DiskCacheTool.options, command: "", directory: nil)
-        guard let name = scanned.operands.first, scanned.operands.count > 1 else {
-            let names = DiskCacheTool.shown.map { Word(text: $0.name, help: $0.summary) }
-            let help = Word(text: "help", help: "show what a command does")
-            complete(last, scanned, DiskCacheTool.options, globals) { $0.add(names + [help], last) }
-            return
+        let isEnded = scanned.operands.last == Self.probe
+        if !isEnded, let wanted = scanned.options.last, wanted.value == Self.probe {
+            return add(options[wanted.index].completion, arguments)
         }
-        if name == "help" {
-            if scanned.operands.count == 2 { add(DiskCacheTool.shown.map { Word(text: $0.name) }, last) }
-            return
+        if !isEnded, last.hasPrefix("-") { return add(options, scanned, arguments) }
+        guard let command else {
+            add(DiskCacheTool.shown.map { Word(text: $0.name, help: $0.summary) })
+            return add([Word(text: "help", help: "show what a command does")])
         }
-        guard let command = DiskCacheTool.shown.first(where: { $0.name == name }) else { return }
-        let options = command.options + Option.common
-        guard
-            let found = Self.scan(
-                Array(scanned.operands.dropFirst()),
-                options,
-                stopsAtOperand: command.stopsAtOperand
-            )
-        else {
-            return
-        }
-        let arguments = Arguments(found, options: options, command: name, directory: globals.value("dir"))
-        complete(last, found, options, arguments) { proposals in
-            let isEnded = found.operands.last == Self.probe
-            let place = found.operands.count - (isEnded ? 1 : 0)
-            let kind = command.completion(ofOperand: place)
-            if kind.placeholder == "CMD" { return proposals.kind = "command \(line.count - 1 - place)" }
-            proposals.add(kind, to: "", last, arguments, afterEnd: isEnded)
-        }
+        let place = scanned.operands.count - (isEnded ? 1 : 0)
+        let completion = command.completion(ofOperand: place)
+        if completion.placeholder == "CMD" { kind = "command \(line.count - 1 - place)" }
+        add(completion, arguments, afterEnd: isEnded)
     }
 
     /// nil: what is wrong already can't go on.
@@ -100,33 +102,22 @@ struct Proposals {
         try? OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: stopsAtOperand)
     }
 
-    /// Completes an option, its value, or what else there may be.
-    private mutating func complete(
-        _ last: String,
-        _ scanned: ScannedOptions,
-        _ options: [Option],
-        _ arguments: Arguments,
-        orOperand operand: (inout Proposals) -> Void
-    ) {
-        if scanned.operands.last == Self.probe { return operand(&self) }
-        if let wanted = scanned.options.last, wanted.value == Self.probe {
-            return add(options[wanted.index].completion, to: "", last, arguments, afterEnd: true)
-        }
-        guard last.hasPrefix("-") else { return operand(&self) }
-        for option in options {
+    /// The options that the last word may become, or the values of one that it has begun.
+    private mutating func add(_ options: [Option], _ scanned: ScannedOptions, _ arguments: Arguments) {
+        for option in options where option.placeholder != nil {
             for spelling in option.spellings {
                 let lead = spelling.hasPrefix("--") ? spelling + "=" : spelling
-                guard option.placeholder != nil, last.hasPrefix(lead), last != spelling else { continue }
-                return add(option.completion, to: lead, last, arguments, afterEnd: true)
+                guard last.hasPrefix(lead), last != spelling else { continue }
+                return add(option.completion, to: lead, arguments)
             }
         }
         let given = Set(scanned.options.dropLast().map(\.index))
         for (index, option) in options.enumerated() where option.isRepeatable || !given.contains(index) {
-            add(option.spellings.map { Word(text: $0, help: option.help) }, last)
+            add(option.spellings.map { Word(text: $0, help: option.help) })
         }
     }
 
-    private mutating func add(_ words: [Word], _ last: String) {
+    private mutating func add(_ words: [Word]) {
         self.words += words.filter { $0.text.utf8.starts(with: last.utf8) }
     }
 
@@ -135,18 +126,17 @@ struct Proposals {
     ///   - afterEnd: whether what begins with a dash is no option.
     private mutating func add(
         _ completion: Completion,
-        to lead: String,
-        _ last: String,
+        to lead: String = "",
         _ arguments: Arguments,
-        afterEnd: Bool
+        afterEnd: Bool = true
     ) {
-        add(completion.choices.map { Word(text: lead + $0) }, last)
+        add(completion.choices.map { Word(text: lead + $0) })
         switch completion.choices.isEmpty ? completion.placeholder : "" {
         case "FILE": kind = "files \(lead.count)"
         case "DIR": kind = "directories \(lead.count)"
         case "KEY":
             let keys = KeyCandidates.keys(beginning: String(last.dropFirst(lead.count)), arguments)
-            add(keys.filter { afterEnd || !$0.hasPrefix("-") }.map { Word(text: lead + $0) }, last)
+            add(keys.filter { afterEnd || !$0.hasPrefix("-") }.map { Word(text: lead + $0) })
         default: return
         }
     }
