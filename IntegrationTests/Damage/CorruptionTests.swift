@@ -49,8 +49,8 @@ import Testing
 
     @Test(arguments: Damage.allCases)
     func `a damaged object is a miss for every reader, and the next put heals it`(damage: Damage) throws {
-        let data = values.value(0, version: .initial)
-        let other = values.value(1, version: .initial)
+        let data = values.value(0)
+        let other = values.value(1)
         try cache.put(data, forKey: "key")
         #expect(try cache.get(forKey: "key")?.value == data)
         try apply(damage, to: data, other: other)
@@ -65,7 +65,7 @@ import Testing
 
     @Test
     func `a damaged object that is put again while nobody has read it is no wrong byte either`() throws {
-        let data = values.value(0, version: .initial)
+        let data = values.value(0)
         try cache.put(data, forKey: "key")
         try apply(.zeroed, to: data, other: data)
         // The object is there with the right length, so this put uses it: it must be found out later.

@@ -19,7 +19,7 @@ struct StoppedProcessTests {
         place = try TemporaryDirectory()
         cache = try SharedCache(at: place.path + "/cache")
         for index in 0..<values.count {
-            try cache.put(values.value(index, version: .initial), forKey: values.key(index))
+            try cache.put(values.value(index), forKey: values.key(index))
         }
     }
 
@@ -77,7 +77,8 @@ struct StoppedProcessTests {
         #expect(readingTime < patience)
         let writingTime = try shortestTime(below: patience) {
             for index in 0..<values.count {
-                try cache.put(values.value(index, version: .recurring(1)), forKey: values.key(index))
+                let value = values.value(index, version: SelfProvingValues.recurring(1))
+                try cache.put(value, forKey: values.key(index))
             }
         }
         #expect(writingTime < patience, "writers share their locks")
@@ -275,7 +276,8 @@ struct StoppedProcessTests {
     func `a held object lock is reported, and its unreferenced objects stay until it is free`() throws {
         let old = Set(try DirectoryAudit(of: cache.path).objects)
         for index in 0..<values.count {
-            try cache.put(values.value(index, version: .recurring(1)), forKey: values.key(index))
+            let value = values.value(index, version: SelfProvingValues.recurring(1))
+            try cache.put(value, forKey: values.key(index))
         }
         let stripe = try #require(old.first.flatMap { UInt8($0.prefix(2), radix: 16) }) >> 2
         let digits = String(stripe, radix: 16)

@@ -90,7 +90,7 @@ struct Bench {
                 onProgress("filling, \(index) of \(plan.keys)")
                 if let signal = interruption() { throw Interrupted(signal: signal) }
             }
-            try cache.put(values.value(index, version: .initial), forKey: values.key(index))
+            try cache.put(values.value(index), forKey: values.key(index))
         }
     }
 

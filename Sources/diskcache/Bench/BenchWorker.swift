@@ -46,7 +46,7 @@ struct BenchReport: Codable, Equatable {
 /// One worker process: operates on the cache and checks every value that it gets, until its standard input ends.
 struct BenchWorker {
     /// Values that all workers repeat, for each key: few, so that they come again soon.
-    private static let recurringValues: UInt32 = 4
+    private static let recurringValues: UInt64 = 4
     /// More problems would tell no more.
     private static let problemLimit = 10
 
@@ -57,7 +57,7 @@ struct BenchWorker {
     private let values: SelfProvingValues
     private var generator = SplitMix64(seed: .random(in: 0 ... .max))
     private var report = BenchReport()
-    private var written: UInt32 = 0
+    private var written: UInt64 = 0
 
     init(_ plan: BenchPlan, stream: UInt32, on cache: SharedCache) {
         self.plan = plan
@@ -123,12 +123,13 @@ struct BenchWorker {
         report.counts.bytesWritten += value.count
     }
 
-    private mutating func nextVersion() -> Version {
+    /// Every put has one of its own: a stream for each process, whose versions count upwards.
+    private mutating func nextVersion() -> UInt64 {
         if Int.random(in: 0..<100, using: &generator) < plan.repeats {
-            return .recurring(UInt32.random(in: 0..<Self.recurringValues, using: &generator))
+            return SelfProvingValues.recurring(.random(in: 0..<Self.recurringValues, using: &generator))
         }
         written += 1
-        return Version(stream: stream, number: written)
+        return UInt64(stream) << 32 | written
     }
 
     private mutating func get(_ index: Int) throws {

@@ -3,22 +3,6 @@
 import FoundationEssentials
 import Platform
 
-/// Which of a key's values: every put has one of its own.
-struct Version: Hashable, Sendable {
-    /// One for each process, whose versions count upwards.
-    let stream: UInt32
-    let number: UInt32
-
-    /// What a key holds before any process is started.
-    static let initial = Version(stream: 0, number: 0)
-
-    /// One of a few values that all processes write again and again, so that bytes that were just given up are
-    /// wanted once more while a collection runs.
-    static func recurring(_ number: UInt32) -> Version {
-        Version(stream: .max, number: number)
-    }
-}
-
 /// Values that prove themselves: any process can make each of them, and can tell whether bytes that the cache gave
 /// out are one.
 ///
@@ -48,8 +32,13 @@ struct SelfProvingValues: Sendable {
 
     func key(_ index: Int) -> String { "bench/\(size)/\(index)" }
 
-    func value(_ index: Int, version: Version) -> Data {
-        let header = [UInt64(index), UInt64(version.stream) << 32 | UInt64(version.number)]
+    /// The version of one of a few values that all processes write again and again, so that bytes that were just given up
+    /// are wanted once more while a collection runs.
+    static func recurring(_ number: UInt64) -> UInt64 { UInt64.max << 32 | number }
+
+    /// One of a key's values: its version is a process's stream and a number, 0 before any process is started.
+    func value(_ index: Int, version: UInt64 = 0) -> Data {
+        let header = [UInt64(index), version]
         var data = Data(capacity: size)
         for word in header {
             for shift in stride(from: UInt64(0), to: 64, by: 8) {

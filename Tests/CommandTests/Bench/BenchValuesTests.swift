@@ -9,7 +9,7 @@ import Testing
 /// The checker must see every kind of wrong byte, else a green benchmark says nothing.
 @Suite(.takesTurns) struct BenchValuesTests {
     private static let sizes = [64, 65, 4096, 65536]
-    private let version = Version(stream: 3, number: 17)
+    private let version: UInt64 = 3 << 32 | 17
 
     @Test(arguments: sizes)
     func `a value is found right`(size: Int) {
@@ -36,8 +36,8 @@ import Testing
     @Test
     func `each version of a key is different all over`() {
         let values = SelfProvingValues(count: 10, size: 4096)
-        let one = values.value(5, version: Version(stream: 1, number: 1))
-        let other = values.value(5, version: Version(stream: 1, number: 2))
+        let one = values.value(5, version: 1 << 32 | 1)
+        let other = values.value(5, version: 1 << 32 | 2)
         let same = zip(one, other).dropFirst(SelfProvingValues.headerSize).count { $0 == $1 }
         // 1 in 256 bytes agree by chance: 16 of 4056; 60 would be 11 standard deviations more.
         #expect(same < 60)
@@ -74,8 +74,8 @@ import Testing
     @Test(arguments: [16, 40, 100, 2048, 4095])
     func `a value torn between two versions is found`(position: Int) throws {
         let values = SelfProvingValues(count: 10, size: 4096)
-        let old = values.value(7, version: Version(stream: 1, number: 1))
-        let new = values.value(7, version: Version(stream: 1, number: 2))
+        let old = values.value(7, version: 1 << 32 | 1)
+        let new = values.value(7, version: 1 << 32 | 2)
         let torn = new[..<position] + old[position...]
         let problem = try #require(values.problem(in: torn, of: 7))
         let offset = try #require(problem.split(separator: " ").last.flatMap { Int($0) })
