@@ -17,7 +17,7 @@ enum Notice {
             switch error {
             case let error as CacheError: error.message
             case let failure as Failure: failure.message
-            case Recording.Failure.reading(let error): "read what is stored: \(error)"
+            case let error as Recording.Unreadable: "read what is stored: \(error.reason)"
             default: "\(error)"
             }
         warn("the result is neither shared nor stored: \(reason)")

@@ -105,7 +105,7 @@ struct RunSession: ~Copyable {
             guard let found = try find(in: cache, body: { try emit($0) }) else { return .miss }
             end = .exited(found.status)
             return found.verdict == .stale ? .agingHit : .hit
-        } catch Recording.Failure.writing(.brokenPipe) {
+        } catch let error as Errno where error == .brokenPipe {
             // The command would have ended so.
             end = .killed(.brokenPipe)
             return .hit
@@ -113,33 +113,34 @@ struct RunSession: ~Copyable {
     }
 
     /// Once a byte is out the command can't be run any more: nobody could tell which bytes come from where.
-    private func emit(_ recording: borrowing Recording) throws {
-        do throws(Recording.Failure) {
-            try recording.replay(to: sink)
-        } catch {
-            switch error {
-            case .writing(.brokenPipe): throw error
-            case .writing(let error):
-                throw Failure(.inputOutput, "run: write the output: \(error): check where it goes")
-            case .reading(let error):
-                throw Failure(.inputOutput, "run: read the result: \(error): run `diskcache doctor`")
+    private func emit(_ descriptor: Int32) throws {
+        if sink.isSilent { return }
+        do {
+            _ = try Recording.parse(descriptor) { stream, bytes in
+                do throws(Errno) {
+                    try sink.write(bytes, to: stream)
+                } catch {
+                    if error == .brokenPipe { throw error }
+                    throw Failure(.inputOutput, "run: write the output: \(error): check where it goes")
+                }
             }
+        } catch let error as Recording.Unreadable {
+            throw Failure(.inputOutput, "run: read the result: \(error.reason): run `diskcache doctor`")
         }
     }
 
     private func find(
         in cache: SharedCache,
-        body: (borrowing Recording) throws -> Void
+        body: (Int32) throws -> Void
     ) throws -> (verdict: RunOrder.Verdict, status: Int32)? {
         let allowingStale = order.staleFor != nil
         let found = try cache.withDescriptor(forKey: order.key, allowingStale: allowingStale) {
             descriptor,
             entry -> (verdict: RunOrder.Verdict, status: Int32)? in
-            let recording = try Recording(descriptor)
-            guard let status = try recording.status() else { return nil }
+            guard let status = try Recording.parse(descriptor) else { return nil }
             let verdict = order.judge(entry, status: status)
             if verdict == .useless { return nil }
-            try body(recording)
+            try body(descriptor)
             return (verdict, status)
         }
         return found ?? nil
