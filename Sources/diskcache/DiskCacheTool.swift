@@ -106,10 +106,7 @@ struct DiskCacheTool {
         """
 
     private static var overview: String {
-        let lines = shown.map { command in
-            "  \(command.name)" + String(repeating: " ", count: max(1, 13 - command.name.count))
-                + command.summary + "\n"
-        }
+        let lines = shown.map { Table.line(["  \($0.name)", $0.summary], [.left, .left], widths: [13, 0]) }
         return """
             Usage: diskcache [--dir DIR] COMMAND [OPTION]…
 
