@@ -98,23 +98,15 @@ struct Arguments {
     }
 
     /// The same with the only operand as the value of `option`, where that was given without one.
-    func takingOperand(for option: String) -> Arguments {
-        guard values[option]?.last == "", operands.count == 1 else { return self }
-        var arguments = self
-        arguments.values[option] = operands
-        arguments.operands = []
-        return arguments
-    }
-
-    /// The same with what stands before `--` as the value of `option`, where that was given without one and `isValue`:
-    /// for a command whose operands are another program's command line.
-    func takingOperandBeforeCommand(for option: String, where isValue: (String) -> Bool) -> Arguments {
-        guard values[option]?.last == "", operands.count > 2, operands[1] == "--", isValue(operands[0])
-        else { return self }
+    ///
+    /// - Parameter isValue: where the operands are another program's command line: which word before its `--` is a value.
+    func takingOperand(for option: String, beforeCommand isValue: ((String) -> Bool)? = nil) -> Arguments {
+        let isBefore = isValue.map { operands.count > 2 && operands[1] == "--" && $0(operands[0]) }
+        guard values[option]?.last == "", isBefore ?? (operands.count == 1) else { return self }
         var arguments = self
         arguments.values[option] = [operands[0]]
-        arguments.operands.removeFirst(2)
-        arguments.commandLine.removeFirst(2)
+        arguments.operands.removeFirst(isBefore == nil ? 1 : 2)
+        arguments.commandLine.removeFirst(isBefore == nil ? 1 : 2)
         return arguments
     }
 

@@ -61,7 +61,7 @@ enum RunCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        let arguments = arguments.takingOperandBeforeCommand(for: "cache-failures") {
+        let arguments = arguments.takingOperand(for: "cache-failures") {
             (try? ExpirationOptions.lifetime($0)) != nil
         }
         let order = try RunOrder(arguments)
