@@ -26,11 +26,6 @@ enum ExpirationOptions {
         return expiration
     }
 
-    /// What an access does, nil where it was not said.
-    static func accessExtension(_ arguments: Arguments) -> Expiration.OnAccess? {
-        arguments.has("renew") ? .renew : nil
-    }
-
     /// Where 64 bits of nanoseconds since 1970 end, to the second: 2262-04-11T23:47:16Z.
     private static let latest = Date(timeIntervalSince1970: 9_223_372_036)
 

@@ -85,7 +85,7 @@ enum PutCommand: Command {
         }
         return PutOptions(
             expires: expires,
-            onAccess: ExpirationOptions.accessExtension(arguments),
+            onAccess: arguments.has("renew") ? .renew : nil,
             staleFor: stale,
             entityTag: arguments.value("etag"),
             lastModified: arguments.value("last-modified"),

@@ -26,7 +26,7 @@ enum TouchCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let key = try arguments.key()
         let expiration = try ExpirationOptions.expiration(arguments)
-        let onAccess = ExpirationOptions.accessExtension(arguments) ?? .keep
+        let onAccess = arguments.has("renew") ? Expiration.OnAccess.renew : .keep
         guard let cache = try arguments.openExistingCache() else { return .miss }
         guard let expiration else { return try cache.touch(forKey: key) ? .done : .miss }
         return try cache.setExpiration(expiration, onAccess: onAccess, forKey: key) ? .done : .miss
