@@ -51,19 +51,13 @@ enum ExpirationOptions {
         let zone = full.dropFirst(19).drop { $0 == "." || $0.isASCII && $0.isNumber }
         // The parser accepts a 31st of February and anything behind the zone: so what it made of the
         // digits must be the same digits.
-        guard isZone(zone), let wall = try? Date(String(wallClock), strategy: .iso8601),
+        guard zone.wholeMatch(of: /Z|[+-][0-9]{2}:[0-9]{2}/) != nil,
+            let wall = try? Date(String(wallClock), strategy: .iso8601),
             wall.formatted(.iso8601) == wallClock, let moment = try? Date(full, strategy: .iso8601)
         else {
             throw .usage("invalid time '\(text)': write it like 2030-01-31 or 2030-01-31T18:00:00Z")
         }
         guard moment <= latest else { throw .usage("\(text) is too late: the latest is 2262-04-11") }
         return moment
-    }
-
-    private static func isZone(_ text: Substring) -> Bool {
-        if text == "Z" { return true }
-        let isDigit = text.map { $0.isASCII && $0.isNumber }
-        return isDigit == [false, true, true, false, true, true] && "+-".contains(text.prefix(1))
-            && text.dropFirst(3).first == ":"
     }
 }
