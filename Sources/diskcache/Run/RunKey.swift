@@ -52,21 +52,17 @@ struct RunKey: Equatable {
     static func readable(_ words: [[UInt8]]) -> String {
         let text = words.map { quoted(String(decoding: $0, as: UTF8.self)) }.joined(separator: " ")
         if text.utf8.count <= longestText { return text }
-        var short = ""
-        for character in text {
-            if short.utf8.count + character.utf8.count > longestText { break }
-            short.append(character)
+        var left = longestText
+        let short = text.prefix { character in
+            left -= character.utf8.count
+            return left >= 0
         }
         return short + "…"
     }
 
     private static func quoted(_ word: String) -> String {
-        let isPlain = word.utf8.allSatisfy { byte in
-            switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
-            case UInt8(ascii: "0")...UInt8(ascii: "9"), 0x80...: true
-            default: "_@%+=:,./-".utf8.contains(byte)
-            }
+        let isPlain = word.unicodeScalars.allSatisfy {
+            !$0.isASCII || $0.properties.isAlphabetic || "0123456789_@%+=:,./-".unicodeScalars.contains($0)
         }
         if isPlain, !word.isEmpty { return word }
         return "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
