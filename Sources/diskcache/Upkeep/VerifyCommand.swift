@@ -134,11 +134,7 @@ extension Quantity {
 
     /// "1%", "0.5%": 0 to 100; nil for anything else.
     static func percent(_ text: String) -> Double? {
-        guard text.hasSuffix("%") else { return nil }
-        let number = text.dropLast()
-        guard !number.isEmpty, number.allSatisfy({ $0.isASCII && ($0.isNumber || $0 == ".") }),
-            let percent = Double(number), percent <= 100
-        else { return nil }
-        return percent
+        guard let match = text.wholeMatch(of: /([0-9.]+)%/), let percent = Double(match.1) else { return nil }
+        return percent <= 100 ? percent : nil
     }
 }
