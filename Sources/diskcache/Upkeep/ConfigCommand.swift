@@ -52,24 +52,24 @@ enum ConfigCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         guard let verb = arguments.operands.first else {
-            try print(arguments.requireCache().limits(), arguments)
+            let limits = try arguments.requireCache().limits()
+            var table = Table(.left, .left)
+            for setting in Setting.all { table.add(setting.name, setting.texts(limits)?.shown ?? "-") }
+            try arguments.print(table.text, json: limits)
             return .done
         }
-        switch verb {
-        case "get":
-            try arguments.expectOperands(2...2, "get NAME")
-            return try get(try setting(arguments), arguments)
-        case "set":
-            try arguments.expectOperands(3...3, "set NAME VALUE")
-            return try set(try setting(arguments), arguments)
-        case "unset":
-            try arguments.expectOperands(2...2, "unset NAME")
-            let setting = try setting(arguments)
-            return try change(try arguments.requireCache(), setting, to: CacheLimits(), arguments)
-        default:
+        guard let form = ["get": "get NAME", "set": "set NAME VALUE", "unset": "unset NAME"][verb] else {
             throw Failure.usage(
                 "config: unknown action '\(verb)': give get, set or unset, or nothing for a list"
             )
+        }
+        let count = form.split(separator: " ").count
+        try arguments.expectOperands(count...count, form)
+        let setting = try setting(arguments)
+        switch verb {
+        case "get": return try get(setting, arguments)
+        case "set": return try set(setting, arguments)
+        default: return try change(try arguments.requireCache(), setting, to: CacheLimits(), arguments)
         }
     }
 
@@ -124,12 +124,6 @@ enum ConfigCommand: Command {
         let limits = try cache.updateLimits { (limits) throws(CacheError) in setting.copy(other, &limits) }
         try arguments.print("", json: limits)
         return .done
-    }
-
-    private static func print(_ limits: CacheLimits, _ arguments: Arguments) throws {
-        var table = Table(.left, .left)
-        for setting in Setting.all { table.add(setting.name, setting.texts(limits)?.shown ?? "-") }
-        try arguments.print(table.text, json: limits)
     }
 }
 
