@@ -67,9 +67,16 @@ enum CollectCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        if arguments.has("last") { return try last(arguments) }
+        if arguments.has("last") {
+            guard let sweep = try arguments.requireCache().lastCollection() else { return .miss }
+            try arguments.print(LastSweepText.text(sweep, now: .now), json: sweep.json)
+            return .done
+        }
         let request = try request(arguments)
-        if let interval = try watchInterval(arguments) {
+        if let interval = try arguments.value("watch", as: Quantity.duration) {
+            guard interval > .zero else {
+                throw Failure.usage("gc: --watch: 0 leaves no time between sweeps: write it like 15m")
+            }
             try CollectWatch.run(arguments, request, every: interval)
             return .done
         }
@@ -118,22 +125,6 @@ enum CollectCommand: Command {
         return (report, (ContinuousClock.now - start).inSeconds)
     }
 
-    /// nil: sweep once.
-    private static func watchInterval(_ arguments: Arguments) throws(Failure) -> Duration? {
-        guard let interval = try arguments.value("watch", as: Quantity.duration) else { return nil }
-        guard interval > .zero else {
-            throw .usage("gc: --watch: 0 leaves no time between sweeps: write it like 15m")
-        }
-        return interval
-    }
-
-    /// What the last sweep of any process did.
-    private static func last(_ arguments: Arguments) throws -> ExitStatus {
-        guard let sweep = try arguments.requireCache().lastCollection() else { return .miss }
-        try arguments.print(LastSweepText.text(sweep, now: .now), json: sweep.json)
-        return .done
-    }
-
     static func request(_ arguments: Arguments) throws(Failure) -> CollectionOptions {
         var request = CollectionOptions()
         request.maximumSize = try arguments.value("max-size", as: Quantity.size)
@@ -144,18 +135,14 @@ enum CollectCommand: Command {
         request.expiredOnly = arguments.has("expired-only")
         request.isDryRun = arguments.has("dry-run")
         request.pace = arguments.has("nice") ? .sparing : .full
-        request.patience = try patience(arguments)
-        return request
-    }
-
-    /// How long to wait while another process sweeps.
-    private static func patience(_ arguments: Arguments) throws(Failure) -> Duration {
-        guard arguments.has("wait") else {
-            return arguments.has("no-wait") ? .zero : CollectionOptions().patience
+        if arguments.has("no-wait") { request.patience = .zero }
+        if arguments.value("wait") == "" {
+            // As long as it takes.
+            request.patience = .seconds(9e9)
+        } else if let patience = try arguments.value("wait", as: Quantity.duration) {
+            request.patience = patience
         }
-        // Without a value it is empty.
-        if arguments.value("wait") == "" { return .seconds(9e9) }
-        return try arguments.value("wait", as: Quantity.duration) ?? .zero
+        return request
     }
 
     /// The library's report, and what it lacks.
