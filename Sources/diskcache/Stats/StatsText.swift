@@ -25,16 +25,11 @@ enum StatsText {
     }
 
     /// What all processes have counted, in all and in an interval.
-    static func counts(
-        _ path: String,
-        _ totals: CacheStatistics.Totals,
-        _ last: CacheStatistics.LastCollection?,
-        now: Date,
-        _ interval: StatsInterval? = nil
-    ) -> String {
-        "\(path.escaped)\n" + usage(totals.usage) + limits(totals) + "\n"
+    static func counts(_ reading: StatsReading, now: Date, _ interval: StatsInterval? = nil) -> String {
+        let totals = reading.totals
+        return "\(reading.path.escaped)\n" + usage(totals.usage) + limits(totals) + "\n"
             + self.totals(totals, now: now, interval) + advice(totals.activity) + "\n"
-            + lastSweep(last, now: now)
+            + lastSweep(reading.last, now: now)
     }
 
     // MARK: What there is
