@@ -85,12 +85,7 @@ enum CollectCommand: Command {
         var found: VerifyReport?
         let isJSON = arguments.has("json")
         if !isJSON { try Output.print(text(report)) }
-        if arguments.has("verify") {
-            let options = VerifyOptions()
-            let report = try VerifyCommand.verify(cache, options, showsFindings: !isJSON)
-            if !isJSON { try Output.print(VerifyCommand.text(report, options)) }
-            found = report
-        }
+        if arguments.has("verify") { found = try VerifyCommand.verify(cache, .init(), isJSON: isJSON) }
         if isJSON { try Output.print(JSON.line(json(report, seconds: seconds, verify: found))) }
         return found?.isClean ?? true ? .done : .dataError
     }
