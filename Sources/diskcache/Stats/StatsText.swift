@@ -121,18 +121,15 @@ enum StatsText {
         } else {
             text += "begun \(Quantity.ago(sweep.began, now)) by process \(sweep.process), "
         }
-        return text + "\(end(of: sweep)), removed \(removals(of: sweep))\n"
+        let count = sweep.removed.values.reduce(0) { $0 + $1.count }
+        let removed = count == 0 ? "nothing" : "\(count) (\(Quantity.text(bytes: sweep.removedBytes)))"
+        return text + "\(end(of: sweep)), removed \(removed)\n"
     }
 
     /// How it ended.
     static func end(of sweep: CacheStatistics.LastCollection) -> String {
         if sweep.ended == nil { return "under way, or killed" }
         return sweep.isComplete ? "complete" : "cut short"
-    }
-
-    private static func removals(of sweep: CacheStatistics.LastCollection) -> String {
-        let count = sweep.removed.values.reduce(0) { $0 + $1.count }
-        return count == 0 ? "nothing" : "\(count) (\(Quantity.text(bytes: sweep.removedBytes)))"
     }
 
     /// To the millisecond if it is short, as most sweeps are.
