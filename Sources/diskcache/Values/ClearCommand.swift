@@ -29,7 +29,8 @@ enum ClearCommand: Command {
         let cache = try arguments.requireCache()
         if !arguments.has("yes") {
             guard Terminal.isInteractive(Terminal.standardInput) else {
-                throw Failure.usage("clear: standard input is not a terminal: give --yes to remove everything")
+                let advice = "give --yes to remove everything"
+                throw Failure.usage("clear: standard input is not a terminal: \(advice)")
             }
             let question = "Remove everything in \(cache.path)? [y/N] "
             try Output.draw(question.singleLine, to: Terminal.standardError)

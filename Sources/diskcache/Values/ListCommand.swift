@@ -88,7 +88,8 @@ enum ListCommand: Command {
             unkept > 0 ? "\(Quantity.count(unkept, "key")) not kept by name" : nil,
             withNull > 0 ? "\(Quantity.count(withNull, "key")) with a NUL" : nil,
         ].compactMap(\.self)
-        if !skipped.isEmpty { try Output.complain("ls: skipped by --null: \(skipped.joined(separator: ", "))") }
+        let note = skipped.joined(separator: ", ")
+        if !note.isEmpty { try Output.complain("ls: skipped by --null: \(note)") }
         if let failure { throw failure }
         return .done
     }
