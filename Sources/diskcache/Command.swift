@@ -35,7 +35,8 @@ struct Option {
 
     /// Every command's.
     static let common = [
-        Option("-d, --dir DIR  the cache directory (see `diskcache --help`)"), Option("-h, --help  show help"),
+        Option("-d, --dir DIR  the cache directory (see `diskcache --help`)"),
+        Option("-h, --help  show help"),
     ]
     /// A line for those that have it.
     static let json = "--json  print JSON instead of text"

@@ -201,7 +201,9 @@ extension StoreError {
     /// Whether others may well be as they should: a damaged sector or inode, or permissions that somebody has
     /// changed.
     var concernsOneFile: Bool {
-        let them: [Errno] = [.inputOutput, .accessDenied, .notPermitted, .structureNeedsCleaning, .badMessage]
+        let them: [Errno] = [
+            .inputOutput, .accessDenied, .notPermitted, .structureNeedsCleaning, .badMessage,
+        ]
         return errno.map { them.contains($0) } ?? false
     }
 }

@@ -8,20 +8,25 @@ final class TerminationWatch: Sendable {
     private static let own = PerProcess { TerminationWatch() }
     static var shared: TerminationWatch { own.value }
 
-    /// nil: it has not begun.
-    private let deadline = Locked<Duration?>(nil)
+    private struct State {
+        var deadline: Duration = .zero
+        var isWatching = false
+    }
+
+    private let state = Locked(State())
 
     /// Starts the watch, or changes its deadline.
     func begin(deadline: Duration) throws(CacheError) {
-        let isNew = self.deadline.withLock { present in
-            defer { present = deadline }
-            return present == nil
+        let isNew = state.withLock { state in
+            defer { state.isWatching = true }
+            state.deadline = deadline
+            return !state.isWatching
         }
         guard isNew else { return }
         do throws(Errno) {
             try watch()
         } catch {
-            self.deadline.withLock { $0 = nil }
+            state.withLock { $0.isWatching = false }
             if error == .exists {
                 throw CacheError(
                     .invalidArgument,
@@ -35,9 +40,20 @@ final class TerminationWatch: Sendable {
     private func watch() throws(Errno) {
         let signals = [Signal.terminate, .interrupt]
         guard signals.allSatisfy({ $0.hasDefaultEffect || $0.isIgnored }) else { throw .exists }
-        try Signal.takeFirst(of: signals, on: "diskcache-end") { signal in
-            OpenCaches.all.close(deadline: self.deadline.withLock { $0 } ?? .zero)
+        let pipe = try SignalPipe()
+        // The thread first: a signal that arrives before it waits is in the pipe.
+        try DetachedThread.start("diskcache-end") { self.run(pipe) }
+        for signal in signals { _ = try pipe.take(signal) }
+    }
+
+    private func run(_ pipe: SignalPipe) {
+        do throws(Errno) {
+            let signal = try pipe.next()
+            OpenCaches.all.close(deadline: state.withLock { $0.deadline })
             signal.endProcess()
+        } catch {
+            // A pipe that this process holds both ends of can be read.
+            preconditionFailure("reading the signals: \(error)")
         }
     }
 }

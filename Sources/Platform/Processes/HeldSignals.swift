@@ -56,3 +56,44 @@ package struct HeldSignals: ~Copyable, Sendable {
         return Received(signal: Signal(rawValue: number), isFromKernel: unsafe information.si_code > 0)
     }
 }
+
+/// Whether this process was told to end, for a program whose work goes on until then.
+///
+/// A thread of its own fetches the signal, so that whoever works can ask at any time, and whoever waits is woken. As
+/// with ``HeldSignals``, made by the main thread before it starts others. It stays as long as the process.
+package final class StopSignal: Sendable {
+    private let signals: HeldSignals
+    /// The first that has arrived.
+    private let arrived = Monitored<Signal?>(nil)
+
+    /// Holds `signals` back, but those that are ignored; from the first on any further one ends the process at once.
+    package init(_ signals: [Signal]) throws(Errno) {
+        self.signals = try HeldSignals(signals)
+        try DetachedThread.start("diskcache-stop") {
+            let first = self.fetch()
+            self.arrived.withLock { $0 = first }
+            self.arrived.wakeAll()
+            CurrentProcess.end(like: self.fetch())
+        }
+    }
+
+    private func fetch() -> Signal {
+        while true {
+            if let received = signals.next() { return received.signal }
+            do throws(Errno) {
+                _ = try Readiness.wait(for: [signals.descriptor], limit: .seconds(3600))
+            } catch {
+                // A descriptor of this process's own can be waited for.
+                preconditionFailure("waiting for signals: \(error)")
+            }
+        }
+    }
+
+    /// Whether one has arrived; no system call.
+    package var hasArrived: Bool { arrived.withLock { $0 != nil } }
+
+    /// Waits until `deadline`; returns the signal as soon as one has arrived, else nil.
+    package func wait(until deadline: ContinuousClock.Instant) -> Signal? {
+        arrived.wait(until: deadline) { $0 }
+    }
+}

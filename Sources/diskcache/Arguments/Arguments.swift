@@ -129,7 +129,17 @@ struct Arguments {
     /// The directory: `--dir`, else `$DISKCACHE_DIR`, else `${XDG_CACHE_HOME:-~/.cache}/diskcache`.
     func directory() throws(Failure) -> String {
         if let named = try namedDirectory() { return named }
-        return try defaultDirectory()
+        // The specification wants relative paths in XDG_CACHE_HOME ignored.
+        if let base = try Self.environment("XDG_CACHE_HOME"), base.hasPrefix("/") {
+            return base + "/diskcache"
+        }
+        guard let home = try Self.environment("HOME"), !home.isEmpty else {
+            throw Failure.usage("no cache directory: neither $HOME nor $DISKCACHE_DIR is set: give --dir DIR")
+        }
+        guard home.hasPrefix("/") else {
+            throw .usage("no cache directory: $HOME is \(home), a relative path: give --dir DIR")
+        }
+        return home + "/.cache/diskcache"
     }
 
     /// The directory that the user chose; nil where it is the default.
@@ -146,20 +156,6 @@ struct Arguments {
             return Self.trimmed(given)
         }
         return nil
-    }
-
-    private func defaultDirectory() throws(Failure) -> String {
-        // The specification wants relative paths in XDG_CACHE_HOME ignored.
-        if let base = try Self.environment("XDG_CACHE_HOME"), base.hasPrefix("/") {
-            return base + "/diskcache"
-        }
-        guard let home = try Self.environment("HOME"), !home.isEmpty else {
-            throw Failure.usage("no cache directory: neither $HOME nor $DISKCACHE_DIR is set: give --dir DIR")
-        }
-        guard home.hasPrefix("/") else {
-            throw .usage("no cache directory: $HOME is \(home), a relative path: give --dir DIR")
-        }
-        return home + "/.cache/diskcache"
     }
 
     /// Without slashes at the end, as paths below it are shown; the root keeps its own.

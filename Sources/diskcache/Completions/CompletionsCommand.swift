@@ -4,7 +4,7 @@
 enum CompletionsCommand: Command {
     static let name = "completions"
     static let operands = "SHELL"
-    static let operandChoices = [Shell.allCases.map(\.rawValue)]
+    static let operandChoices = [["bash", "zsh", "fish"]]
     static let summary = "print a completion script for bash, zsh or fish"
     static let details = """
         Completes commands, options and their values, files, directories and keys: at most 200 keys, found
@@ -21,12 +21,12 @@ enum CompletionsCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        guard let shell = Shell(rawValue: arguments.operands[0]) else {
+        guard let script = Shell.scripts[arguments.operands[0]] else {
             throw Failure.usage(
                 "completions: unknown shell '\(arguments.operands[0])': give bash, zsh or fish"
             )
         }
-        try Output.print(shell.script)
+        try Output.print(script)
         return .done
     }
 }

@@ -1,16 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// The shells there are scripts for: each asks `diskcache complete` about the line up to the cursor.
-enum Shell: String, CaseIterable {
-    case bash, zsh, fish
-
-    var script: String {
-        switch self {
-        case .bash: Self.bashScript
-        case .zsh: Self.zshScript
-        case .fish: Self.fishScript
-        }
-    }
+enum Shell {
+    static let scripts = ["bash": bashScript, "zsh": zshScript, "fish": fishScript]
 
     /// Needs nothing but bash 4.3, not the package bash-completion.
     ///

@@ -80,16 +80,14 @@ extension RunKey {
             }
             environment.updateValue(CurrentProcess.environmentBytes(name), forKey: name)
         }
-        if arguments.has("cwd") { workingDirectory = try Self.currentDirectory() }
-        for path in arguments.all("modtime") { modified.updateValue(try Self.time(of: path), forKey: path) }
-    }
-
-    private static func currentDirectory() throws(Failure) -> [UInt8] {
-        do throws(Errno) {
-            return try CurrentProcess.workingDirectory()
-        } catch {
-            throw Failure(.inputOutput, "run: --cwd: \(error): change to a directory that is there")
+        if arguments.has("cwd") {
+            do throws(Errno) {
+                workingDirectory = try CurrentProcess.workingDirectory()
+            } catch {
+                throw Failure(.inputOutput, "run: --cwd: \(error): change to a directory that is there")
+            }
         }
+        for path in arguments.all("modtime") { modified.updateValue(try Self.time(of: path), forKey: path) }
     }
 
     private static func time(of path: String) throws(Failure) -> Timestamp? {

@@ -24,7 +24,13 @@ struct Exposition {
         gauge("limit_entries", totals.limits.maximumEntries)
         gauge("eviction_age_seconds", totals.evictionAge?.inSeconds)
         gauge("counting_start_timestamp_seconds", totals.since.map(seconds))
-        addCounters(totals.activity)
+        var previous = ""
+        for counter in StatsCounter.all {
+            guard let metric = counter.metric else { continue }
+            if metric != previous { head(metric + "_total", "counter") }
+            sample(metric + "_total", counter.label, "\(counter.count(totals.activity))")
+            previous = metric
+        }
         gauge("last_sweep_start_timestamp_seconds", last.map { seconds($0.began) })
         guard let last, let ended = last.ended else { return }
         gauge("last_sweep_end_timestamp_seconds", seconds(ended))
@@ -73,16 +79,6 @@ struct Exposition {
     static func label(forPath path: String) throws -> String {
         if path.hasPrefix("/") { return path }
         return String(decoding: try CurrentProcess.workingDirectory(), as: UTF8.self) + "/" + path
-    }
-
-    private mutating func addCounters(_ activity: CacheActivity) {
-        var last: String?
-        for counter in StatsCounter.all {
-            guard let metric = counter.metric else { continue }
-            if metric != last { head(metric + "_total", "counter") }
-            sample(metric + "_total", counter.label, "\(counter.count(activity))")
-            last = metric
-        }
     }
 
     /// To the millisecond, which a Double of this size still has.

@@ -60,48 +60,27 @@ enum StatsCommand: Command {
         }
         let cache = try arguments.requireCache()
         if arguments.has("prometheus") {
-            let path = try Exposition.label(forPath: cache.path)
-            try Output.print(Exposition(totals(of: cache), cache.lastCollection(), directory: path).text)
+            let reading = try StatsReading(of: cache)
+            let directory = try Exposition.label(forPath: cache.path)
+            try Output.print(Exposition(reading.totals, reading.last, directory: directory).text)
         } else if arguments.has("reset") {
             try reset(cache, arguments)
         } else if arguments.has("quick") {
-            let (totals, last) = (try totals(of: cache), try cache.lastCollection())
-            try arguments.print(
-                StatsText.counts(cache.path, totals, last, now: .now),
-                json: json(cache.path, nil, totals, last)
-            )
+            let reading = try StatsReading(of: cache)
+            try arguments.print(StatsText.counts(reading, now: .now), json: reading.json())
         } else {
             let statistics = try cache.statistics()
+            let common: JSON.Object = ["path": cache.path, "lastSweep": statistics.lastCollection?.json]
             try arguments.print(
                 StatsText.everything(cache.path, statistics, now: .now),
-                json: json(cache.path, statistics.json, statistics.totals, statistics.lastCollection)
+                json: JSON.Object(common, statistics.json, statistics.totals?.json ?? [:])
             )
         }
         return .done
     }
 
-    /// What all processes counted.
-    static func totals(of cache: SharedCache) throws -> CacheStatistics.Totals {
-        if let totals = try cache.totals() { return totals }
-        throw Failure(
-            .configuration,
-            "read the counts of \(cache.path): there is no control file: see `diskcache doctor`"
-        )
-    }
-
-    /// - Parameter part: what the form of the command has on top of what is common to all.
-    static func json(
-        _ path: String,
-        _ part: JSON.Object?,
-        _ totals: CacheStatistics.Totals?,
-        _ last: CacheStatistics.LastCollection?
-    ) -> JSON.Object {
-        let common: JSON.Object = ["path": path, "lastSweep": last?.json]
-        return JSON.Object(common, part ?? [:], totals?.json ?? [:])
-    }
-
     private static func reset(_ cache: SharedCache, _ arguments: Arguments) throws {
-        let before = try totals(of: cache)
+        let before = try StatsReading(of: cache).totals
         guard try cache.resetTotals() else {
             throw Failure(
                 .permission,
@@ -120,5 +99,30 @@ enum StatsCommand: Command {
         // Faster than anybody reads, and a load of its own.
         if span < .milliseconds(100) { throw .usage("\(text) is too often: the least is 100ms") }
         return span
+    }
+}
+
+/// What all processes have counted up to a moment.
+struct StatsReading {
+    let path: String
+    let instant = ContinuousClock.now
+    let totals: CacheStatistics.Totals
+    let last: CacheStatistics.LastCollection?
+
+    init(of cache: SharedCache) throws {
+        path = cache.path
+        guard let totals = try cache.totals() else {
+            throw Failure(
+                .configuration,
+                "read the counts of \(path): there is no control file: see `diskcache doctor`"
+            )
+        }
+        self.totals = totals
+        last = try cache.lastCollection()
+    }
+
+    /// - Parameter part: what the form of the command has on top of what is common to all.
+    func json(_ part: JSON.Object = [:]) -> JSON.Object {
+        JSON.Object(part, totals.json, ["path": path, "lastSweep": last?.json] as JSON.Object)
     }
 }

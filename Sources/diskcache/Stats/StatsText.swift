@@ -25,16 +25,11 @@ enum StatsText {
     }
 
     /// What all processes have counted, in all and in an interval.
-    static func counts(
-        _ path: String,
-        _ totals: CacheStatistics.Totals,
-        _ last: CacheStatistics.LastCollection?,
-        now: Date,
-        _ interval: StatsInterval? = nil
-    ) -> String {
-        "\(path.escaped)\n" + usage(totals.usage) + limits(totals) + "\n"
+    static func counts(_ reading: StatsReading, now: Date, _ interval: StatsInterval? = nil) -> String {
+        let totals = reading.totals
+        return "\(reading.path.escaped)\n" + usage(totals.usage) + limits(totals) + "\n"
             + self.totals(totals, now: now, interval) + advice(totals.activity) + "\n"
-            + lastSweep(last, now: now)
+            + lastSweep(reading.last, now: now)
     }
 
     // MARK: What there is
@@ -126,18 +121,15 @@ enum StatsText {
         } else {
             text += "begun \(Quantity.ago(sweep.began, now)) by process \(sweep.process), "
         }
-        return text + "\(end(of: sweep)), removed \(removals(of: sweep))\n"
+        let count = sweep.removed.values.reduce(0) { $0 + $1.count }
+        let removed = count == 0 ? "nothing" : "\(count) (\(Quantity.text(bytes: sweep.removedBytes)))"
+        return text + "\(end(of: sweep)), removed \(removed)\n"
     }
 
     /// How it ended.
     static func end(of sweep: CacheStatistics.LastCollection) -> String {
         if sweep.ended == nil { return "under way, or killed" }
         return sweep.isComplete ? "complete" : "cut short"
-    }
-
-    private static func removals(of sweep: CacheStatistics.LastCollection) -> String {
-        let count = sweep.removed.values.reduce(0) { $0 + $1.count }
-        return count == 0 ? "nothing" : "\(count) (\(Quantity.text(bytes: sweep.removedBytes)))"
     }
 
     /// To the millisecond if it is short, as most sweeps are.

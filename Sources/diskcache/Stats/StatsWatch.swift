@@ -6,24 +6,16 @@ import Platform
 
 /// `diskcache stats --watch`: the counts again and again, until a signal ends it.
 enum StatsWatch {
-    /// The counts at a moment.
-    private struct Reading {
-        let path: String
-        let instant: ContinuousClock.Instant
-        let totals: CacheStatistics.Totals
-        let lastCollection: CacheStatistics.LastCollection?
-    }
-
     /// Ends by the signal that was sent, as if it had not been handled.
     static func run(_ arguments: Arguments, every interval: Duration) throws -> Never {
         // Fetched by another thread, so that none arrives in the middle of a line.
         let stop = try StopSignal([.hangup, .interrupt, .terminate])
         let isJSON = arguments.has("json")
         let isScreen = !isJSON && Terminal.isInteractive(Terminal.standardOutput)
-        var before = try read(arguments)
+        var before = try StatsReading(of: arguments.requireCache())
         if isScreen {
             // ECMA-48 ED: the whole screen.
-            try draw(before, nil, before: "\u{1B}[2J")
+            try draw(before, nil, "\u{1B}[2J")
         } else if !isJSON {
             try Output.print(StatsLine.heading)
         }
@@ -32,7 +24,8 @@ enum StatsWatch {
             // From the moment at which it was due, so that it does not fall behind.
             due = max(due + interval, .now)
             if let signal = stop.wait(until: due) { CurrentProcess.end(like: signal) }
-            let reading = try read(arguments)
+            // Opened again each time, because the directory or its control file may have been replaced.
+            let reading = try StatsReading(of: arguments.requireCache())
             let elapsed = max((reading.instant - before.instant).inSeconds, 0.001)
             let activity = reading.totals.activity.since(before.totals.activity)
             let done = StatsInterval(activity: activity, seconds: elapsed)
@@ -46,31 +39,19 @@ enum StatsWatch {
         }
     }
 
-    /// Opened again each time, because the directory or its control file may have been replaced.
-    private static func read(_ arguments: Arguments) throws -> Reading {
-        let cache = try arguments.requireCache()
-        return Reading(
-            path: cache.path,
-            instant: .now,
-            totals: try StatsCommand.totals(of: cache),
-            lastCollection: try cache.lastCollection()
-        )
-    }
-
     // MARK: Output
 
-    private static func json(_ reading: Reading, _ interval: StatsInterval) -> JSON.Object {
-        let part: JSON.Object = [
+    private static func json(_ reading: StatsReading, _ interval: StatsInterval) -> JSON.Object {
+        reading.json([
             "time": Date.now, "seconds": (interval.seconds * 1000).rounded() / 1000,
             "hitRatio": interval.activity.hitRatio, "perSecond": interval.perSecond,
-        ]
-        return StatsCommand.json(reading.path, part, reading.totals, reading.lastCollection)
+        ])
     }
 
     /// Written over what was there, so that nothing flickers: to the first column of the first line (CUP), what
     /// is left of each line erased (EL), and what is left below (ED).
-    private static func draw(_ reading: Reading, _ done: StatsInterval?, before start: String = "") throws {
-        let text = StatsText.counts(reading.path, reading.totals, reading.lastCollection, now: .now, done)
+    private static func draw(_ reading: StatsReading, _ done: StatsInterval?, _ start: String = "") throws {
+        let text = StatsText.counts(reading, now: .now, done)
         let screen = screen(text, Terminal.size(Terminal.standardOutput))
         try Output.draw(start + screen, to: Terminal.standardOutput)
     }

@@ -85,13 +85,8 @@ enum CollectCommand: Command {
         var found: VerifyReport?
         let isJSON = arguments.has("json")
         if !isJSON { try Output.print(text(report)) }
-        if arguments.has("verify") {
-            let options = VerifyOptions()
-            let report = try VerifyCommand.verify(cache, options, showsFindings: !isJSON)
-            if !isJSON { try Output.print(VerifyCommand.text(report, options)) }
-            found = report
-        }
-        if isJSON { try Output.print(JSON.line(json(report, seconds: seconds, verify: found))) }
+        if arguments.has("verify") { found = try VerifyCommand.verify(cache, .init(), isJSON: isJSON) }
+        if isJSON { try Output.print(JSON.line(report.json(seconds: seconds, verify: found))) }
         return found?.isClean ?? true ? .done : .dataError
     }
 
@@ -143,19 +138,6 @@ enum CollectCommand: Command {
             request.patience = patience
         }
         return request
-    }
-
-    /// The library's report, and what it lacks.
-    static func json(
-        _ report: CollectionReport,
-        seconds: Double,
-        time: Date? = nil,
-        verify: VerifyReport? = nil
-    ) -> JSON.Object {
-        let rest: JSON.Object = [
-            "removedBytes": report.removedBytes, "seconds": seconds, "time": time, "verify": verify,
-        ]
-        return JSON.Object(report, rest)
     }
 
     // MARK: Text
@@ -216,5 +198,15 @@ enum CollectCommand: Command {
         }
         notes += report.unreadable.map { "can't be read, left alone: \($0.escaped)\n" }.joined()
         return notes + report.unrecognised.map { "not ours, left alone: \($0.escaped)\n" }.joined()
+    }
+}
+
+extension CollectionReport {
+    /// The library's report, and what it lacks.
+    func json(seconds: Double, time: Date? = nil, verify: VerifyReport? = nil) -> JSON.Object {
+        let rest: JSON.Object = [
+            "removedBytes": removedBytes, "seconds": seconds, "time": time, "verify": verify,
+        ]
+        return JSON.Object(self, rest)
     }
 }

@@ -35,7 +35,7 @@ enum CollectWatch {
         let seconds = (ContinuousClock.now - start).inSeconds
         try arguments.print(
             line(report, seconds: seconds, now: .now),
-            json: CollectCommand.json(report, seconds: seconds, time: .now)
+            json: report.json(seconds: seconds, time: .now)
         )
     }
 

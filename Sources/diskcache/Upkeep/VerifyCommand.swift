@@ -41,21 +41,18 @@ enum VerifyCommand: Command {
         options.sample = try arguments.value("sample", as: Quantity.sample)
         let cache = try arguments.requireCache()
         let isJSON = arguments.has("json")
-        let report = try verify(cache, options, showsFindings: !isJSON)
-        try Output.print(isJSON ? JSON.line(report) : text(report, options))
+        let report = try verify(cache, options, isJSON: isJSON)
+        if isJSON { try Output.print(JSON.line(report)) }
         return report.isClean ? .done : .dataError
     }
 
-    /// Verifies, with progress on a terminal, and prints what is found as it is found.
-    static func verify(
-        _ cache: SharedCache,
-        _ options: VerifyOptions,
-        showsFindings: Bool
-    ) throws -> VerifyReport {
+    /// Verifies, with progress on a terminal; prints what is found as it is found, and what there is to say at the end,
+    /// unless all is to be `isJSON`, which is left to the caller.
+    static func verify(_ cache: SharedCache, _ options: VerifyOptions, isJSON: Bool) throws -> VerifyReport {
         let failure = Locked<Errno?>(nil)
         let report = try ProgressLine.during { line in
             try cache.verify(options) { finding in
-                guard showsFindings else { return }
+                if isJSON { return }
                 do throws(Errno) {
                     try line.print(words(finding))
                 } catch {
@@ -67,6 +64,7 @@ enum VerifyCommand: Command {
             }
         }
         if let failure = failure.withLock({ $0 }) { throw failure }
+        if !isJSON { try Output.print(text(report, options)) }
         return report
     }
 

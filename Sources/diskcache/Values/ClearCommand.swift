@@ -27,19 +27,17 @@ enum ClearCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let cache = try arguments.requireCache()
-        if !arguments.has("yes"), try !ask("Remove everything in \(cache.path)? [y/N] ") {
-            return .miss
+        if !arguments.has("yes") {
+            guard Terminal.isInteractive(Terminal.standardInput) else {
+                let advice = "give --yes to remove everything"
+                throw Failure.usage("clear: standard input is not a terminal: \(advice)")
+            }
+            let question = "Remove everything in \(cache.path)? [y/N] "
+            try Output.draw(question.singleLine, to: Terminal.standardError)
+            guard ["y", "yes"].contains((readLine() ?? "").lowercased()) else { return .miss }
         }
         let removed = try cache.removeAll()
         try arguments.print("removed \(Quantity.count(removed, "key"))\n", json: ["removed": removed])
         return .done
-    }
-
-    private static func ask(_ question: String) throws -> Bool {
-        guard Terminal.isInteractive(Terminal.standardInput) else {
-            throw Failure.usage("clear: standard input is not a terminal: give --yes to remove everything")
-        }
-        try Output.draw(question.singleLine, to: Terminal.standardError)
-        return ["y", "yes"].contains((readLine() ?? "").lowercased())
     }
 }

@@ -44,31 +44,29 @@ enum InfoCommand: Command {
         let explanation = try cache.explanation(forKey: key, ranking: arguments.has("order"))
         let paths = explanation.entry.map { cache.paths(of: $0) }
         try arguments.print(
-            text(explanation, key: key, paths: paths, now: .now),
-            json: json(explanation, key: key, paths: paths)
+            explanation.text(key: key, paths: paths, now: .now),
+            json: explanation.json(key: key, paths: paths)
         )
         let isHit = explanation.state == .hit || explanation.state == .stale && arguments.has("stale")
         return isHit ? .done : .miss
     }
+}
 
-    static func text(
-        _ explanation: KeyExplanation,
-        key: String,
-        paths: (entry: String, object: String)?,
-        now: Date
-    ) -> String {
+extension KeyExplanation {
+    fileprivate func text(key: String, paths: (entry: String, object: String)?, now: Date) -> String {
         var table = Table(.left, .left)
         func add(_ name: String, _ value: String?) {
             if let value { table.add(name, value.escaped) }
         }
         add("key", key)
-        add("status", words(explanation, now))
-        add("eviction", explanation.rank.map { words($0) })
-        guard let entry = explanation.entry, let paths else {
-            add("key digest", explanation.keyDigest.description)
+        add("status", words(now))
+        add("eviction", rank.map { words($0) })
+        guard let entry, let paths else {
+            add("key digest", keyDigest.description)
             return table.text
         }
-        add("size", size(entry.size))
+        let size = Quantity.text(bytes: Int64(entry.size))
+        add("size", entry.size < 1024 ? size : "\(size) (\(entry.size) B)")
         add("created", Quantity.moment(entry.created, now))
         add("last access", entry.lastAccess.map { Quantity.moment($0, now) })
         add("expires", entry.expires.map { Quantity.moment($0, now) } ?? "never")
@@ -90,12 +88,12 @@ enum InfoCommand: Command {
     }
 
     /// Why it is a hit or a miss.
-    private static func words(_ explanation: KeyExplanation, _ now: Date) -> String {
-        let expired = explanation.entry?.expires.map { "expired \(Quantity.ago($0, now))" }
-        switch explanation.state {
+    private func words(_ now: Date) -> String {
+        let expired = entry?.expires.map { "expired \(Quantity.ago($0, now))" }
+        switch state {
         case .hit: return "a hit"
         case .absent:
-            guard let removal = explanation.lastRemoval else {
+            guard let removal = lastRemoval else {
                 return "a miss: never stored, or removed"
             }
             return """
@@ -115,30 +113,20 @@ enum InfoCommand: Command {
         }
     }
 
-    private static func words(_ rank: KeyExplanation.Rank) -> String {
+    private func words(_ rank: Rank) -> String {
         "\(Quantity.grouped(rank.usedLongerAgo)) of \(Quantity.grouped(rank.entries, "key")) "
             + "were used less recently and would be evicted first"
     }
 
-    private static func size(_ bytes: Int) -> String {
-        bytes < 1024 ? "\(bytes) B" : "\(Quantity.text(bytes: Int64(bytes))) (\(bytes) B)"
-    }
-
-    // MARK: JSON
-
     /// The entry, if there is one, and what a get makes of it.
-    private static func json(
-        _ explanation: KeyExplanation,
-        key: String,
-        paths: (entry: String, object: String)?
-    ) -> JSON.Object {
-        let entry: JSON.Object = ["key": key, "keyDigest": explanation.keyDigest.description]
+    fileprivate func json(key: String, paths: (entry: String, object: String)?) -> JSON.Object {
+        let absent: JSON.Object = ["key": key, "keyDigest": keyDigest.description]
         let rest: JSON.Object = [
             "entryPath": paths?.entry, "objectPath": paths?.object,
             // The case's name, without the length of a damaged value.
-            "state": String("\(explanation.state)".prefix { $0 != "(" }),
-            "lastRemoval": explanation.lastRemoval?.json, "evictionRank": explanation.rank,
+            "state": String("\(state)".prefix { $0 != "(" }),
+            "lastRemoval": lastRemoval?.json, "evictionRank": rank,
         ]
-        return JSON.Object(explanation.entry?.json ?? entry, rest)
+        return JSON.Object(entry?.json ?? absent, rest)
     }
 }

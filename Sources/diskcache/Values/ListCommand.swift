@@ -39,7 +39,7 @@ enum ListCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        let style = Style(arguments)
+        let style = Style.allCases.first { arguments.has($0.rawValue) } ?? .plain
         let order = try arguments.value("sort", as: self.order)
         if order == nil, arguments.has("reverse") {
             throw Failure.usage("ls: --reverse needs an order: give --sort too")
@@ -88,7 +88,8 @@ enum ListCommand: Command {
             unkept > 0 ? "\(Quantity.count(unkept, "key")) not kept by name" : nil,
             withNull > 0 ? "\(Quantity.count(withNull, "key")) with a NUL" : nil,
         ].compactMap(\.self)
-        if !skipped.isEmpty { try Output.complain("ls: skipped by --null: \(skipped.joined(separator: ", "))") }
+        let note = skipped.joined(separator: ", ")
+        if !note.isEmpty { try Output.complain("ls: skipped by --null: \(note)") }
         if let failure { throw failure }
         return .done
     }
@@ -98,10 +99,6 @@ enum ListCommand: Command {
     /// How an entry is written.
     enum Style: String, CaseIterable {
         case plain, long, null, json
-
-        init(_ arguments: Arguments) {
-            self = Self.allCases.first { arguments.has($0.rawValue) } ?? .plain
-        }
     }
 
     /// Widths that fit almost all lines, since lines are written before the last one is known: "1023.9 KiB",

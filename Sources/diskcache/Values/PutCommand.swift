@@ -62,18 +62,14 @@ enum PutCommand: Command {
         } else {
             stored = try cache.put(contentsOfDescriptor: input.rawValue, forKey: key, options: terms)
         }
-        try warnOfConfiguration(of: cache)
-        try arguments.print("", json: stored.json)
-        return .done
-    }
-
-    /// A `config.json` that can't be used stops no put, but nothing kept this one within the limits.
-    private static func warnOfConfiguration(of cache: SharedCache) throws {
         do throws(CacheError) {
             _ = try cache.limits()
         } catch {
+            // A `config.json` that can't be used stops no put, but nothing kept this one within the limits.
             try Output.complain("put: stored without limits: \(error.message)")
         }
+        try arguments.print("", json: stored.json)
+        return .done
     }
 
     /// What the options say about the value.

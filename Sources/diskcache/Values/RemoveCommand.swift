@@ -34,15 +34,12 @@ enum RemoveCommand: Command {
         }
         // All of them first, so that a wrong word is not found when half is done.
         for key in keys { try arguments.check(key) }
-        let removed = try arguments.openExistingCache().map { try remove(keys, tags, from: $0) } ?? 0
+        var removed = 0
+        if let cache = try arguments.openExistingCache() {
+            for key in keys where try cache.remove(forKey: key) { removed += 1 }
+            for tag in tags { removed += try cache.removeAll(taggedWith: tag) }
+        }
         try arguments.print("", json: ["removed": removed])
         return removed > 0 ? .done : .miss
-    }
-
-    private static func remove(_ keys: [String], _ tags: [String], from cache: SharedCache) throws -> Int {
-        var removed = 0
-        for key in keys where try cache.remove(forKey: key) { removed += 1 }
-        for tag in tags { removed += try cache.removeAll(taggedWith: tag) }
-        return removed
     }
 }
