@@ -37,8 +37,9 @@ package struct Record: Sendable, Equatable {
     var core: RecordCore
     /// The key in clear, unless it was too long or the cache keeps digests only.
     package var key: String?
-    /// ``details``, where there are any: a record is copied on each path, and hardly one has them. In an array, to copy
-    /// them is to count one reference.
+    /// ``details``, if there are any, in an array.
+    ///
+    /// A record is copied on each path, and hardly one has them: to copy an array is to count one reference.
     private var attached: [RecordDetails]?
 
     package init(content: Content, created: Timestamp) {

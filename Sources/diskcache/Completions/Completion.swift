@@ -5,7 +5,9 @@ import Platform
 
 /// What can stand in the place of an operand or of an option's value.
 struct Completion: Equatable {
-    /// What stands for it in the help: "KEY", "FILE". Only KEY, FILE, DIR and CMD, a command line of another program, can
+    /// What stands for it in the help, such as KEY or FILE.
+    ///
+    /// Only KEY, FILE, DIR and CMD, a command line of another program, can
     /// be completed; any other is a number, a span, a text: whatever the user has in mind.
     var placeholder = ""
     /// One of these; empty: anything.
