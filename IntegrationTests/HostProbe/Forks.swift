@@ -83,6 +83,7 @@ struct ForkingHost {
             expectForked { () throws(CacheError) in _ = try cache.entries() }
             expect(!cache.flush(), "nothing is flushed here")
             expect(cache.memory.count == 0, "the memory is the parent's")
+            expect(cache.activity.puts == 0, "so is what was done")
             let computed = cache.value(forKey: "key") { Data("computed".utf8) }
             expect(computed == Data("computed".utf8), "it computes")
             let report = cache.close()
