@@ -27,10 +27,8 @@ final class CacheCore: Sendable {
         openStore = Locked(store)
         let events = EventStreams(callback: configuration.onEvent)
         self.events = events
-        let counters = store.counters
         if configuration.memory.isEnabled {
             memory = MemoryTier(limits: configuration.memory.limits) { item, cause in
-                counters.add(StoreCounters.Event(cause))
                 events.send(.removedFromMemory(key: item.key, cause: cause, cost: item.cost))
             }
         } else {
