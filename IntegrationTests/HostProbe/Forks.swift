@@ -83,6 +83,7 @@ struct ForkingHost {
             expectForked { () throws(CacheError) in _ = try cache.entries() }
             expect(!cache.flush(), "nothing is flushed here")
             expect(cache.memory.count == 0, "the memory is the parent's")
+            expect(cache.activity.puts == 0, "so is what was done")
             let computed = cache.value(forKey: "key") { Data("computed".utf8) }
             expect(computed == Data("computed".utf8), "it computes")
             let report = cache.close()
@@ -100,6 +101,26 @@ struct ForkingHost {
         expect(try cache.get(forKey: "child")?.value == Data("child".utf8), "the value of the child")
         try cache.put("again", forKey: "key")
         expect(cache.close().wasLast, "the child is gone")
+    }
+
+    /// The child asks for everything while a put of its parent waits, which nobody publishes in the child.
+    func waitInChild() throws {
+        let cache = try SharedCache(at: path)
+        let locks = try FileManager.default.contentsOfDirectory(atPath: path + "/locks")
+        for name in locks where name.hasPrefix("entry-") {
+            let file = open("\(path)/locks/\(name)", O_RDWR | O_CLOEXEC)
+            expect(file >= 0 && flock(file, LOCK_EX) == 0, "\(name) is held until this process ends")
+        }
+        try cache.put("value", forKey: "key", options: PutOptions(writing: .behind))
+        inChild {
+            // One that waits is ended.
+            alarm(30)
+            expectForked { () throws(CacheError) in _ = try cache.entries() }
+            expectForked { () throws(CacheError) in _ = try cache.removeAll() }
+            expectForked { () throws(CacheError) in _ = try cache.data(for: ContentDigest(of: Data())) }
+            expect(!cache.flush(), "nothing is flushed here")
+        }
+        withExtendedLifetime(cache) {}
     }
 
     /// The child goes on with a computation that its parent is in, and ends it.

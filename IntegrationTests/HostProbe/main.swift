@@ -16,6 +16,7 @@ guard words.count == 3 else { fatalError("usage: HostProbe TASK DIRECTORY") }
 var report = HostReport()
 switch words[1] {
 case "fork-use": try ForkingHost(words[2]).useInChild()
+case "fork-wait": try ForkingHost(words[2]).waitInChild()
 case "fork-compute": try ForkingHost(words[2]).computeInChild()
 case "fork-ask": try ForkingHost(words[2]).askInChild()
 case "fork-locks": try ForkingHost(words[2]).giveBackInChild()

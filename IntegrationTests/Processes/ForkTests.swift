@@ -23,6 +23,10 @@ import Testing
         try expectSuccess(of: "fork-use")
     }
 
+    @Test func `a child does not wait for what its parent has to publish`() throws {
+        try expectSuccess(of: "fork-wait")
+    }
+
     @Test func `a child that returns from its parent's computation leaves its parent's lock alone`() throws {
         try expectSuccess(of: "fork-compute")
     }

@@ -85,7 +85,7 @@ extension SharedCache {
     }
 
     private func removeAll(where isMeant: (StoredEntry) -> Bool) throws(CacheError) -> Int {
-        _ = writeBehind.flush()
+        try publishAll()
         return try withStore { (store, now) throws(StoreError) in
             var count = 0
             let log = store.parts.log

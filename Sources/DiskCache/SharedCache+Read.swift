@@ -201,7 +201,7 @@ extension SharedCache {
     /// part of the directory could not be read.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func entries() throws(CacheError) -> some Sequence<Result<CacheEntry, CacheError>> & Sendable {
-        _ = writeBehind.flush()
+        try publishAll()
         return try withStore { (store, now) throws(StoreError) in CacheEntries(store: store, now: now) }
     }
 }

@@ -96,6 +96,13 @@ public final class SharedCache: Sendable {
         return digest
     }
 
+    /// Waits until all earlier puts by this process are published.
+    func publishAll() throws(CacheError) {
+        // In a child that was forked nobody publishes what waits.
+        try core.checkOpen()
+        _ = writeBehind.flush()
+    }
+
     /// The record of a value that is stored at `now`.
     func record(
         of content: Content,

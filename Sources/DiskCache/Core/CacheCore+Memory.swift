@@ -124,12 +124,12 @@ extension CacheCore {
 }
 
 /// The gauge of this process, shared by its caches.
-enum SystemMemory {
-    private static let gauge = PerProcess { Locked<MemoryGauge?>.Box(MemoryGauge()) }
+final class SystemMemory: Sendable {
+    private static let own = PerProcess { SystemMemory() }
 
-    static func pressure() -> MemoryPressure {
-        gauge.value.value.withLock { $0?.pressure() ?? .none }
-    }
+    private let gauge = MemoryGauge()
+
+    static func pressure() -> MemoryPressure { own.value.gauge?.pressure() ?? .none }
 }
 
 extension StoreCounters.Event {

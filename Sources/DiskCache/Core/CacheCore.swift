@@ -27,10 +27,8 @@ final class CacheCore: Sendable {
         openStore = Locked(store)
         let events = EventStreams(callback: configuration.onEvent)
         self.events = events
-        let counters = store.counters
         if configuration.memory.isEnabled {
             memory = MemoryTier(limits: configuration.memory.limits) { item, cause in
-                counters.add(StoreCounters.Event(cause))
                 events.send(.removedFromMemory(key: item.key, cause: cause, cost: item.cost))
             }
         } else {
@@ -117,10 +115,11 @@ final class CacheCore: Sendable {
         events.send(.directoryReplaced)
     }
 
-    /// What this process did since the cache was opened.
+    /// What this process did since the cache was opened: nothing, in a child of the one that has opened it.
     var activity: CacheActivity {
-        // In a forked child the tier's locks may be held by threads that don't exist there.
-        let (counters, hits) = (store.counters, isOwn ? memory?.hits ?? 0 : 0)
+        // There the locks may be held by threads that don't exist.
+        guard isOwn else { return CacheActivity() }
+        let (counters, hits) = (store.counters, memory?.hits ?? 0)
         // Hits in the memory tier are counted there.
         return CacheActivity { counters[$0] + ($0 == .memoryHit ? hits : 0) }
     }

@@ -201,14 +201,17 @@ final class MemoryTier: Sendable {
 
     static func shard(of name: KeyBytes) -> Int { Int(name.hash >> 58) }
 
-    /// Changes what is held, alone, and then reports what has left.
+    /// Changes what is held, alone, and then counts and reports what has left.
     ///
     /// The values are released when this returns.
     func change<Result>(_ body: (inout Ledger, inout Removals) -> Result) -> Result {
         var removed: Removals = []
         let result = ledger.withLock { body(&$0, &removed) }
-        if let onRemoval {
-            for removal in removed { onRemoval(removal.item, removal.cause) }
+        if removed.isEmpty { return result }
+        let counters = store.withLock { $0?.counters }
+        for removal in removed {
+            counters?.add(StoreCounters.Event(removal.cause))
+            onRemoval?(removal.item, removal.cause)
         }
         return result
     }

@@ -33,7 +33,8 @@ package struct MemoryGauge: Sendable {
     /// How short memory is now: the worse of what the stalls and the group's allowance say.
     ///
     /// C: `open`, `pread` and `close` of the stalls' file, of three more in a control group, and of a fifth when it is
-    /// nearly full. A file that can't be read (the group was removed) counts as no pressure.
+    /// nearly full. A file that can't be read (the group was removed, no descriptor is left) counts as no
+    /// pressure.
     package func pressure() -> MemoryPressure {
         let stalled = stalls.flatMap { ProcFiles.text($0) }.flatMap { Self.stall(parsing: $0) } ?? 0
         return max(MemoryPressure(stalled: stalled), groupPressure())
@@ -45,8 +46,9 @@ package struct MemoryGauge: Sendable {
             let limit = limits.min()
         else { return .none }
         let pressure = MemoryPressure(used: used, limit: limit)
-        // Groups fill up with page cache and stay full: only then is it worth finding out how much of it that is.
-        guard pressure > .none, let statistics = text("memory.stat") else { return pressure }
+        // Groups fill up with page cache and stay full: only then is it worth finding out how much of it that is, and
+        // without that a full one tells nothing.
+        guard pressure > .none, let statistics = text("memory.stat") else { return .none }
         return MemoryPressure(used: used - min(used, Self.pageCache(parsing: statistics)), limit: limit)
     }
 

@@ -203,10 +203,12 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let cache = pair.cache
         try pair.warm("key", "old")
         let hits = cache.activity.memoryHits
-        weak let old = cache.core.store
+        // Which has the descriptors.
+        weak let old = cache.core.store.directory
         try FileManager.default.removeItem(atPath: cache.path)
         try cache.core.reopen()
         #expect(old == nil, "what is not used any more has no descriptors open")
+        #expect(try cache.totals()?.activity.leftMemory == [.invalidated: 1], "what left is counted there")
         #expect(try cache.get(forKey: "key") == nil)
         try cache.put("new", forKey: "key")
         #expect(try cache.get(forKey: "key")?.tier == .memory)

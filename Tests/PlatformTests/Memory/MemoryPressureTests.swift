@@ -83,6 +83,33 @@ import Testing
         #expect(gauge.pressure() == .some)
     }
 
+    /// A group that is full of page cache would look short of memory.
+    @Test func `a file that can't be opened counts as no pressure`() throws {
+        let directory = try TemporaryDirectory()
+        let files = [
+            ("memory.pressure", "some avg10=0.00 avg60=0.00 avg300=0.00 total=0\n"),
+            ("memory.current", "99\n"), ("memory.high", "max\n"), ("memory.max", "100\n"),
+            ("memory.stat", "anon 1\nactive_file 49\ninactive_file 49\n"),
+        ]
+        for (name, text) in files { makeFile(directory.path + "/" + name, text) }
+        let gauge = try #require(MemoryGauge(group: directory.path))
+        for number in 1...files.count {
+            let left = Locked(number)
+            let pressure = SystemCall.withFaults { call in
+                guard call == .open else { return nil }
+                let isMeant = left.withLock { left in
+                    left -= 1
+                    return left == 0
+                }
+                return isMeant ? .error(.tooManyOpenFiles) : nil
+            } _: {
+                gauge.pressure()
+            }
+            #expect(pressure == .none, "file \(number)")
+            #expect(left.withLock { $0 } <= 0)
+        }
+    }
+
     @Test func `there is no gauge where the kernel tells nothing`() throws {
         let isMade = MemoryGauge(group: try TemporaryDirectory().path) != nil
         #expect(!isMade)
