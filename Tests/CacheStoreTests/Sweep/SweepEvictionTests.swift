@@ -72,6 +72,17 @@ import Testing
         #expect(try evict(entries: 1)?.isExhausted == true)
     }
 
+    @Test func `of several limits the list names the same one as a sweep`() throws {
+        try fill(6)
+        try sweep()
+        #expect(try evict(entries: 1, bytes: 1)?.removed[.entries]?.count == 1)
+        let report = try sweep {
+            $0.limits.maximumSize = 1
+            $0.limits.maximumEntries = 4
+        }
+        #expect(report.removed[.entries]?.count == 1 && report.removed[.size]?.count == 4)
+    }
+
     @Test func `evictions from the list are logged like any others`() throws {
         try fill(6)
         try sweep()
