@@ -130,7 +130,9 @@ struct ListedEviction {
             }
             let gone = outcomes.indices.filter { outcomes[$0].isDeletion }
             if removals.first?.tree == .entries { spared += outcomes.count - gone.count }
-            evicted.bytes += gone.reduce(0) { $0 + removals[$1].allocatedSize.bytes }
+            let bytes = gone.reduce(evicted.bytes) { $0 + removals[$1].allocatedSize.bytes }
+            // As the list says, which others can write.
+            evicted.bytes = bytes.plausible
             all += gone.map { group[$0] }
             if let failure { return (all, failure) }
         }

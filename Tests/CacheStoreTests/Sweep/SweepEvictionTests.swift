@@ -94,6 +94,28 @@ import Testing
         #expect(events.count == 2 && events.allSatisfy { $0.cause == .swept(.entries) })
     }
 
+    @Test func `sizes that somebody has made up add up to no overflow`() throws {
+        let count = 2100
+        try fill(count)
+        try sweep { $0.limits.maximumEntries = count }
+        let file = try fixture.store.directory.root.open(StoreLayout.candidates, .readOnly)
+        let list = try #require(try CandidateList(in: file, datesAttributes: true))
+        let largest = AllocatedSize(code: .max)
+        let candidates = try list.next(count, in: file).map { candidate in
+            let entry = SeenEntry(
+                key: candidate.entry.key,
+                content: candidate.entry.content,
+                lastUse: candidate.entry.lastUse,
+                allocatedSize: largest,
+                inode: candidate.entry.inode,
+                witness: candidate.entry.witness
+            )
+            return ListedCandidate(entry: entry, objectSize: largest)
+        }
+        CandidateList(stamp: list.stamp, count: count).write(candidates, in: fixture.store.directory)
+        #expect(try evict(entries: count)?.removedInAll.count == count)
+    }
+
     @Test func `what was used or changed since the sweep stays`() throws {
         try fill(6)
         try sweep()
