@@ -31,6 +31,13 @@ package struct Excess: Sendable, Equatable {
     package var reason: SweepReason? {
         entries > 0 ? .entries : size > 0 ? .size : freeSpace > 0 ? .freeSpace : nil
     }
+
+    /// Takes off what has gone.
+    mutating func subtract(entries count: Int = 1, bytes: Int64) {
+        entries -= count
+        size -= bytes
+        freeSpace -= bytes
+    }
 }
 
 /// The marks between which a directory is kept, and what has to go for them: pure functions.

@@ -33,9 +33,7 @@ struct SweepPlan: Sendable {
                     bytes += mark.allocatedSize.bytes
                 }
             }
-            excess.entries -= 1
-            excess.size -= bytes
-            excess.freeSpace -= bytes
+            excess.subtract(bytes: bytes)
         }
     }
 }

@@ -72,15 +72,19 @@ import Testing
         #expect(try evict(entries: 1)?.isExhausted == true)
     }
 
-    @Test func `of several limits the list names the same one as a sweep`() throws {
-        try fill(6)
+    @Test func `of several limits the list names the same ones as a sweep`() throws {
+        try fill(9)
         try sweep()
-        #expect(try evict(entries: 1, bytes: 1)?.removed[.entries]?.count == 1)
+        let one = try #require(try evict(entries: 1)).removedInAll.bytes
+        let first = try #require(try evict(entries: 1, bytes: 3 * one))
+        #expect(first.removed[.entries]?.count == 1 && first.removed[.size]?.count == 2)
+        let last = try #require(try evict(entries: 1, bytes: 1))
+        #expect(last.removed.count == 1 && last.removed[.entries]?.count == 1)
         let report = try sweep {
             $0.limits.maximumSize = 1
-            $0.limits.maximumEntries = 4
+            $0.limits.maximumEntries = 3
         }
-        #expect(report.removed[.entries]?.count == 1 && report.removed[.size]?.count == 4)
+        #expect(report.removed[.entries]?.count == 1 && report.removed[.size]?.count == 3)
     }
 
     @Test func `evictions from the list are logged like any others`() throws {
