@@ -123,22 +123,21 @@ package final class Control: Sendable {
     func look(isWritable: Bool) throws(StoreError) -> Look {
         let mapping = directory.capabilities.sharedMapping
         if mapping == .none { return .nothing }
-        do throws(Errno) {
-            let found = try ControlFile.find(
-                in: directory.root,
-                mapping,
-                isWritable: isWritable,
-                mapped: file?.identity
-            )
-            guard let found, found.state != .superseded else { return .nothing }
-            adopt(found)
+        let finding = try describing("map the control file", path) { () throws(Errno) in
+            try ControlFile.find(in: directory.root, mapping, isWritable: isWritable)
+        }
+        switch finding {
+        case .found(let file):
+            guard file.state != .superseded else { return .nothing }
+            adopt(file)
             return .mapped
-        } catch {
-            switch error {
-            case .wouldBlock: return .unreachable
-            case .noDevice: state.withLock { $0.isImpossible = true }
-            default: throw StoreError(errno: error, "map the control file", path: path)
-            }
+        case .nothing:
+            return .nothing
+        case .unreachable(let identity):
+            // Whoever uses them has the words that are mapped here.
+            return file?.identity == identity ? .nothing : .unreachable
+        case .refused:
+            state.withLock { $0.isImpossible = true }
             return .nothing
         }
     }

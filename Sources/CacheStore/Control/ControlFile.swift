@@ -59,34 +59,43 @@ final class ControlFile: Sendable {
         return Digest(of: bytes.span).word(0) | 1
     }
 
-    /// Maps the control file of `root`; nil where there is nothing, or something that is no control file of this
-    /// layout, or the one that names the words which are `mapped`.
+    /// What there is at the control file's path.
+    enum Finding {
+        case found(ControlFile)
+        /// Nothing, or something that is no control file of this layout.
+        case nothing
+        /// The name of words that this process can't see.
+        case unreachable(FileStatus.Identity)
+        /// The file system does not map files.
+        case refused
+    }
+
+    /// Maps the control file of `root`.
     ///
     /// Five system calls: `openat2`, `fstat`, `statx`, `mmap`, `close`; one where it is missing; some fifteen where the
     /// words are in memory.
-    ///
-    /// - Throws: ``Errno/wouldBlock`` where it names words that this process can't see, ``Errno/noDevice`` where the
-    ///   file system does not map files.
     static func find(
         in root: borrowing Directory,
         _ mapping: SharedMapping,
-        isWritable: Bool,
-        mapped: @autoclosure () -> FileStatus.Identity?
-    ) throws(Errno) -> ControlFile? {
-        guard let file = try open(root, isWritable ? .readWrite : .readOnly) else { return nil }
+        isWritable: Bool
+    ) throws(Errno) -> Finding {
+        guard let file = try open(root, isWritable ? .readWrite : .readOnly) else { return .nothing }
         let status = try file.status()
-        if mapping == .memory {
-            return try findWords(named: file, status, in: root, isWritable: isWritable, mapped: mapped())
-        }
-        guard status.size == ControlLayout.byteCount else { return nil }
+        if mapping == .memory { return try findWords(named: file, status, in: root, isWritable: isWritable) }
+        guard status.size == ControlLayout.byteCount else { return .nothing }
         // A copy may have holes. (Where the file system compresses, nothing is missing and nothing happens.)
         if isWritable, status.allocatedSize < ControlLayout.byteCount {
             try file.allocate(ControlLayout.byteCount)
         }
-        let words = try map(file, isWritable: isWritable)
-        let birthTime = file.birthTime
-        let control = ControlFile(words, status.identity, birthTime: birthTime, memory: nil, namedBy: nil)
-        return control.isOfThisLayout ? control : nil
+        do throws(Errno) {
+            let words = try map(file, isWritable: isWritable)
+            let birthTime = file.birthTime
+            let control = ControlFile(words, status.identity, birthTime: birthTime, memory: nil, namedBy: nil)
+            return control.isOfThisLayout ? .found(control) : .nothing
+        } catch {
+            if error == .noDevice { return .refused }
+            throw error
+        }
     }
 
     /// nil where there is nothing, or something other than a file.
@@ -103,21 +112,18 @@ final class ControlFile: Sendable {
         named file: consuming FileDescriptor,
         _ status: FileStatus,
         in root: borrowing Directory,
-        isWritable: Bool,
-        mapped: @autoclosure () -> FileStatus.Identity?
-    ) throws(Errno) -> ControlFile? {
-        guard let pointer = try ControlPointer(in: file) else { return nil }
+        isWritable: Bool
+    ) throws(Errno) -> Finding {
+        guard let pointer = try ControlPointer(in: file) else { return .nothing }
         // Before the words are looked for: who gets it exclusively may take it that nobody has them.
         try file.lock(.shared, until: .now + ControlPointer.patience)
         guard let words = try pointer.open(isWritable: isWritable, owner: status.owner) else {
             let present = try root.presentStatus(of: StoreLayout.control)
             // Replaced just now: by one that can be found.
             if present?.identity != status.identity {
-                return try find(in: root, .memory, isWritable: isWritable, mapped: mapped())
+                return try find(in: root, .memory, isWritable: isWritable)
             }
-            // Whoever uses them has the words that are mapped here.
-            if status.identity == mapped() { return nil }
-            throw .wouldBlock
+            return .unreachable(status.identity)
         }
         // The mapping keeps the open file, and so the lock on it.
         let mapping = try map(words, isWritable: isWritable)
@@ -131,7 +137,7 @@ final class ControlFile: Sendable {
             namedBy: file
         )
         let seal = pointerSeal(of: status.identity, birthTime: birthTime)
-        return control.isOfThisLayout && control.words.load(.pointerSeal) == seal ? control : nil
+        return control.isOfThisLayout && control.words.load(.pointerSeal) == seal ? .found(control) : .nothing
     }
 
     static func map(

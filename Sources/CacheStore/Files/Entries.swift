@@ -71,9 +71,8 @@ package final class Entries: Sendable {
             if let later { return later }
             return try file.readToEnd(limit: RecordCodec.maximumSize) ?? []
         } catch {
-            // A symbolic link has no such attribute: it isn't an entry, and what stands in its place is
-            // no record. Older kernels say it as they open it.
-            if error == .notPermitted || error.tellsOfNoFile { return [] }
+            // It isn't an entry, and what stands in its place is no record.
+            if error.tellsOfNoFile { return [] }
             throw error
         }
     }
@@ -84,6 +83,8 @@ package final class Entries: Sendable {
         do throws(Errno) {
             return try read()
         } catch {
+            // A symbolic link has no such attribute; older kernels say it as they open it.
+            if error == .notPermitted { return [] }
             if error == .notSupported { return nil }
             throw error
         }

@@ -27,9 +27,16 @@ package struct Excess: Sendable, Equatable {
     /// Bytes that have to go, for whichever limit.
     package var bytes: Int64 { max(size, freeSpace) }
 
-    /// The limit that is passed, the first of size, entries and free space; nil: none is.
+    /// Why the next entry goes: the limit that is passed, the first of entries, size and free space; nil: none is.
     package var reason: SweepReason? {
-        size > 0 ? .size : entries > 0 ? .entries : freeSpace > 0 ? .freeSpace : nil
+        entries > 0 ? .entries : size > 0 ? .size : freeSpace > 0 ? .freeSpace : nil
+    }
+
+    /// Takes off what has gone.
+    mutating func subtract(entries count: Int = 1, bytes: Int64) {
+        entries -= count
+        size -= bytes
+        freeSpace -= bytes
     }
 }
 

@@ -63,23 +63,28 @@ struct ListedEviction {
         under lock: borrowing LockFile
     ) throws(StoreError) {
         var isAtEnd = false
-        while !isAtEnd, evicted.count < goal.entries || evicted.bytes < goal.bytes, pacer.mayGoOn() {
+        while !isAtEnd, let reason = rest.reason, pacer.mayGoOn() {
             // What can't be read is not there.
             let next = bestEffort { [list, wanted] () throws(Errno) in try list.next(wanted, in: file) }
             let candidates = next ?? []
             isAtEnd = candidates.isEmpty
-            let chosen = candidates[..<needed(of: candidates)]
-            try evict(chosen)
+            let chosen = candidates[..<needed(of: candidates, for: reason)]
+            let gone = try evict(chosen, for: reason)
+            if gone.count > 0 { report.removed[reason, default: SweepTally()] += gone }
             if !isAtEnd { list.advance(by: chosen.count, in: file) }
         }
         report.isExhausted = isAtEnd || list.position >= list.count
-        if evicted.count > 0 { report.removed[reason] = evicted }
         report.spared = spared
         report.horizon = deletions.horizon
         if let horizon = report.horizon { parts.control.noteHorizon(horizon) }
     }
 
-    private var reason: SweepReason { goal.reason ?? .size }
+    /// What is left of the goal.
+    private var rest: Excess {
+        var rest = goal
+        rest.subtract(entries: evicted.count, bytes: evicted.bytes)
+        return rest
+    }
 
     /// How many of the list to look at next.
     private var wanted: Int {
@@ -89,21 +94,23 @@ struct ListedEviction {
         return Int(min(max(count, 1), Int64(Self.candidatesAtATime)))
     }
 
-    /// How many of the next have to go as far as the list tells.
-    private func needed(of candidates: [ListedCandidate]) -> Int {
-        var rest = (entries: goal.entries - evicted.count, bytes: goal.bytes - evicted.bytes)
-        var count = 0
-        while count < candidates.count, rest.entries > 0 || rest.bytes > 0 {
-            rest.entries -= 1
-            rest.bytes -= candidates[count].entry.allocatedSize.bytes + candidates[count].objectSize.bytes
+    /// How many of the next have to go for that reason as far as the list tells.
+    private func needed(of candidates: [ListedCandidate], for reason: SweepReason) -> Int {
+        var (rest, count) = (rest, 0)
+        while count < candidates.count, rest.reason == reason {
+            let candidate = candidates[count]
+            rest.subtract(bytes: candidate.entry.allocatedSize.bytes + candidate.objectSize.bytes)
             count += 1
         }
         return count
     }
 
-    /// Evicts what is still as it was, with its objects.
-    private mutating func evict(_ candidates: ArraySlice<ListedCandidate>) throws(StoreError) {
-        let reason = reason
+    /// Evicts what is still as it was, with its objects; what has gone.
+    private mutating func evict(
+        _ candidates: ArraySlice<ListedCandidate>,
+        for reason: SweepReason
+    ) throws(StoreError) -> SweepTally {
+        let before = evicted
         let (gone, failure) = delete(candidates) { Removal($0.entry, reason) }
         evicted.count += gone.count
         // Whatever happened, the objects of what has gone are to go too.
@@ -111,6 +118,7 @@ struct ListedEviction {
             Removal(object: $0.entry.content, $0.objectSize, freed: reason)
         }
         if let failure = failure ?? laterFailure { throw failure }
+        return SweepTally(count: evicted.count - before.count, bytes: evicted.bytes - before.bytes)
     }
 
     /// Deletes what each stands for, those of a stripe together, and accounts for them; those of which it is gone.
@@ -130,7 +138,9 @@ struct ListedEviction {
             }
             let gone = outcomes.indices.filter { outcomes[$0].isDeletion }
             if removals.first?.tree == .entries { spared += outcomes.count - gone.count }
-            evicted.bytes += gone.reduce(0) { $0 + removals[$1].allocatedSize.bytes }
+            let bytes = gone.reduce(evicted.bytes) { $0 + removals[$1].allocatedSize.bytes }
+            // As the list says, which others can write.
+            evicted.bytes = bytes.plausible
             all += gone.map { group[$0] }
             if let failure { return (all, failure) }
         }

@@ -18,16 +18,7 @@ struct SweepPlan: Sendable {
         // Of contents that several entries name: how many of those go.
         var gone: [UInt64: Int] = [:]
         for entry in candidates {
-            let reason: SweepReason
-            if excess.entries > 0 {
-                reason = .entries
-            } else if excess.size > 0 {
-                reason = .size
-            } else if excess.freeSpace > 0 {
-                reason = .freeSpace
-            } else {
-                return
-            }
+            guard let reason = excess.reason else { return }
             if parts.last?.reason != reason { parts.append((reason, 0)) }
             parts[parts.count - 1].count += 1
             var bytes = entry.allocatedSize.bytes
@@ -42,9 +33,7 @@ struct SweepPlan: Sendable {
                     bytes += mark.allocatedSize.bytes
                 }
             }
-            excess.entries -= 1
-            excess.size -= bytes
-            excess.freeSpace -= bytes
+            excess.subtract(bytes: bytes)
         }
     }
 }

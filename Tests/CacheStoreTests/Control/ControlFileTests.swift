@@ -274,6 +274,21 @@ import Testing
         #expect(try put(store, "two") != nil)
     }
 
+    @Test(arguments: [Errno.wouldBlock, .outOfMemory])
+    func `a process that can map nothing more leaves it to the others as it is`(error: Errno) throws {
+        let fixture = try StoreFixture()
+        let old = try inode(fixture)
+        let held = try #require(try put(fixture.store, "one"))
+        // EAGAIN: more memory would be locked than may be, mmap(2).
+        let store = try SystemCall.withFaults({ $0 == .map ? .error(error) : nil }) {
+            try StoreFixture.open(fixture.path)
+        }
+        #expect(!store.hasGenerations && store.counters[.controlFailure] == 1)
+        #expect(try inode(fixture) == old && fixture.store.isCurrent(held) == true)
+        #expect(try put(store, "two") != nil)
+        #expect(fixture.store.isCurrent(held) == false)
+    }
+
     @Test func `where mappings are not shared there is none, for nobody`() throws {
         let remote = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
         let fixture = try StoreFixture(assuming: remote)

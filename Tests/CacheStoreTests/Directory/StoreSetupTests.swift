@@ -263,6 +263,26 @@ import Testing
         #expect(try store.directory.isCurrent())
     }
 
+    @Test func `another directory is noticed also where the one that is open can't be looked at`() throws {
+        let fixture = try StoreFixture()
+        #expect(try fixture.store.directory.isCurrent())
+        try FileManager.default.moveItem(atPath: fixture.path, toPath: fixture.path + "-away")
+        _ = try Store(at: fixture.path)
+        let count = Locked(0)
+        let isCurrent = try SystemCall.withFaults { call in
+            guard call == .status else { return nil }
+            // All but the look at the path fail.
+            let isFirst = count.withLock { count in
+                count += 1
+                return count == 1
+            }
+            return isFirst ? nil : .error(.inputOutput)
+        } _: {
+            try fixture.store.directory.isCurrent()
+        }
+        #expect(!isCurrent)
+    }
+
     @Test func `many at once set up one directory`() throws {
         let path = directory.path + "/cache"
         let failures = FailureCount()

@@ -119,8 +119,11 @@ import Testing
         #expect(excess == Excess(entries: 2, freeSpace: 20) && excess.reason == .entries)
         let large = Occupancy(bytes: 130, entries: 12, space: space(total: 1000, available: 30))
         let larger = limits.excess(of: large)
-        #expect(larger == Excess(entries: 2, size: 30, freeSpace: 20) && larger.reason == .size)
+        #expect(larger == Excess(entries: 2, size: 30, freeSpace: 20) && larger.reason == .entries)
         #expect(larger.bytes == 30)
+        #expect(Excess(entries: -1, size: 1, freeSpace: 1).reason == .size)
+        #expect(Excess(entries: -1, size: -1, freeSpace: 1).reason == .freeSpace)
+        #expect(Excess(entries: -1, size: -1, freeSpace: -1).reason == nil)
     }
 
     @Test(arguments: [FreeSpaceFloor.bytes(100), .share(0.1)])

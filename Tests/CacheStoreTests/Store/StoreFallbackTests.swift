@@ -121,6 +121,18 @@ import Testing
         #expect(try fixture.get("key") == "new")
     }
 
+    @Test func `an entry that may not be opened is an error and no damage`() throws {
+        let fixture = try StoreFixture(assuming: Capabilities(attributes: .absent, unnamedFiles: true))
+        try fixture.put("value", "key")
+        let refused = #expect(throws: StoreError.self) {
+            try SystemCall.withFaults({ $0 == .open ? .error(.notPermitted) : nil }) {
+                try fixture.store.entries.read(Digest(ofKey: "key"))
+            }
+        }
+        #expect(refused?.code == .permissionDenied)
+        #expect(try fixture.get("key") == "value")
+    }
+
     @Test func `a record that promises an absurd length is a miss`() throws {
         let fixture = try StoreFixture()
         var record = fixture.record("value")

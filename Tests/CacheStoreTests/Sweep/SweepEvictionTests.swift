@@ -72,6 +72,21 @@ import Testing
         #expect(try evict(entries: 1)?.isExhausted == true)
     }
 
+    @Test func `of several limits the list names the same ones as a sweep`() throws {
+        try fill(9)
+        try sweep()
+        let one = try #require(try evict(entries: 1)).removedInAll.bytes
+        let first = try #require(try evict(entries: 1, bytes: 3 * one))
+        #expect(first.removed[.entries]?.count == 1 && first.removed[.size]?.count == 2)
+        let last = try #require(try evict(entries: 1, bytes: 1))
+        #expect(last.removed.count == 1 && last.removed[.entries]?.count == 1)
+        let report = try sweep {
+            $0.limits.maximumSize = 1
+            $0.limits.maximumEntries = 3
+        }
+        #expect(report.removed[.entries]?.count == 1 && report.removed[.size]?.count == 3)
+    }
+
     @Test func `evictions from the list are logged like any others`() throws {
         try fill(6)
         try sweep()
@@ -81,6 +96,28 @@ import Testing
         _ = try EventLog.forEach(in: fixture.store.directory) { events.append($0) }
         #expect(Set(events.map(\.key.digest)) == [Digest(ofKey: "key 0"), Digest(ofKey: "key 1")])
         #expect(events.count == 2 && events.allSatisfy { $0.cause == .swept(.entries) })
+    }
+
+    @Test func `sizes that somebody has made up add up to no overflow`() throws {
+        let count = 2100
+        try fill(count)
+        try sweep { $0.limits.maximumEntries = count }
+        let file = try fixture.store.directory.root.open(StoreLayout.candidates, .readOnly)
+        let list = try #require(try CandidateList(in: file, datesAttributes: true))
+        let largest = AllocatedSize(code: .max)
+        let candidates = try list.next(count, in: file).map { candidate in
+            let entry = SeenEntry(
+                key: candidate.entry.key,
+                content: candidate.entry.content,
+                lastUse: candidate.entry.lastUse,
+                allocatedSize: largest,
+                inode: candidate.entry.inode,
+                witness: candidate.entry.witness
+            )
+            return ListedCandidate(entry: entry, objectSize: largest)
+        }
+        CandidateList(stamp: list.stamp, count: count).write(candidates, in: fixture.store.directory)
+        #expect(try evict(entries: count)?.removedInAll.count == count)
     }
 
     @Test func `what was used or changed since the sweep stays`() throws {
