@@ -28,7 +28,7 @@ package struct Excess: Sendable, Equatable {
     package var bytes: Int64 { max(size, freeSpace) }
 
     /// The limit that is passed, the first of size, entries and free space; nil: none is.
-    package var reason: SweepReason? {
+    package var reason: RemovalReason? {
         size > 0 ? .size : entries > 0 ? .entries : freeSpace > 0 ? .freeSpace : nil
     }
 }

@@ -21,7 +21,7 @@ struct ListedEviction {
     private let deletions: Deletions
     private var list: CandidateList
     private var pacer: SweepPacer
-    private var evicted = SweepTally()
+    private var evicted = CollectionReport.Tally()
     private var spared = 0
 
     /// Evicts until nothing of `goal` is left or the list ends.
@@ -34,9 +34,9 @@ struct ListedEviction {
         on parts: StoreParts,
         now: Timestamp,
         pace: SweepPace = SweepPace()
-    ) throws(StoreError) -> SweepReport? {
+    ) throws(StoreError) -> CollectionReport? {
         guard let lock = try parts.janitor.take() else { return nil }
-        var report = SweepReport()
+        var report = CollectionReport()
         report.isExhausted = true
         // Where it is missing, damaged or something else a sweep finds who is to go, and makes it anew.
         guard let file = CandidateList.open(in: parts.directory) else { return report }
@@ -59,7 +59,7 @@ struct ListedEviction {
 
     private mutating func run(
         _ file: borrowing FileDescriptor,
-        _ report: inout SweepReport,
+        _ report: inout CollectionReport,
         under lock: borrowing LockFile
     ) throws(StoreError) {
         var isAtEnd = false
@@ -75,11 +75,11 @@ struct ListedEviction {
         report.isExhausted = isAtEnd || list.position >= list.count
         if evicted.count > 0 { report.removed[reason] = evicted }
         report.spared = spared
-        report.horizon = deletions.horizon
-        if let horizon = report.horizon { parts.control.noteHorizon(horizon) }
+        report.evictionAge = deletions.horizon
+        if let age = report.evictionAge { parts.control.noteHorizon(age) }
     }
 
-    private var reason: SweepReason { goal.reason ?? .size }
+    private var reason: RemovalReason { goal.reason ?? .size }
 
     /// How many of the list to look at next.
     private var wanted: Int {

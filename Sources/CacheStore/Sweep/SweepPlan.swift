@@ -6,7 +6,7 @@
 /// many of them for each reason, one reason after the other.
 struct SweepPlan: Sendable {
     /// How many go for a reason.
-    private(set) var parts: [(reason: SweepReason, count: Int)] = []
+    private(set) var parts: [(reason: RemovalReason, count: Int)] = []
 
     var count: Int { parts.reduce(0) { $0 + $1.count } }
 
@@ -18,7 +18,7 @@ struct SweepPlan: Sendable {
         // Of contents that several entries name: how many of those go.
         var gone: [UInt64: Int] = [:]
         for entry in candidates {
-            let reason: SweepReason
+            let reason: RemovalReason
             if excess.entries > 0 {
                 reason = .entries
             } else if excess.size > 0 {
