@@ -111,7 +111,7 @@ import Testing
         #expect(
             sound.lines.first == "REMOVED  COUNT    BYTES" && sound.lines.last == "sound: 1 key, 1 value, 5 B"
         )
-        let digest = ContentDigest(of: Data("hello".utf8)).description
+        let digest = Digest(of: Data("hello".utf8)).description
         let object = "$DISKCACHE_DIR/objects/\(digest.prefix(2))/\(digest)"
         _ = try tool.shell("chmod u+w \(object) && printf j | dd of=\(object) conv=notrunc status=none")
         let damaged = try tool.run("gc", "--verify", "--json")

@@ -139,7 +139,7 @@ import Testing
         #expect(run.status == 1)
         #expect(run.output == "key     k\nstatus  a miss: there is no cache \(tool.directory)\n")
         let json = try tool.run("info", "k", "--json")
-        let digest = ContentDigest(of: Data("k".utf8))
+        let digest = Digest(of: Data("k".utf8))
         #expect(json.output == "{\"key\":\"k\",\"keyDigest\":\"\(digest)\",\"state\":\"absent\"}\n")
         #expect(!FileManager.default.fileExists(atPath: tool.directory))
     }

@@ -158,7 +158,7 @@ import Testing
         let report = try json(run)
         #expect(report["key"] as? String == "k")
         #expect(report["size"] as? Int == 5)
-        #expect(report["digest"] as? String == ContentDigest(of: Data("hello".utf8)).description)
+        #expect(report["digest"] as? String == Digest(of: Data("hello".utf8)).description)
         #expect(report["etag"] as? String == "\"e\"")
         #expect(report["metadata"] as? [String: String] == ["a": "b=c"])
         #expect(report["expires"] == nil)

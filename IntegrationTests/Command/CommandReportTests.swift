@@ -35,7 +35,7 @@ import Testing
     @Test func `a key that is not kept is shown by its digest`() throws {
         let key = String(repeating: "k", count: 1025)
         try cache.put("x", forKey: key)
-        #expect(try tool.run("ls").output == "sha256:\(ContentDigest(of: Data(key.utf8)))\n")
+        #expect(try tool.run("ls").output == "sha256:\(Digest(of: Data(key.utf8)))\n")
         #expect(try tool.run("ls", "--null").outputData.isEmpty)
     }
 
@@ -145,7 +145,7 @@ import Testing
     @Test func `verify finds a flipped byte and repairs it`() throws {
         try cache.put("hello", forKey: "k")
         try cache.put("fine", forKey: "l")
-        let digest = ContentDigest(of: Data("hello".utf8)).description
+        let digest = Digest(of: Data("hello".utf8)).description
         let object = "$DISKCACHE_DIR/objects/\(digest.prefix(2))/\(digest)"
         #expect(try tool.run("verify").status == 0)
         #expect(

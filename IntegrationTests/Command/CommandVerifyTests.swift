@@ -16,7 +16,7 @@ import Testing
     }
 
     private func damage(_ value: String) throws -> String {
-        let digest = ContentDigest(of: Data(value.utf8)).description
+        let digest = Digest(of: Data(value.utf8)).description
         let object = "$DISKCACHE_DIR/objects/\(digest.prefix(2))/\(digest)"
         let run = try tool.shell("chmod u+w \(object) && printf x | dd of=\(object) conv=notrunc status=none")
         #expect(run.status == 0)
@@ -45,13 +45,13 @@ import Testing
         try cache.put("second", forKey: "b")
         try cache.put("sound", forKey: "c")
         let first = try damage("first")
-        let second = ContentDigest(of: Data("second".utf8)).description
+        let second = Digest(of: Data("second".utf8)).description
         try FileManager.default.removeItem(
             atPath: "\(tool.directory)/objects/\(second.prefix(2))/\(second)"
         )
         let run = try tool.run("verify")
         #expect(run.status == 65 && run.errorData.isEmpty)
-        let entry = ContentDigest(of: Data("b".utf8)).description
+        let entry = Digest(of: Data("b".utf8)).description
         #expect(
             run.lines == [
                 "corrupt value: \(first)", "entry without its value: \(entry)",

@@ -23,7 +23,7 @@ import Testing
     }
 
     private func objectPath(_ data: Data) -> String {
-        let name = ContentDigest(of: data).description
+        let name = Digest(of: data).description
         return "\(cache.path)/objects/\(name.prefix(2))/\(name)"
     }
 

@@ -259,7 +259,7 @@ struct StoppedProcessTests {
     func `expired entries under a held lock cost a collection one wait, not one each`() throws {
         // Keys whose digests begin with the six bits of stripe 0.
         let keys = (0...).lazy.map { "expiring \($0)" }.filter { key in
-            ContentDigest(of: Data(key.utf8)).description.utf8.prefix(2).elementsEqual("00".utf8)
+            Digest(of: Data(key.utf8)).description.utf8.prefix(2).elementsEqual("00".utf8)
         }.prefix(60)
         for key in keys { try cache.put("x", forKey: key, options: PutOptions(expires: .seconds(0.001))) }
         usleep(10_000)

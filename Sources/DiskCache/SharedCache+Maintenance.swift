@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+public import CacheStore
 import Platform
 
 extension SharedCache {
@@ -29,9 +29,8 @@ extension SharedCache {
                 let rest = request.pace.pause
                 // While it has the lock nobody else can make the room that writers wait for.
                 request.pace.pause = { store.room.isPressed || rest($0) }
-                request.progress = { progress(CacheProgress($0)) }
-                let report = try Sweep.run(request, on: store.parts, now: now)
-                return CollectionReport(report, isDryRun: options.isDryRun)
+                request.progress = progress
+                return try Sweep.run(request, on: store.parts, now: now)
             }
         } catch {
             guard error.code == .busy else { throw error }
@@ -123,14 +122,15 @@ extension SharedCache {
         found: @escaping @Sendable (VerifyReport.Finding) -> Void = { _ in },
         progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
     ) throws(CacheError) -> VerifyReport {
-        let request = try options.request()
+        switch options.sample {
+        case .percent(let percent) where !(0...100).contains(percent):
+            throw CacheError(.invalidArgument, "verify \(percent) per cent: use 0 to 100")
+        case .count(let count) where count < 0:
+            throw CacheError(.invalidArgument, "verify \(count) values: it can't be negative: use 0 or more")
+        default: break
+        }
         return try withStore { (store, _) throws(StoreError) in
-            let report = try Verification.run(request, on: store.parts) {
-                found(VerifyReport.Finding($0))
-            } progress: {
-                progress(CacheProgress($0))
-            }
-            return VerifyReport(report)
+            try Verification.run(options, on: store.parts, found: found, progress: progress)
         }
     }
 }

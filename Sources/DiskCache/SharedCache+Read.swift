@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+public import CacheStore
 public import FoundationEssentials
 import Platform
 
@@ -183,7 +183,7 @@ extension SharedCache {
     /// Not an access of any key. A file that was extended with large holes is read to its end, however long,
     /// unless the content was stored under its digest.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
-    public func data(for digest: ContentDigest) throws(CacheError) -> Data? {
+    public func data(for digest: Digest) throws(CacheError) -> Data? {
         try core.checkOpen()
         // What `store` was given may wait to be published.
         writeBehind.settle(Digest(ofKey: digest.description))
@@ -191,8 +191,8 @@ extension SharedCache {
     }
 
     /// The same as far as it is on disk: waits for nobody.
-    func publishedData(for digest: ContentDigest) throws(CacheError) -> Data? {
-        try withStore { (store, _) throws(StoreError) in try store.data(for: digest.digest) }
+    func publishedData(for digest: Digest) throws(CacheError) -> Data? {
+        try withStore { (store, _) throws(StoreError) in try store.data(for: digest) }
     }
 
     /// All entries that have not expired, in no particular order, read a shard at a time as the sequence goes.

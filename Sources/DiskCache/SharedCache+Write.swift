@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+public import CacheStore
 public import FoundationEssentials
 import Platform
 
@@ -174,8 +174,8 @@ extension SharedCache {
     /// returns, even with ``CacheConfiguration/Writing/behind``.
     @discardableResult
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
-    public func store(_ data: Data, expires: Expiration? = nil) throws(CacheError) -> ContentDigest {
-        let digest = ContentDigest(of: data)
+    public func store(_ data: Data, expires: Expiration? = nil) throws(CacheError) -> Digest {
+        let digest = Digest(of: data)
         try put(data, forKey: digest.description, options: PutOptions(expires: expires, writing: .through))
         return digest
     }

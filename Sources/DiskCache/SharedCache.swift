@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import CacheStore
+@_exported public import CacheStore
 import FoundationEssentials
 package import Platform
 

@@ -24,7 +24,7 @@ import Testing
         let source = try file("in", bytes)
         let entry = try fixture.cache.put(contentsOfFile: source, forKey: "key")
         #expect(entry.size == bytes.count)
-        #expect(entry.digest == ContentDigest(of: Data(bytes)))
+        #expect(entry.digest == Digest(of: Data(bytes)))
         #expect(try fixture.cache.get(forKey: "key")?.value == Data(bytes))
         let target = fixture.directory.path + "/out"
         #expect(try fixture.cache.copyValue(forKey: "key", toFile: target)?.size == bytes.count)

@@ -32,7 +32,7 @@ import Testing
         let place = try TemporaryDirectory()
         let cache = try SharedCache(at: place.path + "/cache")
         try cache.collect { progress in
-            guard progress.phase.hasPrefix("waiting") else { return }
+            guard progress.phase == .waiting else { return }
             let error = #expect(throws: CacheError.self) {
                 var options = CollectionOptions()
                 options.patience = .zero

@@ -100,7 +100,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         let entry = try #require(try fixture.cache.get(forKey: "key")).entry
         #expect(entry.key == "key")
         #expect(entry.size == 5)
-        #expect(entry.digest == ContentDigest(of: Data("value".utf8)))
+        #expect(entry.digest == Digest(of: Data("value".utf8)))
         #expect(entry.created == fixture.clock.now)
         #expect(entry.expires == fixture.clock.now + 60)
         #expect(entry.staleUntil == fixture.clock.now + 90)
@@ -193,9 +193,9 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
     @Test func `content can be stored and had by its digest alone`() throws {
         let fixture = try CacheFixture()
         let digest = try fixture.cache.store(Data("content".utf8), expires: .seconds(10))
-        #expect(digest.description == ContentDigest(of: Data("content".utf8)).description)
+        #expect(digest.description == Digest(of: Data("content".utf8)).description)
         #expect(try fixture.cache.data(for: digest) == Data("content".utf8))
-        #expect(try fixture.cache.data(for: ContentDigest(of: Data("other".utf8))) == nil)
+        #expect(try fixture.cache.data(for: Digest(of: Data("other".utf8))) == nil)
         fixture.clock.advance(by: 11)
         try fixture.cache.collect()
         #expect(try fixture.cache.data(for: digest) == nil)

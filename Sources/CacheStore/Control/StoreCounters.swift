@@ -72,7 +72,7 @@ package final class StoreCounters: Sendable {
 
         /// A sweep that ran to its end, other than for show.
         case sweep = 32
-        /// What sweeps removed, by ``SweepReason``.
+        /// What sweeps removed, by ``RemovalReason``.
         case sweptTemporary = 33
         case sweptExpired = 34
         case sweptDangling = 35

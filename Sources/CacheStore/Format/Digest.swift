@@ -2,8 +2,8 @@
 
 import Platform
 
-/// The SHA-256 of some bytes: names an object by its content, and an entry by its key.
-package struct Digest: Sendable {
+/// The SHA-256 of some bytes: names a value by its content, and an entry by its key.
+public struct Digest: Sendable {
     /// Its bytes as they lie in memory.
     ///
     /// As words, since the compiler hands a value of four of them on in four registers, but takes 32 bytes apart and
@@ -59,7 +59,8 @@ extension Digest {
         self.init(bytes: bytes)
     }
 
-    package init?(hexadecimal text: some StringProtocol) {
+    /// Reads 64 lowercase hexadecimal digits; nil for anything else.
+    public init?(hexadecimal text: some StringProtocol) {
         self.init(hexadecimal: String(text).utf8Span.span)
     }
 
@@ -76,12 +77,14 @@ extension Digest {
 }
 
 extension Digest: Hashable {
-    package static func == (left: Digest, right: Digest) -> Bool {
+    /// Whether all bytes are the same.
+    public static func == (left: Digest, right: Digest) -> Bool {
         left.word(0) == right.word(0) && left.word(1) == right.word(1)
             && left.word(2) == right.word(2) && left.word(3) == right.word(3)
     }
 
-    package func hash(into hasher: inout Hasher) {
+    /// Adds its bytes, which are spread evenly.
+    public func hash(into hasher: inout Hasher) {
         // Already uniform: 8 of its bytes spread as well as all 32.
         hasher.combine(word(0))
     }
@@ -89,7 +92,7 @@ extension Digest: Hashable {
 
 extension Digest: CustomStringConvertible {
     /// 64 lowercase hexadecimal digits, as `sha256sum` prints them.
-    package var description: String {
+    public var description: String {
         var path = RelativePath()
         path.append(hexadecimal: rawWords)
         return path.description

@@ -28,7 +28,7 @@ package struct Excess: Sendable, Equatable {
     package var bytes: Int64 { max(size, freeSpace) }
 
     /// Why the next entry goes: the limit that is passed, the first of entries, size and free space; nil: none is.
-    package var reason: SweepReason? {
+    package var reason: RemovalReason? {
         entries > 0 ? .entries : size > 0 ? .size : freeSpace > 0 ? .freeSpace : nil
     }
 

@@ -79,7 +79,7 @@ package final class FlightLock: Sendable {
         guard named?.identity == status.identity else { return .ended(isUnstored: isMarked) }
         // Left by one who died after marking it.
         if isMarked { try file.setMode(FileMode.file) }
-        let holder = FlightHolder(process: CurrentProcess.identifier, since: .now)
+        let holder = ComputingProcess(CurrentProcess.identifier, since: .now)
         // On a full disk the holder remains unknown, which is all that it costs.
         bestEffort { () throws(Errno) in try file.write(holder.line.span) }
         state.file = consume file
@@ -120,11 +120,11 @@ package final class FlightLock: Sendable {
     /// Who holds the lock that this waits for, as far as its file tells; nil before an attempt.
     ///
     /// One system call.
-    package var holder: FlightHolder? {
+    package var holder: ComputingProcess? {
         state.withLock { state in
             // Nothing hangs on the answer.
-            let line = bestEffort { () throws(Errno) in try state.file?.read(FlightHolder.lineLength) }
-            return (line ?? nil).flatMap { FlightHolder(line: $0) }
+            let line = bestEffort { () throws(Errno) in try state.file?.read(ComputingProcess.lineLength) }
+            return (line ?? nil).flatMap { ComputingProcess(line: $0) }
         }
     }
 }

@@ -36,17 +36,17 @@ package struct EventLog: Sendable {
     /// Adds removals of now by this process.
     ///
     /// Five system calls for about 150 of them: `openat2`, `fstat` twice, `write`, `close`.
-    package func append(_ removals: [LoggedKey], cause: LoggedCause) {
+    package func append(_ removals: [LoggedKey], cause: LoggedRemoval.Cause) {
         append(removals.lazy.map { ($0, cause) })
     }
 
     /// Adds removals of now by this process, each for a cause of its own.
-    func append(_ removals: some Sequence<(LoggedKey, LoggedCause)>) {
+    func append(_ removals: some Sequence<(LoggedKey, LoggedRemoval.Cause)>) {
         let (now, process) = (Timestamp.now, CurrentProcess.identifier)
         var batch: [UInt8] = []
         for (key, cause) in removals {
             if batch.isEmpty { batch.append(UInt8(ascii: "\n")) }
-            RemovalEvent(time: now, process: process, cause: cause, key: key).append(to: &batch)
+            LoggedRemoval(time: now, process: process, cause: cause, key: key).append(to: &batch)
             if batch.count >= Self.batchSize { flush(&batch) }
         }
         if !batch.isEmpty { flush(&batch) }
@@ -100,7 +100,7 @@ package struct EventLog: Sendable {
     /// Needs no lock; lines that are none are passed over. Memory: a chunk and a line.
     package static func forEach(
         in directory: StoreDirectory,
-        _ body: (RemovalEvent) -> Void
+        _ body: (LoggedRemoval) -> Void
     ) throws(StoreError) -> Bool {
         // The newer one first: rotated in between, it is found again as the older one, and read once.
         let newer = try reading(StoreLayout.events, in: directory) { () throws(Errno) in
@@ -132,7 +132,7 @@ package struct EventLog: Sendable {
 
     private static func read(
         _ file: borrowing FileDescriptor,
-        _ body: (RemovalEvent) -> Void
+        _ body: (LoggedRemoval) -> Void
     ) throws(Errno) {
         var line: [UInt8] = []
         // Holes have no lines, and may be as long as the file system lets a file be.
@@ -142,7 +142,7 @@ package struct EventLog: Sendable {
                     if line.count <= longestLine { line.append(chunk[index]) }
                     continue
                 }
-                if let event = RemovalEvent(line) { body(event) }
+                if let event = LoggedRemoval(line) { body(event) }
                 line.removeAll(keepingCapacity: true)
             }
         }

@@ -23,7 +23,7 @@ extension Store {
     // MARK: Log
 
     /// Logs that one key was removed, if there is a log.
-    func log(_ cause: LoggedCause, of key: Digest, name: @autoclosure () -> String?) {
+    func log(_ cause: LoggedRemoval.Cause, of key: Digest, name: @autoclosure () -> String?) {
         parts.log?.append([LoggedKey(digest: key, name: name())], cause: cause)
     }
 

@@ -5,8 +5,8 @@ import Platform
 /// An entry or an object that is to be deleted, as it was seen, and why.
 struct Removal: Sendable {
     let digest: Digest
-    /// Of an object why the last entry that named it was deleted; ``SweepReason/orphan`` where none was.
-    let reason: SweepReason
+    /// Of an object why the last entry that named it was deleted; ``RemovalReason/orphan`` where none was.
+    let reason: RemovalReason
     let allocatedSize: AllocatedSize
     /// nil for an object.
     var entry: SeenEntry?
@@ -15,7 +15,7 @@ struct Removal: Sendable {
     /// The place of an entry among the candidates; nil where it is none of them.
     var place: UInt32?
 
-    init(_ entry: SeenEntry, _ reason: SweepReason, at place: UInt32? = nil) {
+    init(_ entry: SeenEntry, _ reason: RemovalReason, at place: UInt32? = nil) {
         digest = entry.key
         self.reason = reason
         allocatedSize = entry.allocatedSize
@@ -23,7 +23,7 @@ struct Removal: Sendable {
         self.place = place
     }
 
-    init(object digest: Digest, _ size: AllocatedSize, freed reason: SweepReason?, inode: UInt32 = 0) {
+    init(object digest: Digest, _ size: AllocatedSize, freed reason: RemovalReason?, inode: UInt32 = 0) {
         self.digest = digest
         self.reason = reason ?? .orphan
         allocatedSize = size
@@ -33,8 +33,8 @@ struct Removal: Sendable {
     var tree: Tree { entry == nil ? .objects : .entries }
 
     /// What it adds to the tally of its reason: an object counts with the entries that named it, if any did.
-    var tally: SweepTally {
-        SweepTally(count: entry != nil || reason == .orphan ? 1 : 0, bytes: allocatedSize.bytes)
+    var tally: CollectionReport.Tally {
+        CollectionReport.Tally(count: entry != nil || reason == .orphan ? 1 : 0, bytes: allocatedSize.bytes)
     }
 }
 
@@ -179,15 +179,19 @@ struct Deletions: Sendable {
         if isDryRun || removals.isEmpty { return }
         let bytes = removals.reduce(0) { $0 + $1.allocatedSize.bytes }
         parts.control.addUsage(bytes: -bytes, entries: -entries.count)
-        var tallies: [SweepReason: SweepTally] = [:]
-        for removal in removals { tallies[removal.reason, default: SweepTally()] += removal.tally }
+        var tallies: [RemovalReason: CollectionReport.Tally] = [:]
+        for removal in removals {
+            tallies[removal.reason, default: CollectionReport.Tally()] += removal.tally
+        }
         for (reason, tally) in tallies where tally.count > 0 {
             parts.counters.add(StoreCounters.Event(reason), tally.count)
         }
         for entry in evicted { parts.control.noteEviction(of: entry.key) }
         let young = evicted.count { now - $0.lastUse < EvictedKeys.youth }
         if young > 0 { parts.counters.add(.evictedYoung, young) }
-        parts.log?.append(entries.lazy.map { (LoggedKey(digest: $0.digest, name: nil), .swept($0.reason)) })
+        parts.log?.append(
+            entries.lazy.map { (LoggedKey(digest: $0.digest, name: nil), .collected($0.reason)) }
+        )
     }
 
     /// For how long the most recently used entry that was evicted for want of room had not been used; nil where none

@@ -21,7 +21,7 @@ struct ListedEviction {
     private let deletions: Deletions
     private var list: CandidateList
     private var pacer: SweepPacer
-    private var evicted = SweepTally()
+    private var evicted = CollectionReport.Tally()
     private var spared = 0
 
     /// Evicts until nothing of `goal` is left or the list ends.
@@ -34,9 +34,9 @@ struct ListedEviction {
         on parts: StoreParts,
         now: Timestamp,
         pace: SweepPace = SweepPace()
-    ) throws(StoreError) -> SweepReport? {
+    ) throws(StoreError) -> CollectionReport? {
         guard let lock = try parts.janitor.take() else { return nil }
-        var report = SweepReport()
+        var report = CollectionReport()
         report.isExhausted = true
         // Where it is missing, damaged or something else a sweep finds who is to go, and makes it anew.
         guard let file = CandidateList.open(in: parts.directory) else { return report }
@@ -59,7 +59,7 @@ struct ListedEviction {
 
     private mutating func run(
         _ file: borrowing FileDescriptor,
-        _ report: inout SweepReport,
+        _ report: inout CollectionReport,
         under lock: borrowing LockFile
     ) throws(StoreError) {
         var isAtEnd = false
@@ -70,13 +70,13 @@ struct ListedEviction {
             isAtEnd = candidates.isEmpty
             let chosen = candidates[..<needed(of: candidates, for: reason)]
             let gone = try evict(chosen, for: reason)
-            if gone.count > 0 { report.removed[reason, default: SweepTally()] += gone }
+            if gone.count > 0 { report.removed[reason, default: CollectionReport.Tally()] += gone }
             if !isAtEnd { list.advance(by: chosen.count, in: file) }
         }
         report.isExhausted = isAtEnd || list.position >= list.count
         report.spared = spared
-        report.horizon = deletions.horizon
-        if let horizon = report.horizon { parts.control.noteHorizon(horizon) }
+        report.evictionAge = deletions.horizon
+        if let age = report.evictionAge { parts.control.noteHorizon(age) }
     }
 
     /// What is left of the goal.
@@ -95,7 +95,7 @@ struct ListedEviction {
     }
 
     /// How many of the next have to go for that reason as far as the list tells.
-    private func needed(of candidates: [ListedCandidate], for reason: SweepReason) -> Int {
+    private func needed(of candidates: [ListedCandidate], for reason: RemovalReason) -> Int {
         var (rest, count) = (rest, 0)
         while count < candidates.count, rest.reason == reason {
             let candidate = candidates[count]
@@ -108,8 +108,8 @@ struct ListedEviction {
     /// Evicts what is still as it was, with its objects; what has gone.
     private mutating func evict(
         _ candidates: ArraySlice<ListedCandidate>,
-        for reason: SweepReason
-    ) throws(StoreError) -> SweepTally {
+        for reason: RemovalReason
+    ) throws(StoreError) -> CollectionReport.Tally {
         let before = evicted
         let (gone, failure) = delete(candidates) { Removal($0.entry, reason) }
         evicted.count += gone.count
@@ -118,7 +118,7 @@ struct ListedEviction {
             Removal(object: $0.entry.content, $0.objectSize, freed: reason)
         }
         if let failure = failure ?? laterFailure { throw failure }
-        return SweepTally(count: evicted.count - before.count, bytes: evicted.bytes - before.bytes)
+        return CollectionReport.Tally(count: evicted.count - before.count, bytes: evicted.bytes - before.bytes)
     }
 
     /// Deletes what each stands for, those of a stripe together, and accounts for them; those of which it is gone.

@@ -41,7 +41,7 @@ extension Sweep {
         let entries = (before.entries &- deletions.entries).middle(between.entries) &- report.entries.count
         parts.control.addUsage(bytes: 0 &- bytes, entries: 0 &- entries)
         parts.control.noteUsageIsCounted()
-        let drift = SweepTally(count: Int(Int64(entries).plausible), bytes: bytes.plausible)
+        let drift = CollectionReport.Tally(count: Int(Int64(entries).plausible), bytes: bytes.plausible)
         state.value.withLock { $0.report.drift = drift }
     }
 

@@ -122,7 +122,7 @@ extension Sweep {
             }
             let busy = shards.filter { piece[$0] != nil }
             let showProgress = { (done: Int) in
-                progress(SweepProgress(phase: .deleting, done: done, total: total, items: done))
+                progress(CacheProgress(.deleting, done: done, total: total, items: done))
             }
             // Before anybody begins: whoever is told can still do something before the first deletion.
             showProgress(start)

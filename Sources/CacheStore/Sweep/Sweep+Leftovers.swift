@@ -47,7 +47,7 @@ extension Sweep {
         _ place: RelativePath,
         path: (String) -> RelativePath?
     ) throws(StoreError) -> [String] {
-        var tally = SweepTally()
+        var tally = CollectionReport.Tally()
         var others: [String] = []
         try describing("clean", self.path(of: place)) { () throws(Errno) in
             for name in try directory.names() {
@@ -70,7 +70,7 @@ extension Sweep {
         if tally.count > 0 {
             if !request.isDryRun { parts.counters.add(.sweptTemporary, tally.count) }
             state.value.withLock { [tally] in
-                $0.report.removed[.staleTemporary, default: SweepTally()] += tally
+                $0.report.removed[.staleTemporary, default: CollectionReport.Tally()] += tally
             }
         }
         return others

@@ -61,7 +61,7 @@ package struct Sweep: Sendable {
         _ request: SweepRequest,
         on parts: StoreParts,
         now: Timestamp
-    ) throws(StoreError) -> SweepReport {
+    ) throws(StoreError) -> CollectionReport {
         var wait = JanitorWait(for: parts.janitor, patience: request.patience)
         while true {
             let report = try runIfDue(request, on: parts, now: now) { _ in true }
@@ -82,7 +82,7 @@ package struct Sweep: Sendable {
         on parts: StoreParts,
         now: Timestamp,
         isDue: (SweepRecord?) -> Bool
-    ) throws(StoreError) -> SweepReport? {
+    ) throws(StoreError) -> CollectionReport? {
         guard let lock = try parts.janitor.take() else { return nil }
         let last = SweepRecord.read(from: lock.descriptor)
         guard isDue(last) else { return nil }
@@ -94,7 +94,7 @@ package struct Sweep: Sendable {
     private mutating func run(
         under lock: borrowing LockFile,
         after last: SweepRecord?
-    ) throws(StoreError) -> SweepReport {
+    ) throws(StoreError) -> CollectionReport {
         var record = SweepRecord(beginning: request, after: last)
         if !request.isDryRun { record.write(to: lock.descriptor) }
         var isComplete = false
@@ -109,17 +109,18 @@ package struct Sweep: Sendable {
         if !request.isDryRun { record.write(to: lock.descriptor) }
         if let failure { throw failure }
         if !request.isDryRun {
-            if let horizon = report.horizon { parts.control.noteHorizon(horizon) }
+            if let age = report.evictionAge { parts.control.noteHorizon(age) }
             if isComplete { parts.counters.add(.sweep) }
         }
         return report
     }
 
-    private func report(isComplete: Bool) -> SweepReport {
+    private func report(isComplete: Bool) -> CollectionReport {
         var report = state.value.withLock { $0.finishedReport }
+        report.isDryRun = request.isDryRun
         report.isComplete = isComplete
-        report.busy = pacer.busy
-        report.horizon = deletions.horizon
+        report.worked = pacer.busy
+        report.evictionAge = deletions.horizon
         report.skippedStripes = Tree.allCases.flatMap { tree in
             deletions.skipped(tree).sorted().map { "\(StoreLayout.lockName(tree, $0))" }
         }
@@ -212,7 +213,7 @@ package struct Sweep: Sendable {
 
     /// Waits until every put that held a stripe when this began is over; false: time ran out.
     private mutating func passBarrier() throws(StoreError) -> Bool {
-        request.progress(SweepProgress(phase: .waiting, done: 0, total: StoreLayout.stripeCount))
+        request.progress(CacheProgress(.waiting, done: 0, total: StoreLayout.stripeCount))
         let skipped = try parts.objects.stripes.barrier { count in
             parts.control.noteSweepStep()
             return pacer.mayGoOn() ? deletions.patience(pacer, after: count) : nil
@@ -261,7 +262,7 @@ package struct Sweep: Sendable {
         let progress = request.progress
         return try share(parts.shards(tree), task) { number in
             let done = tree == .entries ? number : StoreLayout.shardCount + number
-            progress(SweepProgress(phase: .scanning, done: done, total: 2 * StoreLayout.shardCount))
+            progress(CacheProgress(.scanning, done: done, total: 2 * StoreLayout.shardCount))
         }
     }
 

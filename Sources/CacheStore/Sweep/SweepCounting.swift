@@ -2,7 +2,7 @@
 
 extension StoreCounters.Event {
     /// What a sweep's removal for this reason counts as.
-    package init(_ reason: SweepReason) {
+    package init(_ reason: RemovalReason) {
         switch reason {
         case .staleTemporary: self = .sweptTemporary
         case .expired: self = .sweptExpired

@@ -6,7 +6,7 @@
 /// many of them for each reason, one reason after the other.
 struct SweepPlan: Sendable {
     /// How many go for a reason.
-    private(set) var parts: [(reason: SweepReason, count: Int)] = []
+    private(set) var parts: [(reason: RemovalReason, count: Int)] = []
 
     var count: Int { parts.reduce(0) { $0 + $1.count } }
 

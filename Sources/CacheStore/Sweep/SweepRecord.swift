@@ -35,7 +35,7 @@ package struct SweepRecord: Sendable, Equatable {
     /// there was none.
     package var lastFull: FullSweep?
     /// What it did, of which the file has only what stands above; not complete until it has ended.
-    package var report = SweepReport()
+    package var report = CollectionReport()
 
     /// A complete sweep that looked at everything.
     package struct FullSweep: Sendable, Equatable {
@@ -58,10 +58,10 @@ package struct SweepRecord: Sendable, Equatable {
         report.isComplete = false
     }
 
-    mutating func end(_ report: SweepReport) {
+    mutating func end(_ report: CollectionReport) {
         ended = .now
         self.report = report
-        if report.isComplete && !expiredOnly { lastFull = FullSweep(began: began, busy: report.busy) }
+        if report.isComplete && !expiredOnly { lastFull = FullSweep(began: began, busy: report.worked) }
     }
 
     /// Whether it left work behind: it ran out of time, or was killed, or is still under way.
@@ -111,7 +111,7 @@ package struct SweepRecord: Sendable, Equatable {
         ("process", { [Int64($0.process)] }, { $0.process = Int32(exactly: $1[0]) ?? 0 }),
         ("began", { [$0.began.nanoseconds] }, { $0.began = time($1) }),
         ("ended", { $0.ended.map { [$0.nanoseconds] } }, { $0.ended = time($1) }),
-        ("busy", { [$0.report.busy.saturatingNanoseconds] }, { $0.report.busy = span($1) }),
+        ("busy", { [$0.report.worked.saturatingNanoseconds] }, { $0.report.worked = span($1) }),
         ("scope", { [$0.expiredOnly ? 1 : 0] }, { $0.expiredOnly = $1[0] == 1 }),
         ("complete", { [$0.report.isComplete ? 1 : 0] }, { $0.report.isComplete = $1[0] == 1 }),
         (
@@ -121,24 +121,30 @@ package struct SweepRecord: Sendable, Equatable {
         ("cost", { $0.lastFull.map { [$0.busy.saturatingNanoseconds] } }, { $0.lastFull?.busy = span($1) }),
     ]
 
-    private static func removed(_ reason: SweepReason) -> Field {
+    private static func removed(_ reason: RemovalReason) -> Field {
         (
             "removed \(reason.rawValue)", { $0.report.removed[reason]?.numbers },
-            { $0.report.removed[reason] = SweepTally(numbers: $1) }
+            { $0.report.removed[reason] = CollectionReport.Tally(numbers: $1) }
         )
     }
 
     private static let laterFields: [Field] = [
-        ("entries", { $0.report.entries.numbers }, { $0.report.entries = SweepTally(numbers: $1) }),
-        ("objects", { $0.report.objects.numbers }, { $0.report.objects = SweepTally(numbers: $1) }),
         (
-            "horizon", { $0.report.horizon.map { [$0.saturatingNanoseconds] } },
-            { $0.report.horizon = span($1) }
+            "entries", { $0.report.entries.numbers },
+            { $0.report.entries = CollectionReport.Tally(numbers: $1) }
         ),
-        ("drift", { $0.report.drift?.numbers }, { $0.report.drift = SweepTally(numbers: $1) }),
+        (
+            "objects", { $0.report.objects.numbers },
+            { $0.report.objects = CollectionReport.Tally(numbers: $1) }
+        ),
+        (
+            "horizon", { $0.report.evictionAge.map { [$0.saturatingNanoseconds] } },
+            { $0.report.evictionAge = span($1) }
+        ),
+        ("drift", { $0.report.drift?.numbers }, { $0.report.drift = CollectionReport.Tally(numbers: $1) }),
     ]
 
-    private static let fields = ownFields + SweepReason.allCases.map(removed) + laterFields
+    private static let fields = ownFields + RemovalReason.allCases.map(removed) + laterFields
 
     private static func time(_ numbers: [Int64]) -> Timestamp { Timestamp(nanoseconds: numbers[0]) }
 
@@ -198,7 +204,7 @@ package struct SweepRecord: Sendable, Equatable {
     }
 }
 
-extension SweepTally {
+extension CollectionReport.Tally {
     fileprivate var numbers: [Int64] { [Int64(count), bytes] }
 
     fileprivate init(numbers: [Int64]) {

@@ -10,8 +10,8 @@ extension Verification {
         switch try condition(of: key, stored) {
         case .sound: return
         case .unfinished: state.value.withLock { $0.report.unfinishedEntries += 1 }
-        case .corrupt: report(.corruptEntry, key)
-        case .dangling: report(.danglingEntry, key)
+        case .corrupt: report(.corruptEntry(key))
+        case .dangling: report(.danglingEntry(key))
         }
         _ = try repair { (patience) throws(StoreError) in
             try parts.deleteEntry(key, ifStill: stored.bytes, patience: patience)
@@ -31,7 +31,7 @@ extension Verification {
         // A corrupt object is reported as such, once, and not with each entry that names it.
         case .agrees, .corrupt: return .sound
         case .unread: return try conditionOfUnread(key, stored, content)
-        case .nothing where request.sample != nil:
+        case .nothing where options.sample != nil:
             let status = try parts.objects.status(of: content.digest)
             if let status, status.kind == .regular, status.size == Int64(content.length) { return .sound }
             return try conditionOfUnread(key, stored, content)

@@ -9,10 +9,10 @@ import Platform
 package struct Verification: Sendable {
     /// What the threads share.
     struct State {
-        var report = VerificationReport()
+        var report = VerifyReport()
         /// How long to wait for a lock when repairing.
         var patience = SweepRequest.usualStripePatience
-        var phase = SweepProgress.Phase.verifying
+        var phase = CacheProgress.Phase.verifying
         /// Of all shards together, as a number of ``shardSteps`` for each.
         var steps = 0.0
         /// The thread that hears of the progress.
@@ -28,9 +28,9 @@ package struct Verification: Sendable {
     }
 
     let parts: StoreParts
-    let request: VerificationRequest
-    private let found: @Sendable (VerificationFinding) -> Void
-    private let progress: @Sendable (SweepProgress) -> Void
+    let options: VerifyOptions
+    private let found: @Sendable (VerifyReport.Finding) -> Void
+    private let progress: @Sendable (CacheProgress) -> Void
     let state = Locked<State>.Box(State())
     let objects = VerifiedObjects()
     /// Held by the thread that judges an object that was put aside, so that it is deleted, or stays, for all entries.
@@ -50,12 +50,12 @@ package struct Verification: Sendable {
     ///   ``VerifiedObjects``, the names of one shard a thread, and 32 bytes for each object of a sample that is a
     ///   count.
     package static func run(
-        _ request: VerificationRequest,
+        _ options: VerifyOptions,
         on parts: StoreParts,
-        found: @escaping @Sendable (VerificationFinding) -> Void = { _ in },
-        progress: @escaping @Sendable (SweepProgress) -> Void = { _ in }
-    ) throws(StoreError) -> VerificationReport {
-        var verification = Verification(parts: parts, request: request, found: found, progress: progress)
+        found: @escaping @Sendable (VerifyReport.Finding) -> Void = { _ in },
+        progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
+    ) throws(StoreError) -> VerifyReport {
+        var verification = Verification(parts: parts, options: options, found: found, progress: progress)
         verification.sample = try verification.chosenSample()
         try verification.verifyAll(.objects)
         try verification.verifyAll(.entries)
@@ -70,7 +70,7 @@ package struct Verification: Sendable {
         }
         showProgress()
         let shards = Array(0..<StoreLayout.shardCount)
-        try SweepCrew.run(shards, threads: request.threads, worker: &self, progress: { _ in }) {
+        try SweepCrew.run(shards, threads: options.threads, worker: &self, progress: { _ in }) {
             (verification, shard) throws(StoreError) in
             try verification.verify(tree, inShard: shard)
             return true
@@ -83,7 +83,10 @@ package struct Verification: Sendable {
         var files = listing.digests
         state.value.withLock { [count = files.count] state in
             state.report.unrecognised += listing.unrecognised
-            state.report.listed[tree, default: 0] += count
+            switch tree {
+            case .objects: state.report.listedObjects += count
+            case .entries: state.report.listedEntries += count
+            }
         }
         if let sample {
             files =
@@ -99,11 +102,13 @@ package struct Verification: Sendable {
         if files.isEmpty { step(of: 1) }
     }
 
-    private var finishedReport: VerificationReport {
+    private var finishedReport: VerifyReport {
         var report = state.value.withLock { $0.report }
-        if request.sample == nil { report.orphans = objects.unreferenced }
+        if options.sample == nil { report.orphans = objects.unreferenced }
         report.unrecognised.sort()
         report.unreadable.sort()
+        report.metadataIsLost = RecordLoss.isLikely(without: report.unfinishedEntries, of: report.entries)
+        report.isClean = report.isClean && report.unreadable.isEmpty && !report.metadataIsLost
         return report
     }
 
@@ -114,7 +119,9 @@ package struct Verification: Sendable {
     /// For a number a reservoir: each object that is listed takes the place of one chosen before with a probability that
     /// leaves all equally likely.
     private func chosenSample() throws(StoreError) -> Sample? {
-        guard let kind = request.sample else { return nil }
+        guard let kind = options.sample else { return nil }
+        var sample = Sample()
+        if case .percent(let percent) = kind { sample.share = percent / 100 }
         var reservoir: [Digest] = []
         // None at all would be sound, whatever they are.
         var spare: Digest?
@@ -125,17 +132,14 @@ package struct Verification: Sendable {
                 let place = Int.random(in: 0..<listed)
                 if place == 0 { spare = digest }
                 switch kind {
-                case .share(let share): if Double.random(in: 0..<1) < share { reservoir.append(digest) }
+                case .percent: if Double.random(in: 0..<1) < sample.share { reservoir.append(digest) }
                 case .count(let limit) where reservoir.count < limit: reservoir.append(digest)
                 case .count(let limit): if place < limit { reservoir[place] = digest }
                 }
             }
         }
-        var sample = Sample()
         switch kind {
-        case .share(let share):
-            if reservoir.isEmpty, share > 0, let spare { reservoir = [spare] }
-            sample.share = share
+        case .percent: if reservoir.isEmpty, sample.share > 0, let spare { reservoir = [spare] }
         case .count: sample.share = listed == 0 ? 0 : Double(reservoir.count) / Double(listed)
         }
         for digest in reservoir { sample.objects[digest.shard].append(digest) }
@@ -166,7 +170,7 @@ package struct Verification: Sendable {
 
     /// Reports a corrupt object; true where it was deleted.
     func condemn(_ digest: Digest, expecting length: Int?) throws(StoreError) -> Bool {
-        report(.corruptObject, digest)
+        report(.corruptObject(digest))
         return try repair { (patience) throws(StoreError) in
             try parts.objects.deleteIfCorrupt(digest, expecting: length, patience: patience) == .deleted
         }
@@ -174,8 +178,7 @@ package struct Verification: Sendable {
 
     // MARK: What both do
 
-    func report(_ kind: VerificationFinding.Kind, _ digest: Digest) {
-        let finding = VerificationFinding(kind: kind, digest: digest)
+    func report(_ finding: VerifyReport.Finding) {
         state.value.withLock { $0.report.add(finding) }
         found(finding)
     }
@@ -185,7 +188,7 @@ package struct Verification: Sendable {
     /// Where somebody who is stopped holds the lock it stays, reported, for the next time; one wait is
     /// enough for all that he holds.
     func repair(_ delete: (Duration) throws(StoreError) -> Bool) throws(StoreError) -> Bool {
-        guard request.isRepairing else { return false }
+        guard options.repair else { return false }
         do throws(StoreError) {
             guard try delete(state.value.withLock { $0.patience }) else { return false }
             state.value.withLock { $0.report.repaired += 1 }
@@ -235,8 +238,8 @@ package struct Verification: Sendable {
         let (phase, report, steps) = state.value.withLock { ($0.phase, $0.report, $0.steps) }
         let isOfObjects = phase == .verifying
         progress(
-            SweepProgress(
-                phase: phase,
+            CacheProgress(
+                phase,
                 done: Int(steps),
                 total: Int(Self.shardSteps) * StoreLayout.shardCount,
                 items: isOfObjects ? report.objects : report.entries,

@@ -1,47 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+public import CacheStore
 public import FoundationEssentials
 
-/// The removal of a key, as recorded in the cache's event log.
-public struct LoggedRemoval: Sendable, Equatable {
-    /// Why a key was removed.
-    @nonexhaustive
-    public enum Cause: Sendable, Hashable {
-        /// By a collection, for this reason.
-        case collected(RemovalReason)
-        /// By a call that removed this key.
-        case removed
-        /// By a call that removed all keys, or all with a tag.
-        case cleared
-        /// By a reader that found the value or its metadata damaged, or by `verify`.
-        case repaired
-    }
-
-    /// When it was removed.
-    public let time: Date
-    /// The process that removed it.
-    public let process: Int32
-    /// Why it was removed.
-    public let cause: Cause
-    /// SHA-256 of the key.
-    public let keyDigest: ContentDigest
-    /// The key; nil if it is not stored, is longer than 1 KiB, or was removed by a collection.
-    public let key: String?
-
-    init(_ event: RemovalEvent, key: String?) {
-        time = event.time.date
-        process = event.process
-        cause =
-            switch event.cause {
-            case .swept(let reason): .collected(RemovalReason(reason))
-            case .removed: .removed
-            case .cleared: .cleared
-            case .repaired: .repaired
-            }
-        keyDigest = ContentDigest(event.key.digest)
-        self.key = key ?? event.key.name
-    }
+extension LoggedRemoval {
+    /// When the key was removed.
+    public var time: Date { moment.date }
 }
 
 extension SharedCache {
@@ -67,8 +31,10 @@ extension SharedCache {
         return try withStore { (store, _) throws(StoreError) in
             var newest: [LoggedRemoval] = []
             let isThere = try EventLog.forEach(in: store.directory) { event in
-                if digest ?? event.key.digest == event.key.digest {
-                    newest.append(LoggedRemoval(event, key: key))
+                if digest ?? event.keyDigest == event.keyDigest {
+                    var event = event
+                    event.key = key ?? event.key
+                    newest.append(event)
                     // Only when there are twice as many, so that it costs O(1) a removal.
                     if newest.count / 2 > limit { newest.removeFirst(newest.count - limit) }
                 }

@@ -276,8 +276,8 @@ final class Janitor: Sendable {
 
     /// Reports a sweep of this process that has ended, and if the directory's limits are too low for what is in
     /// use.
-    func swept(_ report: SweepReport) {
-        core.events.send(.collected(CollectionReport(report, isDryRun: false)))
+    func swept(_ report: CollectionReport) {
+        core.events.send(.collected(report))
         guard let present = CacheStatistics.Totals(of: core.store)?.activity else { return }
         let now = ContinuousClock.now
         let pressure: CacheActivity? = rounds.withLock { rounds in

@@ -65,7 +65,7 @@ final class Presence: Sendable {
             return
         }
         janitor.swept(result)
-        report.collection = CollectionReport(result, isDryRun: false)
+        report.collection = result
         if !result.isComplete { report.isComplete = false }
     }
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+public import CacheStore
 
 /// What was done with a cache, either by this process since it opened it (``SharedCache/activity``) or by all
 /// processes together (``CacheStatistics/Totals/activity``).
@@ -80,9 +80,9 @@ public struct CacheActivity: Sendable, Equatable, Codable {
 
     init(_ count: (StoreCounters.Event) -> Int) {
         for (field, events) in Self.fields { self[keyPath: field] = events.reduce(0) { $0 + count($1) } }
-        for reason in SweepReason.allCases {
+        for reason in RemovalReason.allCases {
             let number = count(StoreCounters.Event(reason))
-            if number != 0 { swept[RemovalReason(reason)] = number }
+            if number != 0 { swept[reason] = number }
         }
         for cause in CacheEvent.RemovalCause.allCases {
             let number = count(StoreCounters.Event(cause))

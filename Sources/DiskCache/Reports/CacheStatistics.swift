@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+public import CacheStore
 public import FoundationEssentials
 import Platform
 
@@ -125,15 +125,13 @@ extension CacheStatistics {
             process = record.process
             began = record.began.date
             ended = record.ended?.date
-            worked = report.busy
+            worked = report.worked
             expiredOnly = record.expiredOnly
             isComplete = report.isComplete
-            removed = Dictionary(
-                uniqueKeysWithValues: report.removed.map { (RemovalReason($0), CollectionReport.Tally($1)) }
-            )
-            entries = CollectionReport.Tally(report.entries)
-            objects = CollectionReport.Tally(report.objects)
-            drift = report.drift.map { CollectionReport.Tally($0) }
+            removed = report.removed
+            entries = report.entries
+            objects = report.objects
+            drift = report.drift
             lastFull = record.lastFull?.began.date
         }
 

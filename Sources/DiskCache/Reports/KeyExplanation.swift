@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+public import CacheStore
 
 /// Why a key is a hit or a miss.
 public struct KeyExplanation: Sendable, Equatable {
@@ -31,7 +31,7 @@ public struct KeyExplanation: Sendable, Equatable {
     /// nothing that can be read.
     public let entry: CacheEntry?
     /// SHA-256 of the key.
-    public let keyDigest: ContentDigest
+    public let keyDigest: Digest
     /// The key's last removal, if there is nothing now and the event log knows of it.
     public let lastRemoval: LoggedRemoval?
     /// The process that is computing the value, as far as its lock's file says; nil if none is.
@@ -55,8 +55,8 @@ extension SharedCache {
     /// The paths of an entry's two files, for people who look with their own tools.
     package func paths(of entry: CacheEntry) -> (entry: String, object: String) {
         (
-            "\(path)/\(StoreLayout.entries)/\(StoreLayout.path(of: entry.keyDigest.digest))",
-            "\(path)/\(StoreLayout.objects)/\(StoreLayout.path(of: entry.digest.digest))"
+            "\(path)/\(StoreLayout.entries)/\(StoreLayout.path(of: entry.keyDigest))",
+            "\(path)/\(StoreLayout.objects)/\(StoreLayout.path(of: entry.digest))"
         )
     }
 
@@ -83,7 +83,7 @@ extension SharedCache {
             entry: explanation.record.map { record in
                 CacheEntry(record, keyDigest: digest, key: key, accessed: explanation.accessed, now: now)
             },
-            keyDigest: ContentDigest(digest),
+            keyDigest: digest,
             lastRemoval: removal,
             computedBy: try computingProcess(forKey: key),
             rank: rank.map { KeyExplanation.Rank(usedLongerAgo: $0.usedLongerAgo, entries: $0.entries) }

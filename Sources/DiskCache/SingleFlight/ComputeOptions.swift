@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+public import CacheStore
 public import FoundationEssentials
 import Platform
 
@@ -78,15 +78,7 @@ public enum WaitError<Failure: Error>: Error {
 
 extension WaitError: Equatable where Failure: Equatable {}
 
-/// A process that is computing the value of a key.
-public struct ComputingProcess: Sendable, Equatable {
-    /// Its identifier, in its own PID namespace.
-    public let processIdentifier: Int32
+extension ComputingProcess {
     /// Since when, by the system's clock.
-    public let since: Date
-
-    init(_ holder: FlightHolder) {
-        processIdentifier = holder.process
-        since = holder.since.date
-    }
+    public var since: Date { moment.date }
 }

@@ -150,7 +150,7 @@ extension SharedCache {
     func computingProcess(forKey key: String) throws(CacheError) -> ComputingProcess? {
         let digest = try digest(ofKey: key)
         return try withStore { (store, _) throws(StoreError) in
-            try FlightHolder.current(of: digest, in: store.directory).map { ComputingProcess($0) }
+            try ComputingProcess.current(of: digest, in: store.directory)
         }
     }
 }

@@ -1,30 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+public import CacheStore
 public import FoundationEssentials
 import Platform
 
-/// The SHA-256 of some bytes: of a value, or of a key's UTF-8 bytes.
-public struct ContentDigest: Sendable, Hashable, CustomStringConvertible {
-    let digest: Digest
-
-    init(_ digest: Digest) {
-        self.digest = digest
-    }
-
+extension Digest {
     /// The digest of `data`.
     public init(of data: Data) {
-        digest = Digest(of: data.span)
+        self.init(of: data.span)
     }
-
-    /// Reads 64 lowercase hexadecimal digits; nil for anything else.
-    public init?(hexadecimal: String) {
-        guard let digest = Digest(hexadecimal: hexadecimal) else { return nil }
-        self.digest = digest
-    }
-
-    /// 64 lowercase hexadecimal digits, as `sha256sum` prints them.
-    public var description: String { digest.description }
 }
 
 /// What the cache knows about a key, apart from its value.
@@ -32,9 +16,9 @@ public struct CacheEntry: Sendable, Equatable {
     /// The key; nil if it is longer than 1 KiB, or if the cache keeps digests only.
     public let key: String?
     /// SHA-256 of the key: the name of the entry's file.
-    public let keyDigest: ContentDigest
+    public let keyDigest: Digest
     /// SHA-256 of the value: the name of the object's file.
-    public let digest: ContentDigest
+    public let digest: Digest
     /// Length of the value in bytes.
     public let size: Int
     /// When the value was stored.
@@ -66,8 +50,8 @@ public struct CacheEntry: Sendable, Equatable {
 
     init(_ record: Record, keyDigest: Digest, key: String?, accessed: Timestamp?, now: Timestamp) {
         self.key = key ?? record.key
-        self.keyDigest = ContentDigest(keyDigest)
-        digest = ContentDigest(record.content.digest)
+        self.keyDigest = keyDigest
+        digest = record.content.digest
         size = record.content.length
         created = record.created.date
         lastAccess = accessed.map { record.lastUse(accessed: $0, now: now).date }

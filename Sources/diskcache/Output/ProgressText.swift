@@ -7,7 +7,8 @@ import DiskCache
 /// A pure function of what it is told and when.
 struct ProgressText {
     /// When the phase under way was first heard of, and how far it was then.
-    private var begin: (phase: String, instant: ContinuousClock.Instant, progress: CacheProgress)?
+    private var begin:
+        (phase: CacheProgress.Phase, instant: ContinuousClock.Instant, progress: CacheProgress)?
 
     /// What is told before so much time has passed is no guide to what will follow.
     private static let shortest: Duration = .seconds(1)
@@ -44,6 +45,6 @@ struct ProgressText {
     private static func head(_ progress: CacheProgress) -> String {
         let percent = progress.total > 0 ? min(100, progress.done * 100 / progress.total) : 0
         let items = progress.items.map { ", " + Quantity.grouped($0) } ?? ""
-        return "\(progress.phase): \(percent) %\(items)"
+        return "\(progress.phase.rawValue): \(percent) %\(items)"
     }
 }

@@ -17,7 +17,7 @@ struct RunKey: Equatable {
 
     /// The key: `run:`, 128 bits of a digest of everything, and the command for those who list keys.
     var text: String {
-        let digest = ContentDigest(of: Data(encoded)).description.prefix(32)
+        let digest = Digest(of: Data(encoded)).description.prefix(32)
         return "run:\(digest) \(Self.readable(words))"
     }
 

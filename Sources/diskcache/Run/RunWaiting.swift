@@ -39,9 +39,9 @@ struct RunWaiting: ~Copyable {
         return signals.next()?.signal
     }
 
-    private static func words(_ holder: FlightHolder?) -> String {
+    private static func words(_ holder: ComputingProcess?) -> String {
         guard let holder else { return "waiting for another process that runs the command" }
-        let span = Quantity.text(max(.zero, Timestamp.now - holder.since))
-        return "waiting for process \(holder.process), which has run the command for \(span)"
+        let span = Quantity.text(max(.zero, Timestamp.now - holder.moment))
+        return "waiting for process \(holder.processIdentifier), which has run the command for \(span)"
     }
 }

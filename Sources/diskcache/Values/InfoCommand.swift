@@ -34,7 +34,7 @@ enum InfoCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let key = try arguments.key()
         guard let cache = try arguments.openExistingCache() else {
-            let (path, digest) = (try arguments.directory(), ContentDigest(of: Data(key.utf8)))
+            let (path, digest) = (try arguments.directory(), Digest(of: Data(key.utf8)))
             try arguments.print(
                 "key     \(key.escaped)\nstatus  a miss: there is no cache \(path.escaped)\n",
                 json: ["key": key, "keyDigest": digest.description, "state": "absent"]

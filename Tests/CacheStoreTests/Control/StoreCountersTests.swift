@@ -71,7 +71,7 @@ import Testing
         let all = try #require(other.cumulative)
         #expect(all[.sweep] == 1 && all[.sweptExpired] == 1 && all[.sweptOrphan] == 1)
         #expect(all[.removal] == 1)
-        for reason in SweepReason.allCases where reason != .expired && reason != .orphan {
+        for reason in RemovalReason.allCases where reason != .expired && reason != .orphan {
             #expect(all[StoreCounters.Event(reason)] == 0)
         }
     }

@@ -197,12 +197,12 @@ import Testing
         ]
         .map { key in
             var bytes: [UInt8] = []
-            RemovalEvent(time: .now, process: 7, cause: .swept(.size), key: key).append(to: &bytes)
+            LoggedRemoval(time: .now, process: 7, cause: .collected(.size), key: key).append(to: &bytes)
             return bytes
         }
         mutate(lines) { line in
-            guard let event = RemovalEvent(Array(line.split(separator: 10).first ?? [])) else { return }
-            if let name = event.key.name { #expect(Digest(ofKey: name) == event.key.digest) }
+            guard let event = LoggedRemoval(Array(line.split(separator: 10).first ?? [])) else { return }
+            if let name = event.key { #expect(Digest(ofKey: name) == event.keyDigest) }
         }
     }
 
@@ -215,7 +215,7 @@ import Testing
         try file.truncate(atOffset: 1 << 40)
         try file.seekToEnd()
         try file.write(contentsOf: Data(repeating: UInt8(ascii: "x"), count: 3 << 20))
-        let second = RemovalEvent(
+        let second = LoggedRemoval(
             time: .now,
             process: 7,
             cause: .removed,
@@ -225,14 +225,16 @@ import Testing
         second.append(to: &line)
         try file.write(contentsOf: line)
         var found: [Digest] = []
-        #expect(try EventLog.forEach(in: fixture.store.directory) { found.append($0.key.digest) })
+        #expect(try EventLog.forEach(in: fixture.store.directory) { found.append($0.keyDigest) })
         #expect(found == [Digest(ofKey: "first"), Digest(ofKey: "second")])
     }
 
     @Test func `who computes a value`() {
-        let line = FlightHolder(process: 4711, since: .now).line
+        let line = ComputingProcess(4711, since: .now).line
         mutate([line]) { bytes in
-            if let holder = FlightHolder(line: bytes) { #expect(holder.since >= Timestamp(nanoseconds: 0)) }
+            if let holder = ComputingProcess(line: bytes) {
+                #expect(holder.moment >= Timestamp(nanoseconds: 0))
+            }
         }
     }
 

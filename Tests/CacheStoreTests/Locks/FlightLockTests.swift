@@ -37,8 +37,8 @@ import Testing
         let waiting = FlightLock(of: key, in: fixture.store.directory)
         #expect(try attempts(waiting) == [.held], "two hold it")
         let holder = try #require(waiting.holder)
-        #expect(holder.process == getpid())
-        #expect(holder.since >= before && holder.since <= .now)
+        #expect(holder.processIdentifier == getpid())
+        #expect(holder.moment >= before && holder.moment <= .now)
         // Other keys are not concerned.
         try acquire(Digest(ofKey: "other")).release()
         lock.release()
@@ -70,7 +70,7 @@ import Testing
         lock.release()
         let after = try attempts(waiting, 2)
         #expect(meanwhile == [.held, .held, .held])
-        #expect(holder?.process == getpid())
+        #expect(holder?.processIdentifier == getpid())
         #expect(after == [.ended(isUnstored: false), .acquired])
     }
 
@@ -168,17 +168,17 @@ import Testing
         ]
     )
     func `what is no holder's line names nobody`(_ text: String) {
-        #expect(FlightHolder(line: Array(text.utf8)) == nil)
+        #expect(ComputingProcess(line: Array(text.utf8)) == nil)
     }
 
     @Test func `a holder's line is read as it was written`() throws {
         for process in [1, 4_194_304, Int32.max] {
-            let holder = FlightHolder(
-                process: process,
+            let holder = ComputingProcess(
+                process,
                 since: Timestamp(nanoseconds: 1_700_000_000_007_000_000)
             )
-            #expect(holder.line.count == FlightHolder.lineLength)
-            #expect(FlightHolder(line: holder.line) == holder)
+            #expect(holder.line.count == ComputingProcess.lineLength)
+            #expect(ComputingProcess(line: holder.line) == holder)
         }
     }
 }

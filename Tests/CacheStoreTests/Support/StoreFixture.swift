@@ -53,7 +53,8 @@ final class StoreFixture: Sendable {
     }
 
     @discardableResult
-    func sweep(now: Timestamp = .now, _ change: (inout SweepRequest) -> Void = { _ in }) throws -> SweepReport
+    func sweep(now: Timestamp = .now, _ change: (inout SweepRequest) -> Void = { _ in }) throws
+        -> CollectionReport
     {
         var request = SweepRequest()
         change(&request)
@@ -95,10 +96,10 @@ final class StoreFixture: Sendable {
 extension Verification {
     /// Verifies all of it.
     @discardableResult
-    static func run(on store: Store, isRepairing: Bool) throws(StoreError) -> VerificationReport {
-        var request = VerificationRequest()
-        request.isRepairing = isRepairing
-        return try run(request, on: store.parts)
+    static func run(on store: Store, isRepairing: Bool) throws(StoreError) -> VerifyReport {
+        var options = VerifyOptions()
+        options.repair = isRepairing
+        return try run(options, on: store.parts)
     }
 }
 

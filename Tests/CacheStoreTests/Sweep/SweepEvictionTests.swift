@@ -29,14 +29,14 @@ import Testing
 
     /// With a limit that nothing is over: without any there is no list.
     @discardableResult
-    private func sweep(_ change: (inout SweepRequest) -> Void = { _ in }) throws -> SweepReport {
+    private func sweep(_ change: (inout SweepRequest) -> Void = { _ in }) throws -> CollectionReport {
         try fixture.sweep {
             $0.limits.maximumEntries = 1000
             change(&$0)
         }
     }
 
-    private func evict(entries: Int = 0, bytes: Int64 = 0) throws -> SweepReport? {
+    private func evict(entries: Int = 0, bytes: Int64 = 0) throws -> CollectionReport? {
         try ListedEviction.run(Excess(entries: entries, size: bytes), on: fixture.store.parts, now: .now)
     }
 
@@ -92,10 +92,10 @@ import Testing
         try sweep()
         try fixture.store.configure { (limits) throws(StoreError) in limits.eventLogSize = 1 << 20 }
         _ = try evict(entries: 2)
-        var events: [RemovalEvent] = []
+        var events: [LoggedRemoval] = []
         _ = try EventLog.forEach(in: fixture.store.directory) { events.append($0) }
-        #expect(Set(events.map(\.key.digest)) == [Digest(ofKey: "key 0"), Digest(ofKey: "key 1")])
-        #expect(events.count == 2 && events.allSatisfy { $0.cause == .swept(.entries) })
+        #expect(Set(events.map(\.keyDigest)) == [Digest(ofKey: "key 0"), Digest(ofKey: "key 1")])
+        #expect(events.count == 2 && events.allSatisfy { $0.cause == .collected(.entries) })
     }
 
     @Test func `sizes that somebody has made up add up to no overflow`() throws {

@@ -139,7 +139,7 @@ import Testing
                     rested.value.withLock { $0 += time }
                     return true
                 }
-            }.busy
+            }.worked
             rest = rested.value.withLock { $0 }
             count *= 3
         }
@@ -160,7 +160,7 @@ import Testing
         #expect(during.ended == nil && during.isUnfinished && during.process == CurrentProcess.identifier)
         let after = try #require(fixture.store.lastSweep())
         #expect(!after.isUnfinished && after.report.removed[.expired]?.count == 3)
-        #expect(after.lastFull?.began == after.began && after.report.busy > .zero)
+        #expect(after.lastFull?.began == after.began && after.report.worked > .zero)
         try fixture.sweep { $0.expiredOnly = true }
         let last = try #require(fixture.store.lastSweep())
         #expect(last.expiredOnly && last.lastFull == after.lastFull)
@@ -169,11 +169,11 @@ import Testing
     }
 
     @Test func `the longest record fits, and what is no record is none`() throws {
-        var report = SweepReport()
-        report.busy = .nanoseconds(Int64.max)
-        for reason in SweepReason.allCases {
+        var report = CollectionReport()
+        report.worked = .nanoseconds(Int64.max)
+        for reason in RemovalReason.allCases {
             // What is read as more is taken for that.
-            report.removed[reason] = SweepTally(count: 1 << 56, bytes: 1 << 56)
+            report.removed[reason] = CollectionReport.Tally(count: 1 << 56, bytes: 1 << 56)
         }
         report.entries = try #require(report.removed[.size])
         report.objects = report.entries

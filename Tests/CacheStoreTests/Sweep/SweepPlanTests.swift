@@ -19,7 +19,7 @@ import Testing
         used: Int,
         expired: Bool = false,
         _ setLimits: (inout SweepLimits) -> Void = { _ in }
-    ) -> SweepReason? {
+    ) -> RemovalReason? {
         var limits = SweepLimits()
         setLimits(&limits)
         var status = stat()
@@ -76,9 +76,9 @@ import Testing
     }
 
     /// The reasons for which entries go, in their order.
-    private func plan(_ entries: [Seen], _ excess: Excess) -> [SweepReason] {
+    private func plan(_ entries: [Seen], _ excess: Excess) -> [RemovalReason] {
         SweepPlan(entries.map(entry), marks: marks(entries), excess: excess).parts.flatMap {
-            [SweepReason](repeating: $0.reason, count: $0.count)
+            [RemovalReason](repeating: $0.reason, count: $0.count)
         }
     }
 
@@ -98,7 +98,7 @@ import Testing
     @Test func `what goes for one limit counts towards the others`() {
         #expect(plan(five, Excess(entries: 1, size: 512)) == [.entries])
         #expect(plan(five, Excess(entries: 1, size: 1024)) == [.entries, .size])
-        let all: [SweepReason] = [.entries, .size, .freeSpace]
+        let all: [RemovalReason] = [.entries, .size, .freeSpace]
         #expect(plan(five, Excess(entries: 1, size: 1024, freeSpace: 1536)) == all)
     }
 
@@ -119,14 +119,15 @@ import Testing
     // MARK: Against a least-recently-used list
 
     /// What is evicted one after the other until the limits hold, by the plainest means.
-    private func evictedByList(_ cache: [Seen], entries: Int, size: Int64, freeSpace: Int64) -> [SweepReason]
+    private func evictedByList(_ cache: [Seen], entries: Int, size: Int64, freeSpace: Int64)
+        -> [RemovalReason]
     {
         var left = cache[...]
         func total() -> Int64 {
             Dictionary(left.map { ($0.content, $0.size) }) { $1 }.values.reduce(0, +)
         }
         let begin = total()
-        var evicted: [SweepReason] = []
+        var evicted: [RemovalReason] = []
         while !left.isEmpty {
             if left.count > entries {
                 evicted.append(.entries)

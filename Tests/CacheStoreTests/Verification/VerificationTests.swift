@@ -26,10 +26,10 @@ import Testing
         try fixture.changeRecord(of: "empty") { $0 = [] }
 
         let report = try Verification.run(on: fixture.store, isRepairing: false)
-        #expect(report.first(of: .corruptObject) == [Digest(of: Array("v flipped".utf8).span)])
-        #expect(report.first(of: .corruptEntry) == [Digest(ofKey: "record")])
+        #expect(report.corruptObjects == [Digest(of: Array("v flipped".utf8).span).description])
+        #expect(report.corruptEntries == [Digest(ofKey: "record").description])
         #expect(report.unfinishedEntries == 1)
-        #expect(Set(report.first(of: .danglingEntry)).contains(Digest(ofKey: "gone")))
+        #expect(report.danglingEntries.contains(Digest(ofKey: "gone").description))
         #expect(!report.isClean && report.repaired == 0)
 
         let repair = try Verification.run(on: fixture.store, isRepairing: true)
@@ -72,7 +72,7 @@ import Testing
         )
         try fixture.changeRecord(of: "key 2") { $0 = [] }
         let report = try Verification.run(on: fixture.store, isRepairing: false)
-        #expect(report.recordsAreLost && !report.isClean && report.unfinishedEntries == 3)
+        #expect(report.metadataIsLost && !report.isClean && report.unfinishedEntries == 3)
         try fixture.sweep()
         #expect(fixture.entries.count == 5 && fixture.objects.count == 5)
         #expect(try Verification.run(on: fixture.store, isRepairing: false).isClean)
@@ -97,8 +97,8 @@ import Testing
         for number in 0..<40 { try fixture.put("value", "\(number)") }
         try lengthen(fixture.objectPath("value"))
         let report = try Verification.run(on: fixture.store, isRepairing: false)
-        #expect(report.first(of: .corruptObject) == [Digest(of: Array("value".utf8).span)])
-        #expect(report.count(of: .corruptEntry) == 0 && report.count(of: .danglingEntry) == 0)
+        #expect(report.corruptObjects == [Digest(of: Array("value".utf8).span).description])
+        #expect(report.corruptEntryCount == 0 && report.danglingEntryCount == 0)
         let repaired = try Verification.run(on: fixture.store, isRepairing: true)
         #expect(repaired.repaired == 41)
         #expect(fixture.objects.isEmpty && fixture.entries.isEmpty)
@@ -156,12 +156,12 @@ import Testing
 
     private func verify(
         _ fixture: StoreFixture,
-        _ sample: VerificationRequest.Sample,
+        _ sample: VerifyOptions.Sample,
         isRepairing: Bool = false
-    ) throws -> VerificationReport {
-        var request = VerificationRequest()
+    ) throws -> VerifyReport {
+        var request = VerifyOptions()
         request.sample = sample
-        request.isRepairing = isRepairing
+        request.repair = isRepairing
         return try Verification.run(request, on: fixture.store.parts)
     }
 
@@ -175,17 +175,17 @@ import Testing
         #expect(try verify(fixture, .count(1000)).objects == 200)
         #expect(try verify(fixture, .count(1000)).entries == 200)
         #expect(try verify(fixture, .count(0)).objects == 0)
-        let shared = try verify(fixture, .share(0.5))
+        let shared = try verify(fixture, .percent(50))
         // Both tails together have a probability of 1e-12.
         #expect((50..<150).contains(shared.objects) && (50..<150).contains(shared.entries))
-        #expect(try verify(fixture, .share(1)).objects == 200)
-        #expect(try verify(fixture, .share(0)).objects == 0)
+        #expect(try verify(fixture, .percent(100)).objects == 200)
+        #expect(try verify(fixture, .percent(0)).objects == 0)
     }
 
     @Test func `a share of few is one at least`() throws {
         let fixture = try StoreFixture()
         for number in 0..<5 { try fixture.put("value \(number)", "key \(number)") }
-        for _ in 0..<20 { #expect(try verify(fixture, .share(1e-6)).objects == 1) }
+        for _ in 0..<20 { #expect(try verify(fixture, .percent(1e-4)).objects == 1) }
     }
 
     @Test func `each object is as likely to be in a sample as any other`() throws {
@@ -194,9 +194,9 @@ import Testing
             try fixture.put("v \(number)", "key \(number)")
             try fixture.damage(fixture.objectPath("v \(number)"), Array("w".utf8))
         }
-        var hits: [Digest: Int] = [:]
+        var hits: [String: Int] = [:]
         for _ in 0..<300 {
-            for digest in try verify(fixture, .count(5)).first(of: .corruptObject) {
+            for digest in try verify(fixture, .count(5)).corruptObjects {
                 hits[digest, default: 0] += 1
             }
         }
@@ -209,8 +209,8 @@ import Testing
         for name in ["gone", "short", "sound"] { try fixture.put("v " + name, name) }
         try FileManager.default.removeItem(atPath: fixture.objectPath("v gone"))
         try fixture.damage(fixture.objectPath("v short"), Array("v short, longer".utf8))
-        let found = try verify(fixture, .share(1))
-        #expect(found.count(of: .danglingEntry) == 1 && found.count(of: .corruptObject) == 1)
+        let found = try verify(fixture, .percent(100))
+        #expect(found.danglingEntryCount == 1 && found.corruptObjectCount == 1)
     }
 
     @Test func `a value of the wrong length is found by any of its keys in a sample`() throws {
@@ -218,15 +218,15 @@ import Testing
         try fixture.put("value", "key")
         try fixture.put("other", "other")
         try fixture.damage(fixture.objectPath("value"), Array("value, longer".utf8))
-        let seen = Locked<[Set<Digest>]>.Box([])
+        let seen = Locked<[Set<String>]>.Box([])
         // The one object that is read is either of two: so half the time it is not the damaged one.
         for _ in 0..<60 {
             let report = try verify(fixture, .count(1))
             #expect(
                 report.entries < 2
-                    || report.first(of: .corruptObject) == [Digest(of: Array("value".utf8).span)]
+                    || report.corruptObjects == [Digest(of: Array("value".utf8).span).description]
             )
-            seen.value.withLock { $0.append(Set(report.first(of: .corruptObject))) }
+            seen.value.withLock { $0.append(Set(report.corruptObjects)) }
         }
         #expect(seen.value.withLock { $0.contains { !$0.isEmpty } })
     }
@@ -237,21 +237,20 @@ import Testing
         let fixture = try StoreFixture()
         for number in 0..<1100 { try fixture.put("same value", "key \(number)") }
         try FileManager.default.removeItem(atPath: fixture.objectPath("same value"))
-        let told = Locked<Set<Digest>>.Box([])
-        let report = try Verification.run(VerificationRequest(), on: fixture.store.parts) { finding in
-            #expect(finding.kind == .danglingEntry)
-            told.value.withLock { _ = $0.insert(finding.digest) }
+        let told = Locked<Set<VerifyReport.Finding>>.Box([])
+        let report = try Verification.run(VerifyOptions(), on: fixture.store.parts) { finding in
+            told.value.withLock { _ = $0.insert(finding) }
         }
-        #expect(report.count(of: .danglingEntry) == 1100)
-        #expect(report.first(of: .danglingEntry).count == VerificationReport.longestList)
+        #expect(report.danglingEntryCount == 1100)
+        #expect(report.danglingEntries.count == VerifyReport.longestList)
         #expect(told.value.withLock { $0.count } == 1100)
     }
 
     @Test func `progress goes to its end in both phases`() throws {
         let fixture = try StoreFixture()
         for number in 0..<300 { try fixture.put("value \(number)", "key \(number)") }
-        let heard = Locked<[SweepProgress]>.Box([])
-        var request = VerificationRequest()
+        let heard = Locked<[CacheProgress]>.Box([])
+        var request = VerifyOptions()
         request.threads = 1
         _ = try Verification.run(
             request,
@@ -261,7 +260,7 @@ import Testing
             }
         )
         let all = heard.value.withLock { $0 }
-        for phase in [SweepProgress.Phase.verifying, .verifyingEntries] {
+        for phase in [CacheProgress.Phase.verifying, .verifyingEntries] {
             let steps = all.filter { $0.phase == phase }
             #expect(steps.first?.done == 0 && steps.last?.items == 300)
             #expect(zip(steps, steps.dropFirst()).allSatisfy { $0.done <= $1.done })
@@ -275,7 +274,7 @@ import Testing
         let fixture = try StoreFixture()
         for number in 0..<300 { try fixture.put("value \(number)", "key \(number)") }
         let threads = Locked<Set<Int>>.Box([])
-        var request = VerificationRequest()
+        var request = VerifyOptions()
         request.threads = 4
         _ = try Verification.run(
             request,
@@ -293,12 +292,12 @@ import Testing
             try FileManager.default.removeItem(atPath: fixture.objectPath("value \(number + 200)"))
         }
         for threads in 1...4 {
-            var request = VerificationRequest()
+            var request = VerifyOptions()
             request.threads = threads
             let report = try Verification.run(request, on: fixture.store.parts)
             #expect(report.objects == 290 && report.entries == 290 && report.orphans == 10)
-            #expect(report.count(of: .corruptObject) == 20 && report.count(of: .danglingEntry) == 10)
-            #expect(report.count(of: .corruptEntry) == 0)
+            #expect(report.corruptObjectCount == 20 && report.danglingEntryCount == 10)
+            #expect(report.corruptEntryCount == 0)
         }
     }
 }

@@ -13,11 +13,11 @@ import Testing
     private func progress(
         _ done: Int,
         of total: Int,
-        _ phase: SweepProgress.Phase = .verifying,
+        _ phase: CacheProgress.Phase = .verifying,
         items: Int? = nil,
         bytes: Int64? = nil
     ) -> CacheProgress {
-        CacheProgress(SweepProgress(phase: phase, done: done, total: total, items: items, bytes: bytes))
+        CacheProgress(phase, done: done, total: total, items: items, bytes: bytes)
     }
 
     private func line(_ first: CacheProgress, _ last: CacheProgress, after seconds: Double) -> String {

@@ -11,8 +11,8 @@ import Testing
     private let schedule = JanitorSchedule(interval: .seconds(60), jitter: 0)
     private let start = Timestamp.now
 
-    private func record(_ change: (inout SweepReport) -> Void = { _ in }) -> SweepRecord {
-        var report = SweepReport()
+    private func record(_ change: (inout CollectionReport) -> Void = { _ in }) -> SweepRecord {
+        var report = CollectionReport()
         change(&report)
         var record = SweepRecord(beginning: SweepRequest(), after: nil)
         record.end(report)
@@ -38,7 +38,7 @@ import Testing
     }
 
     @Test func `the interval grows with the work that a sweep takes`() {
-        let long = record { $0.busy = .seconds(10) }
+        let long = record { $0.worked = .seconds(10) }
         #expect(!isDue(long, after: 499))
         #expect(isDue(long, after: 500))
     }

@@ -363,7 +363,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         let hit = try #require(try other.get(forKey: "key"))
         #expect(hit.tier == .disk)
         #expect(hit.entry.expires == fixture.clock.now + 86_400)
-        #expect(hit.entry.digest == ContentDigest(of: Data("value".utf8)))
+        #expect(hit.entry.digest == Digest(of: Data("value".utf8)))
     }
 
     @Test func `a pending value that expires is a miss, also where an older one is on disk`() throws {

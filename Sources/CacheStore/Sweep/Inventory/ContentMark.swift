@@ -47,9 +47,11 @@ struct ContentMark: Sendable {
     }
 
     /// Why the last entry that named it was deleted; nil where none was.
-    private(set) var freed: SweepReason? {
-        get { self[5, 4] == 0 ? nil : SweepReason.allCases[self[5, 4] - 1] }
-        set { self[5, 4] = newValue.flatMap { SweepReason.allCases.firstIndex(of: $0) }.map { $0 + 1 } ?? 0 }
+    private(set) var freed: RemovalReason? {
+        get { self[5, 4] == 0 ? nil : RemovalReason.allCases[self[5, 4] - 1] }
+        set {
+            self[5, 4] = newValue.flatMap { RemovalReason.allCases.firstIndex(of: $0) }.map { $0 + 1 } ?? 0
+        }
     }
 
     /// What is expected of its size: its class in ``SweepAllocation``; that of no length where entries differ, or none
@@ -75,7 +77,7 @@ struct ContentMark: Sendable {
     }
 
     /// Takes down that an entry that named it is gone; whether it was the last.
-    mutating func noteRemoval(_ reason: SweepReason) -> Bool {
+    mutating func noteRemoval(_ reason: RemovalReason) -> Bool {
         guard references > 0, references < Self.mostReferences else { return false }
         references -= 1
         if references == 0 { freed = reason }

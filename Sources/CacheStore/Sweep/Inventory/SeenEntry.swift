@@ -46,7 +46,7 @@ struct SeenEntry: Sendable, Equatable {
     /// What ``witness(of:_:)`` was.
     let witness: UInt32
     /// Why it is to go whatever the limits for all entries together say; nil: it is not.
-    var verdict: SweepReason?
+    var verdict: RemovalReason?
 
     /// Its place in the order of eviction, in which no two are alike.
     var order: EvictionOrder { EvictionOrder(lastUse: lastUse, tie: key.word(0)) }
@@ -110,7 +110,7 @@ extension SeenEntry {
         now: Timestamp
     ) {
         let lastUse = record?.lastUse(accessed: status.accessed, now: now) ?? now
-        var verdict: SweepReason?
+        var verdict: RemovalReason?
         if record == nil {
             verdict = .corrupt
         } else if record?.freshness(at: now, accessed: status.accessed) == .expired {

@@ -21,7 +21,7 @@ struct SweepState {
     }
 
     /// Without what belongs to the sweep as a whole.
-    var report = SweepReport()
+    var report = CollectionReport()
     var pass = Pass()
     private var allocation: SweepAllocation
     private let expiredOnly: Bool
@@ -47,8 +47,8 @@ struct SweepState {
         if !expiredOnly, request.limits.areBounding {
             pass.candidates = SweepCandidates(wanted: wanted, limit: request.candidateLimit)
         }
-        report.entries = SweepTally()
-        report.objects = SweepTally()
+        report.entries = CollectionReport.Tally()
+        report.objects = CollectionReport.Tally()
     }
 
     // MARK: Scanning
@@ -167,7 +167,7 @@ struct SweepState {
         }
         let (reason, size) = (removal.reason, removal.allocatedSize.bytes)
         if rehearsed == nil || reason.isEviction {
-            report.removed[reason, default: SweepTally()] += removal.tally
+            report.removed[reason, default: CollectionReport.Tally()] += removal.tally
         }
         guard let entry = removal.entry else {
             report.objects.subtract(size)
@@ -191,7 +191,7 @@ struct SweepState {
     }
 
     /// The report in order; passes find the same.
-    var finishedReport: SweepReport {
+    var finishedReport: CollectionReport {
         var report = report
         report.removed = report.removed.filter { $0.value.count > 0 }
         report.unrecognised = Set(report.unrecognised).sorted()

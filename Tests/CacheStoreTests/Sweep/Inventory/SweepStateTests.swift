@@ -53,7 +53,7 @@ import Testing
         #expect(areLast == [false, true])
         #expect(mark.references == 0 && mark.sizeClass == 3 && mark.presence == .unreadable)
         #expect(mark.freed == .staleTemporary)
-        for reason in SweepReason.allCases {
+        for reason in RemovalReason.allCases {
             mark.noteReference(sizeClass: 3)
             #expect(mark.noteRemoval(reason) && mark.freed == reason)
         }
@@ -127,7 +127,7 @@ import Testing
         var state = state([seen("a", "S"), seen("b", "S")])
         let object = state.noteObject(Digest(ofKey: "S"), status())
         #expect(object?.digest == nil)
-        func note(_ place: UInt32, _ reason: SweepReason, _ outcome: DeletionOutcome) {
+        func note(_ place: UInt32, _ reason: RemovalReason, _ outcome: DeletionOutcome) {
             let entry = state.pass.candidates.entries[Int(place)]
             state.note(Removal(entry, reason, at: place), outcome)
         }
@@ -201,7 +201,7 @@ import Testing
         let freed = Removal(object: Digest(ofKey: "B"), AllocatedSize(bytes: 512), freed: .expired)
         for object in [objects[2], freed].compactMap({ $0 }) { state.note(object, .deleted) }
         #expect(state.excess(over: limits, nil) == Excess())
-        #expect(state.report.removed[.expired] == SweepTally(count: 1, bytes: 512))
-        #expect(state.report.removed[.orphan] == SweepTally(count: 1, bytes: 512))
+        #expect(state.report.removed[.expired] == CollectionReport.Tally(count: 1, bytes: 512))
+        #expect(state.report.removed[.orphan] == CollectionReport.Tally(count: 1, bytes: 512))
     }
 }

@@ -2,31 +2,31 @@
 
 package import Platform
 
-/// Who computes the value of a key, and since when: as the lock's file tells, for people to read.
+/// A process that is computing the value of a key, as the lock's file tells.
 ///
-/// Nothing is decided by it, since the kernel knows better who holds a lock. The process is named as in
-/// its own namespace of processes; the time is that of the system's clock.
-package struct FlightHolder: Sendable, Equatable {
-    /// Its identifier, getpid(2).
-    package let process: Int32
-    package let since: Timestamp
+/// For people to read: the kernel knows better who holds a lock, and nothing is decided by this.
+public struct ComputingProcess: Sendable, Equatable {
+    /// Its identifier, in its own PID namespace.
+    public let processIdentifier: Int32
+    /// Since when, by the system's clock.
+    package let moment: Timestamp
 
-    package init(process: Int32, since: Timestamp) {
-        self.process = process
-        self.since = since
+    package init(_ processIdentifier: Int32, since moment: Timestamp) {
+        self.processIdentifier = processIdentifier
+        self.moment = moment
     }
 
     /// Who computes the value of `key`, as far as the lock's file tells; nil where there is none.
     ///
     /// Four system calls.
     package static func current(of key: Digest, in directory: StoreDirectory) throws(StoreError)
-        -> FlightHolder?
+        -> ComputingProcess?
     {
         let path = StoreLayout.flightName(key)
         return try describing("read", "\(directory.path)/\(StoreLayout.locks)/\(path)") {
-            () throws(Errno) -> FlightHolder? in
+            () throws(Errno) -> ComputingProcess? in
             do throws(Errno) {
-                return FlightHolder(line: try directory.locks.open(path, .readOnly).read(lineLength))
+                return ComputingProcess(line: try directory.locks.open(path, .readOnly).read(lineLength))
             } catch {
                 // Something other than a file doesn't name anybody; taking the lock reports it.
                 if error == .noEntry || error.tellsOfNoFile { return nil }
@@ -40,9 +40,11 @@ package struct FlightHolder: Sendable, Equatable {
 
     /// `pid 123 since 1700000000.123`, spaces and a newline.
     var line: [UInt8] {
-        let (seconds, rest) = since.nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        let (seconds, rest) = moment.nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
         let thousandths = String(1000 + rest / 1_000_000).dropFirst()
-        var bytes = Array("pid \(process) since \(seconds).\(thousandths)".utf8.prefix(Self.lineLength - 1))
+        var bytes = Array(
+            "pid \(processIdentifier) since \(seconds).\(thousandths)".utf8.prefix(Self.lineLength - 1)
+        )
         bytes += repeatElement(UInt8(ascii: " "), count: Self.lineLength - 1 - bytes.count)
         bytes.append(UInt8(ascii: "\n"))
         return bytes
@@ -59,6 +61,6 @@ package struct FlightHolder: Sendable, Equatable {
             (0..<9_000_000_000).contains(seconds), (0..<1000).contains(thousandths)
         else { return nil }
         let moment = Timestamp(nanoseconds: 0) + .seconds(seconds) + .milliseconds(thousandths)
-        self.init(process: process, since: moment)
+        self.init(process, since: moment)
     }
 }

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Why something was removed from the cache.
+///
+/// Every removal has exactly one reason.
+@nonexhaustive
+public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRepresentable {
+    /// A file in `tmp`, or the lock of a computation, whose process is gone.
+    case staleTemporary
+    /// An entry past its expiration and its stale period.
+    case expired
+    /// An entry whose bytes are gone.
+    case dangling
+    /// An entry whose metadata can't be read.
+    case corrupt
+    /// Bytes that no key names.
+    case orphan
+    /// An entry older than the age limit.
+    case age
+    /// An entry unused for longer than the idle limit.
+    case idle
+    /// An entry beyond the limit on their number, the least recently used first.
+    case entries
+    /// An entry beyond the size limit, the least recently used first.
+    case size
+    /// An entry that had to go to keep space free on the file system, the least recently used first.
+    case freeSpace
+
+    /// Whether something that was good went for want of room.
+    var isEviction: Bool { self == .entries || self == .size || self == .freeSpace }
+}

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+
+package import Platform
+
+/// The removal of a key, as recorded in the cache's event log.
+public struct LoggedRemoval: Sendable, Equatable {
+    /// Why a key was removed.
+    @nonexhaustive
+    public enum Cause: Sendable, Hashable {
+        /// By a collection, for this reason.
+        case collected(RemovalReason)
+        /// By a call that removed this key.
+        case removed
+        /// By a call that removed all keys, or all with a tag.
+        case cleared
+        /// By a reader that found the value or its metadata damaged, or by `verify`.
+        case repaired
+
+        /// As the event log has it.
+        package var word: String {
+            switch self {
+            case .collected(let reason): reason.rawValue
+            case .removed: "removed"
+            case .cleared: "cleared"
+            case .repaired: "repaired"
+            }
+        }
+
+        private static let all = RemovalReason.allCases.map(Self.collected) + [.removed, .cleared, .repaired]
+
+        init?(word: String) {
+            guard let cause = Self.all.first(where: { $0.word == word }) else { return nil }
+            self = cause
+        }
+    }
+
+    /// The process that removed it.
+    public let process: Int32
+    /// Why it was removed.
+    public let cause: Cause
+    /// SHA-256 of the key.
+    public let keyDigest: Digest
+    /// The key, if it was asked for or the log has it; nil if it is not stored, is longer than 1 KiB, or was
+    /// removed by a collection.
+    public package(set) var key: String?
+    /// When it was removed.
+    package let moment: Timestamp
+
+    package init(time: Timestamp, process: Int32, cause: Cause, key: LoggedKey) {
+        moment = time
+        self.process = process
+        self.cause = cause
+        keyDigest = key.digest
+        self.key = key.name
+    }
+
+    /// Adds the line, with its newline; the key's control characters and backslashes as `\x0a`.
+    func append(to bytes: inout [UInt8]) {
+        bytes += "\(moment.nanoseconds) \(process) \(cause.word) \(keyDigest)".utf8
+        if let key {
+            bytes.append(UInt8(ascii: " "))
+            for byte in key.utf8 {
+                guard byte < 0x20 || byte == 0x7f || byte == UInt8(ascii: "\\") else {
+                    bytes.append(byte)
+                    continue
+                }
+                bytes += (byte < 16 ? "\\x0" : "\\x").utf8
+                bytes += String(byte, radix: 16).utf8
+            }
+        }
+        bytes.append(UInt8(ascii: "\n"))
+    }
+
+    /// Reads a line without its newline; nil for what is none, or half of one.
+    init?(_ line: [UInt8]) {
+        let words = line.split(
+            separator: UInt8(ascii: " "),
+            maxSplits: 4,
+            omittingEmptySubsequences: false
+        ).map { String(decoding: $0, as: UTF8.self) }
+        guard words.count >= 4, let time = Int64(words[0]), let process = Int32(words[1]),
+            let cause = Cause(word: words[2]), let digest = Digest(hexadecimal: words[3])
+        else { return nil }
+        var name: String?
+        if words.count > 4 {
+            guard let text = Self.unescaped(words[4]), Digest(ofKey: text) == digest else { return nil }
+            name = text
+        }
+        self.init(
+            time: Timestamp(nanoseconds: time),
+            process: process,
+            cause: cause,
+            key: LoggedKey(digest: digest, name: name)
+        )
+    }
+
+    private static func unescaped(_ text: String) -> String? {
+        var bytes: [UInt8] = []
+        var rest = Substring(text).utf8
+        while let byte = rest.popFirst() {
+            guard byte == UInt8(ascii: "\\") else {
+                bytes.append(byte)
+                continue
+            }
+            guard rest.popFirst() == UInt8(ascii: "x"),
+                let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16)
+            else { return nil }
+            rest = rest.dropFirst(2)
+            bytes.append(value)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
+
+/// A key as the event log names it.
+package struct LoggedKey: Sendable, Equatable {
+    package let digest: Digest
+    /// nil where it is not known: a sweep reads no record for it.
+    package let name: String?
+
+    package init(digest: Digest, name: String?) {
+        self.digest = digest
+        // As in a record, and so that no line outgrows a batch.
+        self.name = name.flatMap { $0.utf8.count <= RecordCodec.longestKey ? $0 : nil }
+    }
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a collection did, or would have done if it was a dry run.
+public struct CollectionReport: Sendable, Equatable, Codable {
+    /// How many of a kind, and what they take.
+    public struct Tally: Sendable, Equatable, Codable {
+        /// How many.
+        public var count: Int
+        /// Bytes on disk.
+        public var bytes: Int64
+
+        package init(count: Int = 0, bytes: Int64 = 0) {
+            self.count = count
+            self.bytes = bytes
+        }
+
+        mutating func add(_ size: Int64) { self += Tally(count: 1, bytes: size) }
+
+        mutating func subtract(_ size: Int64) { self += Tally(count: -1, bytes: -size) }
+
+        static func += (left: inout Tally, right: Tally) {
+            left.count += right.count
+            left.bytes += right.bytes
+        }
+    }
+
+    /// What was removed and why; reasons that removed nothing are left out.
+    ///
+    /// The bytes of an entry include those of its value, unless another key shares it.
+    public package(set) var removed: [RemovalReason: Tally] = [:]
+    /// Entries that are left, with the bytes of their own files.
+    public package(set) var entries = Tally()
+    /// Distinct values that are left.
+    public package(set) var objects = Tally()
+    /// What was left alone because somebody used or changed it meanwhile, because it is too young to tell, or
+    /// because an entry that could not be read may name it.
+    public package(set) var spared = 0
+    /// Locks that were not free because a process that holds them is stopped; what they guard was left alone.
+    public package(set) var skippedStripes: [String] = []
+    /// Files below the cache directory that are not the cache's.
+    ///
+    /// They are never touched.
+    public package(set) var unrecognised: [String] = []
+    /// The cache's files and directories that could not be read or removed, below its directory.
+    ///
+    /// They were left alone, and so was what only they may name.
+    public package(set) var unreadable: [String] = []
+    /// Whether this was a dry run.
+    public package(set) var isDryRun = false
+    /// False if the time ran out: the next collection does the rest, and what is left was not counted
+    /// completely.
+    public package(set) var isComplete = true
+    /// How long it worked, not counting pauses.
+    public package(set) var worked: Duration = .zero
+    /// By how much the processes' own counts exceeded what it found (negative: fell short); nil if it did not
+    /// count, or was a dry run.
+    public package(set) var drift: Tally?
+    /// How long the most recently used entry that was evicted for want of room had not been used; nil if none was.
+    public package(set) var evictionAge: Duration?
+    /// Whether an eviction has come to the end of its list, or there is none: the next to go takes a sweep to find.
+    ///
+    /// A collection is never one of these.
+    package var isExhausted = false
+
+    package init() {}
+
+    /// What was removed for all reasons together.
+    package var removedInAll: Tally {
+        removed.values.reduce(into: Tally()) { $0 += $1 }
+    }
+
+    /// Bytes on disk that all removals freed.
+    public var removedBytes: Int64 { removedInAll.bytes }
+
+    private enum CodingKeys: String, CodingKey {
+        case removed, entries, objects, spared, skippedStripes, unrecognised, unreadable, isDryRun,
+            isComplete, worked, drift
+        case evictionAge
+    }
+}
+
+/// The progress of a long operation.
+public struct CacheProgress: Sendable {
+    /// What is being done; its raw value says it in words.
+    @nonexhaustive
+    public enum Phase: String, Sendable {
+        /// The collection of another process, or a writer, holds what this one needs.
+        case waiting = "waiting for other writers"
+        /// A collection looks at every file.
+        case scanning = "scanning"
+        /// A collection removes what has to go.
+        case deleting = "deleting"
+        /// A verification reads the values.
+        case verifying = "verifying values"
+        /// A verification compares the keys' metadata with the values.
+        case verifyingEntries = "verifying keys"
+    }
+
+    /// What is being done.
+    public let phase: Phase
+    /// Steps done, of ``total``.
+    public let done: Int
+    /// Steps in all.
+    public let total: Int
+    /// Keys or values looked at so far in this phase; nil if they are not counted.
+    public let items: Int?
+    /// Bytes read so far in this phase; nil if it reads none.
+    public let bytes: Int64?
+
+    package init(_ phase: Phase, done: Int, total: Int, items: Int? = nil, bytes: Int64? = nil) {
+        self.phase = phase
+        self.done = done
+        self.total = total
+        self.items = items
+        self.bytes = bytes
+    }
+}

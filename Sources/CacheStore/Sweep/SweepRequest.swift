@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What one sweep is to do.
+package struct SweepRequest: Sendable {
+    package var limits = SweepLimits()
+    /// Only entries past their expiration, with the objects that this sets free, and leftovers of killed
+    /// processes.
+    package var expiredOnly = false
+    /// Decide everything and delete nothing.
+    package var isDryRun = false
+    /// How long to wait while another process sweeps; zero: not at all.
+    package var patience: Duration = .seconds(60)
+    /// How long to wait for one stripe: what it guards is left alone then.
+    package var stripePatience = Self.usualStripePatience
+    /// How fast to work, and how long at most.
+    package var pace = SweepPace()
+    /// Called now and then, on the thread that began the sweep.
+    package var progress: @Sendable (CacheProgress) -> Void = { _ in }
+    /// How many candidates there may be at a time: for tests of what takes several passes.
+    var candidateLimit = SweepCandidates.most
+
+    package init() {}
+
+    /// Writers hold them for microseconds: a process that is not gone after 0.4 s is stopped, and everything else must
+    /// not wait for it.
+    ///
+    /// Half of what others wait for a sweep that does not move (``JanitorWait/longestStandstill``).
+    static let usualStripePatience: Duration = .milliseconds(400)
+
+    /// The same where a put makes room: others hold something that can go as well.
+    static let hurriedStripePatience: Duration = .milliseconds(100)
+}

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What a verification does.
+public struct VerifyOptions: Sendable {
+    /// Which part of the values to read.
+    public enum Sample: Sendable, Equatable {
+        /// Each value with this probability, 0 to 100 per cent; at least one value, unless it is 0.
+        case percent(Double)
+        /// This many, each equally likely.
+        case count(Int)
+    }
+
+    /// Whether to delete what is corrupt, and entries whose value is gone.
+    public var repair = false
+    /// Read only a random sample of the values, and check the same share of the keys; nil for all.
+    public var sample: Sample?
+
+    /// Check everything and delete nothing.
+    public init() {}
+
+    /// How many threads read.
+    package var threads = SweepCrew.usualSize
+}
+
+/// What a verification found.
+public struct VerifyReport: Sendable, Equatable, Codable {
+    /// Something that a verification found.
+    @nonexhaustive
+    public enum Finding: Sendable, Hashable {
+        /// A value whose bytes don't have the digest that it is named by.
+        case corruptObject(Digest)
+        /// An entry whose metadata can't be read or disagrees with its value; by the digest of the key.
+        case corruptEntry(Digest)
+        /// An entry whose value is gone; by the digest of the key.
+        case danglingEntry(Digest)
+    }
+
+    /// Distinct values that were read.
+    public package(set) var objects = 0
+    /// Their total length.
+    public package(set) var objectBytes: Int64 = 0
+    /// Distinct values in the cache: more than were read if only a sample was.
+    public package(set) var listedObjects = 0
+    /// Keys that were checked.
+    public package(set) var entries = 0
+    /// Keys in the cache.
+    public package(set) var listedEntries = 0
+    /// Names of objects whose bytes have another digest; the first 1,000.
+    public package(set) var corruptObjects: [String] = []
+    /// Names of entries whose metadata can't be read or disagrees with their value; the first 1,000.
+    public package(set) var corruptEntries: [String] = []
+    /// Names of entries whose value is gone; the first 1,000.
+    public package(set) var danglingEntries: [String] = []
+    /// How many objects were corrupt.
+    public package(set) var corruptObjectCount = 0
+    /// How many entries were corrupt.
+    public package(set) var corruptEntryCount = 0
+    /// How many entries had no value.
+    public package(set) var danglingEntryCount = 0
+    /// Entries without metadata, as a killed put leaves them.
+    ///
+    /// Not damage, unless ``metadataIsLost``. The next collection removes them.
+    public package(set) var unfinishedEntries = 0
+    /// Whether so many entries are without metadata that it must have been lost, as in a copy of the directory
+    /// without extended attributes.
+    public package(set) var metadataIsLost = false
+    /// Values that no key names; nil if only a sample was checked.
+    ///
+    /// The next collection removes them.
+    public package(set) var orphans: Int?
+    /// Files below the cache directory that are not the cache's.
+    public package(set) var unrecognised: [String] = []
+    /// The cache's files and directories that could not be read, below its directory.
+    public package(set) var unreadable: [String] = []
+    /// How many corrupt, dangling and unfinished ones were deleted.
+    public package(set) var repaired = 0
+    /// Whether nothing that was checked is corrupt, dangling, unreadable or lost.
+    public package(set) var isClean = true
+
+    package init() {}
+
+    /// How many names of each kind are kept: 1,000 take 64 KB, and nobody reads more.
+    static let longestList = 1000
+
+    mutating func add(_ finding: Finding) {
+        isClean = false
+        switch finding {
+        case .corruptObject(let digest): Self.add(digest, &corruptObjectCount, &corruptObjects)
+        case .corruptEntry(let digest): Self.add(digest, &corruptEntryCount, &corruptEntries)
+        case .danglingEntry(let digest): Self.add(digest, &danglingEntryCount, &danglingEntries)
+        }
+    }
+
+    private static func add(_ digest: Digest, _ count: inout Int, _ names: inout [String]) {
+        count += 1
+        if count <= longestList { names.append(digest.description) }
+    }
+}
