@@ -117,7 +117,7 @@ struct ForkingHost {
             alarm(30)
             expectForked { () throws(CacheError) in _ = try cache.entries() }
             expectForked { () throws(CacheError) in _ = try cache.removeAll() }
-            expectForked { () throws(CacheError) in _ = try cache.data(for: ContentDigest(of: Data())) }
+            expectForked { () throws(CacheError) in _ = try cache.data(for: Digest(of: Data())) }
             expect(!cache.flush(), "nothing is flushed here")
         }
         withExtendedLifetime(cache) {}

@@ -118,7 +118,10 @@ struct ListedEviction {
             Removal(object: $0.entry.content, $0.objectSize, freed: reason)
         }
         if let failure = failure ?? laterFailure { throw failure }
-        return CollectionReport.Tally(count: evicted.count - before.count, bytes: evicted.bytes - before.bytes)
+        return CollectionReport.Tally(
+            count: evicted.count - before.count,
+            bytes: evicted.bytes - before.bytes
+        )
     }
 
     /// Deletes what each stands for, those of a stripe together, and accounts for them; those of which it is gone.

@@ -151,7 +151,7 @@ import Testing
             #expect(removed.reduce(0) { $0 + $1.bytes } < .max && removed.reduce(0) { $0 + $1.count } < .max)
             _ = (record.report.drift.map { abs($0.count) }, record.report.drift.map { abs($0.bytes) })
             _ = (Timestamp.now - record.began, record.ended.map { $0 - record.began })
-            #expect(record.report.busy >= .zero && record.report.horizon ?? .zero >= .zero)
+            #expect(record.report.worked >= .zero && record.report.evictionAge ?? .zero >= .zero)
             #expect(SweepRecord(text: record.text) == record)
         }
         #expect(understood > 10)

@@ -55,7 +55,7 @@ import Testing
         #expect(first.removedInAll.count == 5 && first.spared == 0 && !first.isExhausted)
         #expect(left(of: 40) == Array(5..<40))
         #expect(fixture.objects.count == 35)
-        let horizon = try #require(first.horizon)
+        let horizon = try #require(first.evictionAge)
         #expect(abs((horizon - .seconds(24 * 3600 - 4)).saturatingNanoseconds) < 600_000_000_000)
         #expect(fixture.store.control.horizon == horizon)
         let usage = try #require(fixture.store.usage)

@@ -99,7 +99,7 @@ import Testing
         let left = (0..<60).filter { FileManager.default.fileExists(atPath: fixture.entryPath("key \($0)")) }
         #expect(left == Array(45..<60))
         #expect(fixture.objects.count == 8)
-        let horizon = try #require(report.horizon)
+        let horizon = try #require(report.evictionAge)
         #expect(horizon > .seconds(950) && horizon < .seconds(1500))
     }
 
