@@ -98,7 +98,7 @@ struct Bench {
         if !crashes.isEmpty || total(\.counts.bytesWritten) >= Self.writeLimit { return true }
         guard let operations = plan.operations else { return elapsed.inSeconds >= plan.seconds }
         let hasKilled = plan.killSeconds == nil || kills > 0
-        let hasCollected = !plan.isCollecting || total(\.counts.sweeps) > 0
+        let hasCollected = !plan.isCollecting || total(\.counts.collections) > 0
         return total(\.operations) >= operations && hasKilled && hasCollected
     }
 
@@ -137,9 +137,11 @@ struct Bench {
     }
 
     private mutating func killSomebody() {
-        // Those that have done nothing yet are left to it: else on a busy machine, where starting or a sweep takes
+        // Those that have done nothing yet are left to it: else on a busy machine, where starting or a collection takes
         // longer than a life, nothing would ever be done.
-        let victims = workers.filter { !$0.isKilled && $0.report.operations + $0.report.counts.sweeps > 0 }
+        let victims = workers.filter { worker in
+            !worker.isKilled && worker.report.operations + worker.report.counts.collections > 0
+        }
         guard let victim = victims.randomElement() else { return }
         victim.kill()
         kills += 1

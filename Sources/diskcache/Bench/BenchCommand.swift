@@ -83,8 +83,9 @@ enum BenchCommand: Command {
 
         JSON: plan (workers, size, keys and the like); seconds, operationsPerSecond; gets and
         puts (each with count, perSecond, medianMicroseconds, p99Microseconds); counts (misses, wrong, failures,
-        removals, bytesRead, bytesWritten, sweeps, swept: files that these removed, problems); kills, crashes (of
-        processes); leftovers (sweep: as `diskcache gc`, verify: as `diskcache verify`, temporaries).
+        removals, bytesRead, bytesWritten, collections, collected: files that these removed, problems); kills,
+        crashes (of processes); leftovers (collection: as `diskcache gc`, verify: as `diskcache verify`,
+        temporaries).
 
         Exit status: 0; 64 usage; 65 a wrong value, or the directory was not as it must be; 70 a process
         crashed; 73 the directory can't be made; 74 a call failed; 78 configuration.

@@ -57,7 +57,7 @@ struct BenchResult {
             \(Quantity.grouped(plan.workers, "process", "processes")), \(Quantity.grouped(plan.keys, "key")), values of \(Quantity.text(bytes: Int64(plan.size))): \
             \(rate) operations/s in \(Quantity.tenths(seconds)) s
             \(isCut ? "ended early, having written as much as it may\n" : "")\(table.text)\(countsText)
-            \(CollectCommand.text(leftovers.sweep))\(VerifyCommand.text(leftovers.verify, VerifyOptions()))\
+            \(CollectCommand.text(leftovers.collection))\(VerifyCommand.text(leftovers.verify, VerifyOptions()))\
             \(leftovers.temporaries > 0 ? "left in tmp: \(leftovers.temporaries)\n" : "")\
             \(problems.prefix(10).map { $0 + "\n" }.joined())
             """
@@ -69,7 +69,7 @@ struct BenchResult {
             ("hits", report.gets.count - counts.misses), ("misses", counts.misses), ("wrong", counts.wrong),
             ("failed", counts.failures),
         ]
-        let others = [("removals", counts.removals), ("kills", kills), ("sweeps", counts.sweeps)]
+        let others = [("removals", counts.removals), ("kills", kills), ("collections", counts.collections)]
         parts += others.filter { $0.1 > 0 }
         return parts.map { "\($0.0) \(Quantity.grouped($0.1))" }.joined(separator: ", ")
             + "; read \(Quantity.text(bytes: Int64(counts.bytesRead)))"
@@ -80,14 +80,14 @@ struct BenchResult {
 /// What is in the directory after one collection, with nobody working on it.
 struct BenchLeftovers: Encodable {
     /// The collection: after kills, and where values were replaced, it removes something.
-    let sweep: CollectionReport
+    let collection: CollectionReport
     /// Keys and distinct values that are left, re-read and hashed anew.
     let verify: VerifyReport
     /// Files in `tmp`.
     let temporaries: Int
 
     init(in cache: SharedCache) throws {
-        sweep = try cache.collect()
+        collection = try cache.collect()
         verify = try cache.verify()
         // It is made only where it is needed.
         temporaries = (try? Directory(opening: cache.path + "/tmp").names().count) ?? 0

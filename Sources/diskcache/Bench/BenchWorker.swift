@@ -15,8 +15,8 @@ struct BenchCounts: Codable, Sendable, Equatable {
     var bytesRead = 0
     var bytesWritten = 0
     /// Collections, and the files that they have removed.
-    var sweeps = 0
-    var swept = 0
+    var collections = 0
+    var collected = 0
     /// What was wrong, or why calls threw: the first of each worker.
     var problems: [String] = []
 }
@@ -34,8 +34,8 @@ struct BenchReport: Codable, Equatable {
         gets.merge(other.gets)
         puts.merge(other.puts)
         for count in [
-            \BenchCounts.misses, \.wrong, \.failures, \.removals, \.bytesRead, \.bytesWritten, \.sweeps,
-            \.swept,
+            \BenchCounts.misses, \.wrong, \.failures, \.removals, \.bytesRead, \.bytesWritten,
+            \.collections, \.collected,
         ] {
             counts[keyPath: count] += other.counts[keyPath: count]
         }
@@ -98,8 +98,8 @@ struct BenchWorker {
 
     private mutating func collect() throws {
         let removed = try cache.collect().removed
-        report.counts.sweeps += 1
-        report.counts.swept += removed.values.reduce(0) { $0 + $1.count }
+        report.counts.collections += 1
+        report.counts.collected += removed.values.reduce(0) { $0 + $1.count }
     }
 
     private mutating func operate() throws {
