@@ -51,9 +51,9 @@ extension SharedCache {
             } ?? "another process is at it"
         var advice = "wait for it, or try again later"
         if let process, ProcFiles.isStopped(process) ?? false {
-            advice = "it is stopped: let it go on (kill -CONT \(process)) or end it"
+            advice = "it is stopped: resume it (kill -CONT \(process)) or end it"
         }
-        let message = "sweep \(path): \(holder): \(advice)"
+        let message = "collect garbage in \(path): \(holder): \(advice)"
         return CacheError(.busy, message, errno: error.errno, path: error.path)
     }
 
