@@ -97,16 +97,25 @@ struct Arguments {
         }
     }
 
-    /// The same with the only operand as the value of `option`, where that was given without one.
+    /// The same with the first operand as the value of `option`, if that was given without one.
     ///
-    /// - Parameter isValue: where the operands are another program's command line: which word before its `--` is a value.
+    /// It must be the only operand. If the operands are another program's command line, it must stand before the `--`
+    /// of that, and be a value.
+    ///
+    /// - Parameter isValue: tells values from the names of programs; nil if the operands are no command line.
     func takingOperand(for option: String, beforeCommand isValue: ((String) -> Bool)? = nil) -> Arguments {
-        let isBefore = isValue.map { operands.count > 2 && operands[1] == "--" && $0(operands[0]) }
-        guard values[option]?.last == "", isBefore ?? (operands.count == 1) else { return self }
+        guard values[option]?.last == "", let first = operands.first else { return self }
+        // It goes together with the `--`.
+        let count = isValue == nil ? 1 : 2
+        if let isValue {
+            guard operands.count > 2, operands[1] == "--", isValue(first) else { return self }
+        } else if operands.count > 1 {
+            return self
+        }
         var arguments = self
-        arguments.values[option] = [operands[0]]
-        arguments.operands.removeFirst(isBefore == nil ? 1 : 2)
-        arguments.commandLine.removeFirst(isBefore == nil ? 1 : 2)
+        arguments.values[option] = [first]
+        arguments.operands.removeFirst(count)
+        arguments.commandLine.removeFirst(count)
         return arguments
     }
 
