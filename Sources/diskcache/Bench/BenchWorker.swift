@@ -123,7 +123,7 @@ struct BenchWorker {
         report.counts.bytesWritten += value.count
     }
 
-    /// Every put has one of its own: a stream for each process, whose versions count upwards.
+    /// One that no other put has, unless this one is to repeat a value.
     private mutating func nextVersion() -> UInt64 {
         if Int.random(in: 0..<100, using: &generator) < plan.repeats {
             return SelfProvingValues.recurring(.random(in: 0..<Self.recurringValues, using: &generator))

@@ -36,7 +36,8 @@ struct SelfProvingValues: Sendable {
     /// are wanted once more while a collection runs.
     static func recurring(_ number: UInt64) -> UInt64 { UInt64.max << 32 | number }
 
-    /// One of a key's values: its version is a process's stream and a number, 0 before any process is started.
+    /// The value of a key at a version: 0 for what it holds before any worker is started, and after that the worker's
+    /// number in the upper 32 bits and a count in the lower ones.
     func value(_ index: Int, version: UInt64 = 0) -> Data {
         let header = [UInt64(index), version]
         var data = Data(capacity: size)

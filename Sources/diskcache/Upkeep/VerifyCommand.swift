@@ -46,8 +46,9 @@ enum VerifyCommand: Command {
         return report.isClean ? .done : .dataError
     }
 
-    /// Verifies, with progress on a terminal; prints what is found as it is found, and what there is to say at the end,
-    /// unless all is to be `isJSON`, which is left to the caller.
+    /// Verifies, with progress on a terminal, and prints each finding as it is made and a summary at the end.
+    ///
+    /// - Parameter isJSON: whether to print nothing, because the caller prints the report as JSON.
     static func verify(_ cache: SharedCache, _ options: VerifyOptions, isJSON: Bool) throws -> VerifyReport {
         let failure = Locked<Errno?>(nil)
         let report = try ProgressLine.during { line in

@@ -57,7 +57,7 @@ enum ListCommand: Command {
                 return nil
             }
             guard style == .null else { return entry }
-            // Neither of these the reader could tell from another key.
+            // In a list that NULs separate, either of these would look like another key.
             if entry.key == nil { unkept += 1 }
             let hasNull = entry.key?.utf8.contains(0) ?? false
             if hasNull { withNull += 1 }
