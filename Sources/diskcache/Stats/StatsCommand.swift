@@ -92,12 +92,12 @@ enum StatsCommand: Command {
         try arguments.print("all counts are 0 from now on; they had counted \(span)\n", json: description)
     }
 
-    /// Nothing: a second, as watch(1) and vmstat(8) have it.
+    /// A second if it is empty, as with vmstat(8).
     static func interval(_ text: String) throws(Failure) -> Duration {
         if text.isEmpty { return .seconds(1) }
         let span = try Quantity.duration(text)
-        // Faster than anybody reads, and a load of its own.
-        if span < .milliseconds(100) { throw .usage("\(text) is too often: the least is 100ms") }
+        // Faster than anybody can read, and a load in itself.
+        if span < .milliseconds(100) { throw .usage("\(text) is too short: the minimum is 100ms") }
         return span
     }
 }
