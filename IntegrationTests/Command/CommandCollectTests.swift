@@ -34,7 +34,7 @@ import Testing
             )
             #expect(run.status == 75)
             #expect(
-                run.error.contains(": \(name)") && run.error.contains(" has been at it for 10"),
+                run.error.contains(": \(name)") && run.error.contains(" has been collecting for 10"),
                 "\(run.error)"
             )
             #expect(run.error.split(separator: "\n").count == 1)
@@ -45,7 +45,7 @@ import Testing
         let run = try tool.shell(
             "exec 9<>\"$DISKCACHE_DIR/locks/janitor\"; flock 9; \"$TOOL\" gc --no-wait 9>&-"
         )
-        #expect(run.status == 75 && run.error.contains("another process is at it"))
+        #expect(run.status == 75 && run.error.contains("another process is collecting"))
     }
 
     @Test func `who waits as long as it takes collects in the end`() throws {
