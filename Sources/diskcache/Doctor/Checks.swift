@@ -64,7 +64,7 @@ extension DirectoryFacts {
             .fine("version", "format \(StoreLayout.formatVersion)"),
 
             .risk("files", !misplaced.isEmpty, "wrong type (link, pipe, directory, …): \(misplaced)") {
-                "move it away: the cache makes its own then, and what needs it fails until then"
+                "move it away, so that the cache can make its own: until then whatever needs it fails"
             },
 
             .risk("keys", isCopy, "\(lost) of \(sampled) have lost their metadata and can't be read") {

@@ -31,7 +31,7 @@ extension DirectoryFacts {
                 lead > Self.tolerableSkew,
                 "was set back: files here are dated \(span) in the future"
             ) {
-                "correct it; if it is right now, values expire late by that much (`diskcache clear` if that matters)"
+                "set it; if it is correct already, values expire late by that much (`diskcache clear` if that matters)"
             },
             .fine("clock", clockSkew == nil, "not checked: the directory can't be written"),
             .risk("clock", size > Self.tolerableSkew, "the file system's is \(relation) the system's") {

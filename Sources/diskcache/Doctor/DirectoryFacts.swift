@@ -186,19 +186,19 @@ extension DirectoryFacts {
     /// Reads what the last collection has noted, and whether one is running.
     private mutating func lookAtCollections(of store: Store) {
         let now = Timestamp.now
-        let sweep = store.lastSweep()
-        sinceCollection = sweep?.lastFull.map { now - $0.began }
+        let last = store.lastSweep()
+        sinceCollection = last?.lastFull.map { now - $0.began }
         // The file is written once, when the cache is made; without it the age is unknown, and taken for 0.
         age = (try? now - store.directory.root.status(of: "format").modified) ?? .zero
-        guard let sweep, sweep.isUnfinished else { return }
+        guard let last, last.isUnfinished else { return }
         wasInterrupted = true
         // Asking takes the lock for a moment, so only if it is likely to be held.
-        guard sweep.ended == nil, Self.tryLock("locks/janitor", in: store.directory.root) == .held
+        guard last.ended == nil, Self.tryLock("locks/janitor", in: store.directory.root) == .held
         else { return }
-        let process = store.visibleSweeper(sweep)
+        let process = store.visibleSweeper(last)
         collector = Collector(
             process: process,
-            duration: now - sweep.began,
+            duration: now - last.began,
             isStopped: process.flatMap { ProcFiles.isStopped($0) } ?? false
         )
     }
