@@ -162,6 +162,6 @@ enum ListCommand: Command {
 
     private static func order(_ text: String) throws(Failure) -> Order {
         if let order = Order(rawValue: text) { return order }
-        throw .usage("unknown order '\(text)': give \(Order.names)")
+        throw .usage("unknown order '\(text)': give one of \(Order.names)")
     }
 }
