@@ -58,7 +58,7 @@ import Testing
         let calls = ["gets.count", "puts.count", "counts.removals"].map { number($0, in: result) }
         #expect(calls.allSatisfy { $0 > 0 } && calls.reduce(0, +) >= 100)
         #expect(number("counts.wrong", in: result) == 0 && number("counts.failures", in: result) == 0)
-        #expect(number("kills", in: result) > 0 && number("counts.sweeps", in: result) > 0)
+        #expect(number("kills", in: result) > 0 && number("counts.collections", in: result) > 0)
         #expect((0...10).contains(number("leftovers.verify.entries", in: result)))
         #expect(number("leftovers.temporaries", in: result) == 0)
     }

@@ -18,7 +18,7 @@ import Testing
     // MARK: One at a time
 
     @Test(arguments: [["--no-wait"], ["--wait=1ms"]])
-    func `who can't wait is told who sweeps, and since when`(words: [String]) throws {
+    func `who can't wait is told who collects, and since when`(words: [String]) throws {
         let began = Int64((Date.now.timeIntervalSince1970 - 100) * 1e9)
         // The kernel says who has the lock: 4711 may be the number of a process in another container.
         for (holder, name) in [("$!", "process "), ("4711", "another process")] {
@@ -34,7 +34,7 @@ import Testing
             )
             #expect(run.status == 75)
             #expect(
-                run.error.contains(": \(name)") && run.error.contains(" has been at it for 10"),
+                run.error.contains(": \(name)") && run.error.contains(" has been collecting for 10"),
                 "\(run.error)"
             )
             #expect(run.error.split(separator: "\n").count == 1)
@@ -45,10 +45,10 @@ import Testing
         let run = try tool.shell(
             "exec 9<>\"$DISKCACHE_DIR/locks/janitor\"; flock 9; \"$TOOL\" gc --no-wait 9>&-"
         )
-        #expect(run.status == 75 && run.error.contains("another process is at it"))
+        #expect(run.status == 75 && run.error.contains("another process is collecting"))
     }
 
-    @Test func `who waits as long as it takes sweeps in the end`() throws {
+    @Test func `who waits as long as it takes collects in the end`() throws {
         try cache.put("value", forKey: "old", options: PutOptions(expires: .expired))
         let run = try tool.shell(
             """
@@ -82,7 +82,7 @@ import Testing
         #expect(run.status == 64 && run.error.hasPrefix("diskcache: gc: "))
     }
 
-    @Test func `a sparing sweep does the same`() throws {
+    @Test func `a sparing collection does the same`() throws {
         for number in 0..<20 {
             try cache.put("value \(number)", forKey: "k\(number)", options: PutOptions(expires: .expired))
         }
@@ -130,7 +130,7 @@ import Testing
         """
 
     @Test(arguments: ["TERM", "INT"])
-    func `a watch prints a line a sweep and ends cleanly while it waits`(signal: String) throws {
+    func `a watch prints a line a collection and ends cleanly while it waits`(signal: String) throws {
         try cache.put("value", forKey: "old", options: PutOptions(expires: .expired))
         try cache.put("hello", forKey: "key")
         let output = tool.path("watch")
@@ -151,7 +151,7 @@ import Testing
         #expect(lines[1...2].allSatisfy { $0.contains("Z removed nothing" + left) })
     }
 
-    @Test func `a watch goes on where there is no cache yet, and sweeps it once there is`() throws {
+    @Test func `a watch goes on where there is no cache yet, and collects once there is`() throws {
         let output = tool.path("watch")
         let run = try tool.shell(
             """
@@ -160,7 +160,7 @@ import Testing
             "$TOOL" gc --watch 50ms --json > '\(output)' 2> '\(output).errors' & WATCH=$!
             for i in $(seq 60000); do [ -s '\(output).errors' ] && break; sleep 0.01; done
             printf value | "$TOOL" put key
-            # A sweep that began before the value was there is told in the next line at the latest.
+            # A collection that began before the value was there is told in the next line at the latest.
             LINES=$(($(cat '\(output)' | wc -l) + 2))
             for i in $(seq 60000); do [ $(wc -l < '\(output)') -ge $LINES ] && break; sleep 0.01; done
             kill -TERM $WATCH; \(Self.end)
@@ -179,7 +179,7 @@ import Testing
     }
 
     @Test
-    func `a watch ends cleanly in the middle of a sweep, and leaves word of it`() throws {
+    func `a watch ends cleanly in the middle of a collection, and leaves word of it`() throws {
         try cache.put("value", forKey: "old", options: PutOptions(expires: .expired))
         // What holds all stripes keeps it busy for half a second.
         var held: [Int32] = []

@@ -52,9 +52,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ("DISKCACHE_DIR=$'/x\\xff'", "$DISKCACHE_DIR is not UTF-8"), ("DISKCACHE_DIR=", "is empty"),
-        ("-u DISKCACHE_DIR XDG_CACHE_HOME=$'/x\\xff'", "$XDG_CACHE_HOME is not UTF-8"),
-        ("-u DISKCACHE_DIR HOME=$'/x\\xff'", "$HOME is not UTF-8"),
+        ("DISKCACHE_DIR=$'/x\\xff'", "$DISKCACHE_DIR is not valid UTF-8"), ("DISKCACHE_DIR=", "is empty"),
+        ("-u DISKCACHE_DIR XDG_CACHE_HOME=$'/x\\xff'", "$XDG_CACHE_HOME is not valid UTF-8"),
+        ("-u DISKCACHE_DIR HOME=$'/x\\xff'", "$HOME is not valid UTF-8"),
         ("-u DISKCACHE_DIR HOME=here", "a relative path"),
     ])
     func `an environment that names no directory is a usage error`(variables: String, words: String) throws {

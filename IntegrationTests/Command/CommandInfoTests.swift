@@ -44,6 +44,10 @@ import Testing
         try cache.put("other", forKey: "gone")
         let object = cache.paths(of: try #require(try cache.entry(forKey: "gone"))).object
         try FileManager.default.removeItem(atPath: object)
+        try cache.put("a third", forKey: "cut")
+        let damaged = cache.paths(of: try #require(try cache.entry(forKey: "cut"))).object
+        try FileManager.default.removeItem(atPath: damaged)
+        makeFile(damaged, "a")
         #expect(
             try status("never") == ("a miss: never stored, or removed", 1)
         )
@@ -52,6 +56,10 @@ import Testing
         #expect(try status("old").exit == 1 && status("stale").exit == 1)
         #expect(try status("stale", "--stale").exit == 0)
         #expect(try status("gone") == ("a miss: its value is gone; gc removes it", 1))
+        #expect(try status("cut") == ("a miss: its value is damaged, 1 B long; a get removes it", 1))
+        for (key, state) in [("stale", "stale"), ("gone", "valueGone"), ("cut", "damagedValue")] {
+            #expect(try json(tool.run("info", key, "--json"))["state"] as? String == state)
+        }
         let expired = try json(tool.run("info", "old", "--json"))
         #expect(expired["state"] as? String == "expired" && expired["size"] as? Int == 5)
         let absent = try json(tool.run("info", "never", "--json"))

@@ -70,7 +70,7 @@ import Testing
         #expect(run.status == 78, "\(run.error)")
         #expect(run.output.contains("has been collecting for 5m") && run.output.contains("and is stopped"))
         // The lock was given up with its file: who was at it was killed.
-        #expect(try finding("collections") == ("fine", "the last was interrupted; the next does its work"))
+        #expect(try finding("collections") == ("fine", "the last was interrupted; the next completes it"))
         #expect(try tool.run("gc").status == 0)
         let last = try finding("collections")
         #expect(last.level == "fine" && last.state.hasPrefix("last completed "))

@@ -45,7 +45,7 @@ import Testing
         let text = try tool.run("stats").output
         #expect(text.contains("\nkeys                                 2\n"))
         #expect(text.contains("\n  hit ratio                     75.0 %\n"))
-        #expect(text.hasSuffix("\nlast sweep: none yet\n"))
+        #expect(text.hasSuffix("\nlast collection: none yet\n"))
     }
 
     @Test func `commands that were run and waited for are counted as computed`() throws {
@@ -241,18 +241,18 @@ import Testing
 
     // MARK: gc --last
 
-    @Test func `gc says what the last sweep of another process did`() throws {
+    @Test func `gc says what the last collection of another process did`() throws {
         #expect(try tool.run("put", "old", "--ttl", "1ms", input: Data("value".utf8)).status == 0)
         #expect(try tool.run("put", "new", input: Data("other".utf8)).status == 0)
         let none = try tool.run("gc", "--last")
         #expect(none.status == 1 && none.outputData.isEmpty && none.errorData.isEmpty)
-        let swept = try json(tool.run("gc", "--json"))
+        let collected = try json(tool.run("gc", "--json"))
         let run = try tool.run("gc", "--last", "--json")
         #expect(run.status == 0)
         let last = try json(run)
         let removed = try #require(last["removed"] as? [String: [String: Int]])
         #expect(removed.keys.sorted() == ["expired"] && removed["expired"]?["count"] == 1)
-        #expect(last["removedBytes"] as? Int == swept["removedBytes"] as? Int)
+        #expect(last["removedBytes"] as? Int == collected["removedBytes"] as? Int)
         #expect(last["isComplete"] as? Bool == true && last["expiredOnly"] as? Bool == false)
         #expect((last["entries"] as? [String: Int])?["count"] == 1)
         #expect(try #require(last["seconds"] as? Double) >= 0)
@@ -263,15 +263,14 @@ import Testing
             text.lines.contains("looked at  everything") && text.lines.contains { $0.hasPrefix("expired ") }
         )
         #expect(text.lines.last?.hasPrefix("left: 1 key, 1 value, ") ?? false)
-        let stats = try #require(try json(tool.run("stats", "--json"))["lastSweep"] as? [String: Any])
+        let stats = try #require(try json(tool.run("stats", "--json"))["lastCollection"] as? [String: Any])
         #expect(stats["process"] as? Int == last["process"] as? Int)
         #expect(try tool.run("stats").lines.last?.contains("complete, removed 1 (") ?? false)
-        #expect(
-            try (totals(tool.run("stats", "--quick", "--json"))["swept"] as? [String: Int])?["expired"] == 1
-        )
+        let all = try totals(tool.run("stats", "--quick", "--json"))
+        #expect((all["collected"] as? [String: Int])?["expired"] == 1)
     }
 
-    @Test func `an expired-only sweep leaves word of the full one before it`() throws {
+    @Test func `an expired-only collection leaves word of the full one before it`() throws {
         #expect(try tool.run("put", "k", input: Data("value".utf8)).status == 0)
         #expect(try tool.run("gc").status == 0)
         let full = try json(tool.run("gc", "--last", "--json"))
@@ -280,8 +279,8 @@ import Testing
         #expect(last["expiredOnly"] as? Bool == true)
         #expect(last["lastFull"] as? String == full["began"] as? String)
         let text = try tool.run("gc", "--last").lines
-        #expect(text.contains("looked at        expired values and leftovers"))
-        #expect(text.contains { $0.hasPrefix("last full sweep  2") })
+        #expect(text.contains("looked at             expired values and leftovers"))
+        #expect(text.contains { $0.hasPrefix("last full collection  2") })
     }
 
     @Test(.enabled(if: FileManager.default.isExecutableFile(atPath: "/usr/bin/script"), "no script(1)"))

@@ -44,7 +44,7 @@ struct Calls {
         }
         call("statistics") { "\(try cache.statistics().entries)" }
         call("totals") { try cache.totals() == nil ? "none" : "some" }
-        call("lastSweep") { try cache.lastCollection() == nil ? "none" : "some" }
+        call("lastCollection") { try cache.lastCollection() == nil ? "none" : "some" }
         call("removals") { try cache.removals() == nil ? "none" : "some" }
         call("limits") { "\(try cache.limits().eventLogSize?.bytes ?? 0)" }
         call("computing") { try cache.explanation(forKey: "key").computedBy == nil ? "none" : "some" }

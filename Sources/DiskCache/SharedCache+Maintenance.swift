@@ -46,13 +46,13 @@ extension SharedCache {
             record.map { record in
                 let name = process.map { "process \($0)" } ?? "another process"
                 let seconds = max(0, (Timestamp.now - record.began) / .seconds(1))
-                return "\(name) has been at it for \(Int(seconds)) s"
-            } ?? "another process is at it"
+                return "\(name) has been collecting for \(Int(seconds)) s"
+            } ?? "another process is collecting"
         var advice = "wait for it, or try again later"
         if let process, ProcFiles.isStopped(process) ?? false {
-            advice = "it is stopped: let it go on (kill -CONT \(process)) or end it"
+            advice = "it is stopped: resume it (kill -CONT \(process)) or end it"
         }
-        let message = "sweep \(path): \(holder): \(advice)"
+        let message = "collect garbage in \(path): \(holder): \(advice)"
         return CacheError(.busy, message, errno: error.errno, path: error.path)
     }
 

@@ -81,7 +81,7 @@ extension Command {
         return words.count { !$0.hasPrefix("[") }...(operands.hasSuffix("…") ? .max : words.count)
     }
 
-    /// Takes the command line apart, answers `--help`, else runs.
+    /// Parses the command line, and answers `--help` or runs.
     static func main(_ words: [[UInt8]], directory: String?) throws -> ExitStatus {
         var arguments = try parse(words, directory: directory)
         if arguments.has("help") {
@@ -102,12 +102,12 @@ extension Command {
         )
     }
 
-    /// Refuses options that exclude each other, and a wrong number of operands.
+    /// Refuses options that can't be used together, and a wrong number of operands.
     static func check(_ arguments: inout Arguments) throws(Failure) {
         for group in exclusive {
             let given = group.filter(arguments.has)
             if given.count > 1 {
-                throw .usage("\(name): --\(given[0]) and --\(given[1]) exclude each other: give one")
+                throw .usage("\(name): --\(given[0]) and --\(given[1]) can't be used together: give one")
             }
         }
         // Where no operand can be meant, it need not be remembered that there has to be a "=" before the value.

@@ -28,7 +28,7 @@ import Testing
         #expect(!report.isComplete && report.removed.isEmpty)
     }
 
-    @Test func `who may not wait is told who is at it`() throws {
+    @Test func `who may not wait is told who is collecting`() throws {
         let place = try TemporaryDirectory()
         let cache = try SharedCache(at: place.path + "/cache")
         try cache.collect { progress in
@@ -38,7 +38,7 @@ import Testing
                 options.patience = .zero
                 try cache.collect(options)
             }
-            let holder = "process \(ProcessInfo.processInfo.processIdentifier) has been at it for "
+            let holder = "process \(ProcessInfo.processInfo.processIdentifier) has been collecting for "
             #expect(error?.code == .busy && error?.message.contains(holder) == true)
         }
     }

@@ -117,7 +117,7 @@ struct LimitTests {
         try other.updateLimits { $0.maximumEntries = 100 }
         waitUntil("it is so soon") { entries <= 90 }
         #expect(entries >= 80)
-        #expect(try cache.totals()?.activity.swept[.entries] ?? 0 >= 110)
+        #expect(try cache.totals()?.activity.collected[.entries] ?? 0 >= 110)
     }
 
     @Test func `values that are too old or unused go with the next collection, without being asked for`()
@@ -204,7 +204,7 @@ struct LimitTests {
         isBelow: Bool
     ) {
         var activity = CacheActivity()
-        activity.swept = [.size: evictions]
+        activity.collected = [.size: evictions]
         activity.youngEvictions = young
         activity.misses = misses
         activity.ghostMisses = ghosts

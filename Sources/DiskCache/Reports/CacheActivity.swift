@@ -69,9 +69,9 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     // MARK: Leaving
 
     /// Collections that were completed.
-    public internal(set) var sweeps = 0
+    public internal(set) var collections = 0
     /// What collections removed, by reason; reasons that removed nothing are left out.
-    public internal(set) var swept: [RemovalReason: Int] = [:]
+    public internal(set) var collected: [RemovalReason: Int] = [:]
     /// Values that left the memory of their process, by cause; causes that did not occur are left out.
     public internal(set) var leftMemory: [CacheEvent.RemovalCause: Int] = [:]
 
@@ -82,7 +82,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
         for (field, events) in Self.fields { self[keyPath: field] = events.reduce(0) { $0 + count($1) } }
         for reason in RemovalReason.allCases {
             let number = count(StoreCounters.Event(reason))
-            if number != 0 { swept[reason] = number }
+            if number != 0 { collected[reason] = number }
         }
         for cause in CacheEvent.RemovalCause.allCases {
             let number = count(StoreCounters.Event(cause))
@@ -93,7 +93,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
 
     /// Values evicted for a limit of size, keys or free space.
     public var evictions: Int {
-        swept[.size, default: 0] + swept[.entries, default: 0] + swept[.freeSpace, default: 0]
+        collected[.size, default: 0] + collected[.entries, default: 0] + collected[.freeSpace, default: 0]
     }
 
     /// Every count that is one number, and the events that it adds up.
@@ -109,7 +109,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
             (\.corruptions, [.corruptRecord, .corruptObject]), (\.danglingEntries, [.dangling]),
             (\.unnotedAccesses, [.accessFailure]), (\.unrepairedDamage, [.repairFailure]),
             (\.publishFailures, [.publishFailure]), (\.controlFailures, [.controlFailure]),
-            (\.sweeps, [.sweep]),
+            (\.collections, [.sweep]),
         ]
     }
 
@@ -147,9 +147,9 @@ public struct CacheActivity: Sendable, Equatable, Codable {
         for (field, _) in Self.fields {
             activity[keyPath: field] = difference(self[keyPath: field], earlier[keyPath: field])
         }
-        for (reason, count) in swept {
-            let left = difference(count, earlier.swept[reason, default: 0])
-            activity.swept[reason] = left == 0 ? nil : left
+        for (reason, count) in collected {
+            let left = difference(count, earlier.collected[reason, default: 0])
+            activity.collected[reason] = left == 0 ? nil : left
         }
         for (cause, count) in leftMemory {
             let left = difference(count, earlier.leftMemory[cause, default: 0])

@@ -24,11 +24,11 @@ struct Arguments {
         globalDirectory = directory
     }
 
-    /// Takes a command line apart.
+    /// Parses a command line.
     ///
     /// - Parameters:
     ///   - command: empty for the words before the command's name.
-    ///   - stopsAtOperand: whether the first operand begins another command line.
+    ///   - stopsAtOperand: whether another program's command line begins with the first operand.
     init(
         _ words: [[UInt8]],
         _ options: [Option],
@@ -47,7 +47,7 @@ struct Arguments {
             let (prefix, name) = command.isEmpty ? ("", "") : ("\(command): ", " \(command)")
             throw .usage("\(prefix)\(error.words(options)): see `diskcache\(name) --help`")
         }
-        // Another command line is that command's affair, which may take any bytes.
+        // Another program's command line may be any bytes.
         try Self.checkText(stopsAtOperand ? words.dropLast(scanned.operands.count) : words[...])
         self.init(scanned, options: options, command: command, directory: directory)
         if stopsAtOperand { commandLine = words.suffix(scanned.operands.count) }
@@ -58,7 +58,7 @@ struct Arguments {
         values[option] != nil
     }
 
-    /// An option's value; where it was given several times, the last.
+    /// An option's value; the last one if it was given several times.
     func value(_ option: String) -> String? {
         values[option]?.last
     }
@@ -68,7 +68,7 @@ struct Arguments {
         values[option] ?? []
     }
 
-    /// A value that `parse` understands; it says what is wrong with any other.
+    /// An option's value, parsed; an error of `parse` gets the option's name in front.
     func value<Value>(_ option: String, as parse: (String) throws(Failure) -> Value) throws(Failure) -> Value?
     {
         guard let text = value(option) else { return nil }
@@ -85,7 +85,7 @@ struct Arguments {
             let count = try Quantity.count(text)
             if range.contains(count) { return count }
             throw .usage(
-                "\(text): it must be at least \(range.lowerBound) and at most \(range.upperBound)"
+                "\(text) is out of range: give \(range.lowerBound) to \(range.upperBound)"
             )
         }
     }
@@ -97,16 +97,25 @@ struct Arguments {
         }
     }
 
-    /// The same with the only operand as the value of `option`, where that was given without one.
+    /// The same with the first operand as the value of `option`, if that was given without one.
     ///
-    /// - Parameter isValue: where the operands are another program's command line: which word before its `--` is a value.
+    /// It must be the only operand. If the operands are another program's command line, it must stand before the `--`
+    /// of that, and be a value.
+    ///
+    /// - Parameter isValue: tells values from the names of programs; nil if the operands are no command line.
     func takingOperand(for option: String, beforeCommand isValue: ((String) -> Bool)? = nil) -> Arguments {
-        let isBefore = isValue.map { operands.count > 2 && operands[1] == "--" && $0(operands[0]) }
-        guard values[option]?.last == "", isBefore ?? (operands.count == 1) else { return self }
+        guard values[option]?.last == "", let first = operands.first else { return self }
+        // It goes together with the `--`.
+        let count = isValue == nil ? 1 : 2
+        if let isValue {
+            guard operands.count > 2, operands[1] == "--", isValue(first) else { return self }
+        } else if operands.count > 1 {
+            return self
+        }
         var arguments = self
-        arguments.values[option] = [operands[0]]
-        arguments.operands.removeFirst(isBefore == nil ? 1 : 2)
-        arguments.commandLine.removeFirst(isBefore == nil ? 1 : 2)
+        arguments.values[option] = [first]
+        arguments.operands.removeFirst(count)
+        arguments.commandLine.removeFirst(count)
         return arguments
     }
 
@@ -118,7 +127,7 @@ struct Arguments {
         }
     }
 
-    /// Prints a result, as JSON where that was asked for.
+    /// Prints a result, as JSON if that was asked for.
     func print(
         _ text: @autoclosure () throws -> String,
         json: @autoclosure () throws -> any Encodable
@@ -142,14 +151,14 @@ struct Arguments {
         return home + "/.cache/diskcache"
     }
 
-    /// The directory that the user chose; nil where it is the default.
+    /// The directory that the user chose; nil if it is the default one.
     func namedDirectory() throws(Failure) -> String? {
         if let given = value("dir") ?? globalDirectory {
-            if given.isEmpty { throw Failure.usage("the cache directory has an empty name: give --dir DIR") }
+            if given.isEmpty { throw Failure.usage("--dir is empty: give a directory") }
             return Self.trimmed(given)
         }
         if let given = try Self.environment("DISKCACHE_DIR") {
-            // Not as if it were unset: whoever set it did not mean the cache that all programs share.
+            // Not treated as unset: whoever set it did not mean the cache that all programs share.
             if given.isEmpty {
                 throw .usage("$DISKCACHE_DIR is empty: unset it, or give --dir DIR")
             }
@@ -158,27 +167,27 @@ struct Arguments {
         return nil
     }
 
-    /// Without slashes at the end, as paths below it are shown; the root keeps its own.
+    /// Without trailing slashes, so that paths below it look right; the root keeps its slash.
     private static func trimmed(_ path: String) -> String {
         String(path.prefix(through: path.lastIndex { $0 != "/" } ?? path.startIndex))
     }
 
-    /// A variable of the environment; nil where it is not set.
+    /// An environment variable; nil if it is not set.
     static func environment(_ name: String) throws(Failure) -> String? {
         do throws(InvalidText) {
             return try CurrentProcess.environment(name)
         } catch {
-            throw .usage("$\(name) is not UTF-8: correct or unset it")
+            throw .usage("$\(name) is not valid UTF-8: correct or unset it")
         }
     }
 
-    /// The configuration that the environment asks for: `$DISKCACHE_METADATA`, for tests and for
-    /// directories that are to be copied by tools that lose extended attributes.
+    /// The configuration, with `$DISKCACHE_METADATA`: for tests, and for directories that are copied with tools that
+    /// lose extended attributes.
     func configuration() throws(Failure) -> CacheConfiguration {
         var configuration = CacheConfiguration()
-        // A command looks at each value once.
+        // A command uses each value once.
         configuration.memory = .none
-        // A command does what it is asked to do, and no housekeeping.
+        // A command does what it was asked to do, and no housekeeping.
         configuration.janitor.isEnabled = false
         configuration.janitor.joinsSession = false
         switch try Self.environment("DISKCACHE_METADATA") {
@@ -200,28 +209,27 @@ struct Arguments {
         return key
     }
 
-    /// Refuses what can't be a key before anything is opened or made for it.
+    /// Refuses an empty key before anything is opened or created.
     func check(_ key: String) throws(Failure) {
         if key.isEmpty { throw .usage("\(command): the key is empty: give a key") }
     }
 
-    /// The tags given, each once, in order.
+    /// The tags that were given, in order and without repetitions.
     func tags() throws(Failure) -> [String] {
         var tags: [String] = []
         for tag in all("tag") where !tags.contains(tag) {
-            if tag.isEmpty { throw .usage("\(command): --tag: the tag is empty: give a word") }
+            if tag.isEmpty { throw .usage("\(command): --tag: the tag is empty: give a tag") }
             tags.append(tag)
         }
         return tags
     }
 
-    /// The cache that the command is about, made where it is missing.
+    /// The cache, created if it is missing.
     func openCache() throws -> SharedCache {
         try SharedCache(at: directory(), configuration: configuration())
     }
 
-    /// The cache that the command is about, nil where there is none: nothing, or an empty directory, which
-    /// then stays as it is.
+    /// The cache; nil if there is none: no directory, or an empty one, which then stays empty.
     func openExistingCache() throws -> SharedCache? {
         let path = try directory()
         let configuration = try configuration()
@@ -229,12 +237,12 @@ struct Arguments {
             if try Directory(opening: path).names().isEmpty { return nil }
         } catch {
             if error == .noEntry { return nil }
-            // Opening it as a cache reports anything else.
+            // Anything else is reported by the attempt to open it as a cache.
         }
         return try SharedCache(at: path, configuration: configuration)
     }
 
-    /// The cache that the command is about, which must exist.
+    /// The cache, which must exist.
     func requireCache() throws -> SharedCache {
         if let cache = try openExistingCache() { return cache }
         throw Failure(

@@ -3,30 +3,30 @@
 import DiskCache
 import FoundationEssentials
 
-/// The options that say until when a value is good.
+/// The options that say how long a value is valid.
 enum ExpirationOptions {
     static let list = """
         -t, --ttl SPAN  how long until it expires: 90s, 15m, 7d or never
         --expires-at TIME  when it expires: 2030-01-31T18:00:00Z, or +02:00 instead of Z
-        --renew  each access starts the time over
+        --renew  restart the time to expiration at each access
         """
 
     static let exclusive = [["ttl", "expires-at"]]
 
-    /// What the options ask for, nil where none was given.
+    /// What the options ask for; nil if none was given.
     static func expiration(_ arguments: Arguments) throws(Failure) -> Expiration? {
         let span = try arguments.value("ttl", as: lifetime)
         let moment = try arguments.value("expires-at", as: Self.moment)
         let expiration = span ?? moment.map { .at($0) }
         if arguments.has("renew"), expiration == nil || expiration == .never {
             throw .usage(
-                "\(arguments.command): --renew needs a time to renew: give --ttl or --expires-at too"
+                "\(arguments.command): --renew is for values that expire: give --ttl or --expires-at too"
             )
         }
         return expiration
     }
 
-    /// Where 64 bits of nanoseconds since 1970 end, to the second: 2262-04-11T23:47:16Z.
+    /// The last second that 64 bits of nanoseconds since 1970 can hold: 2262-04-11T23:47:16Z.
     private static let latest = Date(timeIntervalSince1970: 9_223_372_036)
 
     /// A span as ``Quantity/duration(_:)`` reads it, or "never".
@@ -39,7 +39,7 @@ enum ExpirationOptions {
             throw .usage(error.message + ", or never")
         }
         guard Date.now.addingTimeInterval(span.inSeconds) <= latest else {
-            throw .usage("\(text) is too long: the latest is 2262-04-11, or never")
+            throw .usage("\(text) is too long: the latest expiration is 2262-04-11, or never")
         }
         return .after(span)
     }
@@ -49,8 +49,8 @@ enum ExpirationOptions {
         let full = text.utf8.count == 10 ? text + "T00:00:00Z" : text
         let wallClock = full.prefix(19) + "Z"
         let zone = full.dropFirst(19).drop { $0 == "." || $0.isASCII && $0.isNumber }
-        // The parser accepts a 31st of February and anything behind the zone: so what it made of the
-        // digits must be the same digits.
+        // The parser accepts the 31st of February, and anything after the zone. So the zone is checked here, and the
+        // result must give the same digits again.
         guard zone.wholeMatch(of: /Z|[+-][0-9]{2}:[0-9]{2}/) != nil,
             let wall = try? Date(String(wallClock), strategy: .iso8601),
             wall.formatted(.iso8601) == wallClock, let moment = try? Date(full, strategy: .iso8601)

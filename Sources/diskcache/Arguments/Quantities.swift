@@ -3,7 +3,7 @@
 import DiskCache
 import FoundationEssentials
 
-/// Sizes and times as people write them.
+/// Sizes and times as people write and read them.
 enum Quantity {
     /// "512", "64K", "1.5M", "2G", "1T": powers of 1024; "KiB" and "KB" are the same.
     static func size(_ text: String) throws(Failure) -> ByteCount {
@@ -15,8 +15,8 @@ enum Quantity {
             throw .usage("invalid size '\(text)': write it like 512, 64K, 1.5M or 2G")
         }
         let bytes = value * Double(sign: .plus, exponent: 10 * position, significand: 1)
-        // More does not come out of `config.json` as it went in.
-        guard bytes < 0x1p53 else { throw .usage("\(text) is too large: the most is 8191T") }
+        // A larger number would not survive the way through `config.json`.
+        guard bytes < 0x1p53 else { throw .usage("\(text) is too large: the maximum is 8191T") }
         return ByteCount(Int64(bytes))
     }
 
@@ -30,7 +30,7 @@ enum Quantity {
             }
         }
         guard let percent = Double(text.dropLast()), (0...100) ~= percent else {
-            throw .usage("invalid share '\(text)': write it like 10%")
+            throw .usage("invalid percentage '\(text)': write it like 10%")
         }
         return .percent(percent)
     }
@@ -50,8 +50,8 @@ enum Quantity {
         guard let value = Double(number), let unit = units[String(text.dropFirst(number.count))] else {
             throw .usage("invalid time span '\(text)': write it like 90s, 15m, 12h or 7d")
         }
-        // A moment that is reckoned from it fits into 64 bits of nanoseconds then, either way from now.
-        guard value * unit < 9e9 else { throw .usage("\(text) is too long: the most is 104166d") }
+        // So that a moment that far before or after now fits into 64 bits of nanoseconds.
+        guard value * unit < 9e9 else { throw .usage("\(text) is too long: the maximum is 104166d") }
         return .seconds(value * unit)
     }
 
@@ -59,7 +59,7 @@ enum Quantity {
     static func count(_ text: String) throws(Failure) -> Int {
         guard let count = Int(text), count >= 0 else {
             if !text.isEmpty, text.allSatisfy({ $0.isASCII && $0.isNumber }) {
-                throw .usage("\(text) is too large: the most is \(Int.max)")
+                throw .usage("\(text) is too large: the maximum is \(Int.max)")
             }
             throw .usage("invalid number '\(text)': write it like 1000")
         }
@@ -83,9 +83,9 @@ enum Quantity {
         text(.seconds(end.timeIntervalSince(start)))
     }
 
-    /// "3d ago"; "in 3d" of a moment that lies in the future, as one does that was noted before the clock was set back.
+    /// "3d ago"; "in 3d" for a moment in the future, as one noted before the clock was set back can be.
     static func ago(_ moment: Date, _ now: Date) -> String {
-        // The parts of a second by which clocks differ are none.
+        // Clocks differ by parts of a second: that is not the future.
         if moment.timeIntervalSince(now) < 1 { return text(from: min(moment, now), to: now) + " ago" }
         return "in \(text(from: now, to: moment))"
     }
@@ -137,7 +137,7 @@ enum Quantity {
 }
 
 extension Int {
-    /// The whole number next to `value`; the greatest or the least there is where that lies beyond.
+    /// The nearest whole number; beyond the range of Int, its greatest or least one.
     init(saturating value: Double) {
         self = value >= 0x1p63 ? .max : value < -0x1p63 ? .min : Int(value.rounded())
     }

@@ -4,35 +4,34 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// The user wants it to end.
+/// A signal told the benchmark to end.
 struct Interrupted: Error {
     let signal: Signal
 }
 
-/// What worker processes are started from.
+/// How worker processes are started.
 struct WorkerProgram: Sendable {
     var executable = CurrentProcess.executable
-    /// Variables on top of this process's own.
+    /// Variables added to this process's environment.
     var environment: [String: String] = [:]
 }
 
-/// A benchmark on one directory: fills it, sets worker processes on it, kills some if that is wanted, and looks at
-/// what they have left.
+/// A benchmark on one directory: fills it, runs worker processes on it, kills some if asked to, and checks what they
+/// have left.
 struct Bench {
-    /// Bytes that all workers write at most: what is replaced stays until a collection, and a fast disk must not
-    /// get full in seconds.
+    /// The most bytes that all workers write: replaced values stay until a collection, and a fast disk must not fill
+    /// up within seconds.
     static let writeLimit = 2 << 30
-    /// How often the progress is shown and a signal to this process noticed.
+    /// How often progress is shown and signals to this process are looked for.
     private static let tick: Duration = .milliseconds(100)
-    /// No call of the cache takes longer than its 10 s of patience with a lock: a worker that has not ended after so
-    /// long hangs.
+    /// A call waits for a lock for 10 s at most, so a worker that takes longer than this to end hangs.
     private static let patience: Duration = .seconds(60)
 
     private let plan: BenchPlan
     private let cache: SharedCache
     private let program: WorkerProgram
     private var workers: [Worker] = []
-    /// Of those that have ended, killed ones included.
+    /// What workers that have ended have reported, killed ones included.
     private var past = BenchReport()
     private var started: UInt32 = 0
     private var kills = 0
@@ -45,8 +44,8 @@ struct Bench {
     }
 
     /// - Parameters:
-    ///   - interruption: asked now and then for a signal that ends it.
-    ///   - onProgress: gets a line now and then.
+    ///   - interruption: returns a signal that has arrived, if any; called now and then.
+    ///   - onProgress: gets a line of progress now and then.
     mutating func run(
         interruption: () -> Signal? = { nil },
         onProgress: (String) -> Void = { _ in }
@@ -69,7 +68,7 @@ struct Bench {
         }
         let elapsed = ContinuousClock.now - begin
         try stop()
-        // At a terminal it has ended the workers too, which must not look like a crash.
+        // From a terminal it went to the workers too, and their end must not look like a crash.
         if let signal = interruption() { throw Interrupted(signal: signal) }
         onProgress("collecting and verifying")
         return BenchResult(
@@ -82,7 +81,7 @@ struct Bench {
         )
     }
 
-    /// Gives every key a value, so that every miss is one too many.
+    /// Gives every key a value, so that without removals there are no misses.
     private func fill(_ interruption: () -> Signal?, _ onProgress: (String) -> Void) throws {
         let values = SelfProvingValues(count: plan.keys, size: plan.size)
         for index in 0..<plan.keys {
@@ -98,11 +97,11 @@ struct Bench {
         if !crashes.isEmpty || total(\.counts.bytesWritten) >= Self.writeLimit { return true }
         guard let operations = plan.operations else { return elapsed.inSeconds >= plan.seconds }
         let hasKilled = plan.killSeconds == nil || kills > 0
-        let hasCollected = !plan.isCollecting || total(\.counts.sweeps) > 0
+        let hasCollected = !plan.isCollecting || total(\.counts.collections) > 0
         return total(\.operations) >= operations && hasKilled && hasCollected
     }
 
-    /// What all workers have done so far.
+    /// The sum of what all workers have reported so far.
     private func total(_ count: KeyPath<BenchReport, Int>) -> Int {
         workers.reduce(past[keyPath: count]) { $0 + $1.report[keyPath: count] }
     }
@@ -120,7 +119,7 @@ struct Bench {
         workers.append(try Worker(plan, asCollector ? 0 : started, on: cache.path, program))
     }
 
-    /// Waits until somebody says something, or for so long, and takes note of who has ended.
+    /// Waits for reports, at most until `limit`, and notes which workers have ended.
     private mutating func listen(_ limit: Duration, replacesKilled: Bool) throws {
         let readable = Set(try Readiness.wait(for: workers.map(\.output), limit: limit))
         for worker in workers where readable.contains(worker.output) {
@@ -137,32 +136,34 @@ struct Bench {
     }
 
     private mutating func killSomebody() {
-        // Those that have done nothing yet are left to it: else on a busy machine, where starting or a sweep takes
-        // longer than a life, nothing would ever be done.
-        let victims = workers.filter { !$0.isKilled && $0.report.operations + $0.report.counts.sweeps > 0 }
+        // Not one that has done nothing yet: on a busy machine, where starting or collecting can take longer than the
+        // time between two kills, nothing would ever get done.
+        let victims = workers.filter { worker in
+            !worker.isKilled && worker.report.operations + worker.report.counts.collections > 0
+        }
         guard let victim = victims.randomElement() else { return }
         victim.kill()
         kills += 1
     }
 
-    /// Lets all workers finish what they are at.
+    /// Lets all workers finish their current operation.
     private mutating func stop() throws {
         for worker in workers { worker.process.closeInput() }
         let end = ContinuousClock.now + Self.patience
         while !workers.isEmpty {
             try listen(Self.tick, replacesKilled: false)
             for worker in workers where .now >= end && !worker.isKilled {
-                crashes.append("a worker did not end within \(Quantity.text(Self.patience))")
+                crashes.append("a worker was still running after \(Quantity.text(Self.patience))")
                 worker.kill()
             }
         }
     }
 }
 
-/// One worker process, as its starter sees it.
+/// One worker process, as seen by the process that started it.
 private final class Worker {
     let isCollector: Bool
-    /// The latest that it has said.
+    /// The latest report.
     private(set) var report = BenchReport()
     private(set) var isKilled = false
     var process: ChildProcess
@@ -179,11 +180,11 @@ private final class Worker {
 
     var output: Int32 { process.output.rawValue }
 
-    /// Reads what it has said; false at the end.
+    /// Reads what it has written; false at the end of its output.
     func receive() throws -> Bool {
         let bytes = try process.output.readAvailable()
         unread += bytes
-        // What has no end its writer did not live to say.
+        // A line without an end is one that a killed worker did not finish.
         let lines = unread.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false)
         if lines.count > 1 {
             report = try JSONDecoder().decode(BenchReport.self, from: Data(lines[lines.count - 2]))

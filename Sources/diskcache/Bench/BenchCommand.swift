@@ -3,21 +3,21 @@
 import DiskCache
 import Platform
 
-/// What `diskcache bench` is to do; the workers get it as JSON.
+/// What `diskcache bench` should do; the workers get it as JSON.
 struct BenchPlan: Codable, Sendable {
     var workers = 4
     var seconds = 5.0
-    /// Of all workers together, instead of a time.
+    /// After how many operations of all workers together to stop; nil: after a time.
     var operations: Int?
     var size = 4096
     var keys = 1000
-    /// Of a hundred operations; the rest are gets.
+    /// Percent of the operations; the rest are gets.
     var puts = 10
     var removals = 0
-    /// Of a hundred puts, how many write a value that has been written before.
+    /// Percent of the puts: those that store a value that was stored before.
     var repeats = 0
     var isCollecting = false
-    /// How often a process is killed; nil: never.
+    /// The time between two kills; nil: no process is killed.
     var killSeconds: Double?
 
     /// The defaults.
@@ -38,56 +38,58 @@ struct BenchPlan: Codable, Sendable {
 
     private static func seconds(_ text: String) throws(Failure) -> Double {
         let duration = try Quantity.duration(text)
-        guard duration > .zero else { throw .usage("\(text): it must be more than 0") }
+        guard duration > .zero else { throw .usage("\(text) is too short: give more than 0") }
         return duration.inSeconds
     }
 
     private static func size(_ text: String) throws(Failure) -> Int {
         let (bytes, smallest) = (try Quantity.size(text).bytes, SelfProvingValues.smallest)
         guard (Int64(smallest)...(1 << 30)).contains(bytes) else {
-            throw .usage("\(text): a value has at least \(smallest) bytes and at most 1G")
+            throw .usage("\(text) is out of range: give \(smallest) to 1G")
         }
         return Int(bytes)
     }
 }
 
-/// `diskcache bench`: how fast the cache is here, with real processes and every byte checked.
+/// `diskcache bench`: measures the cache with real processes, and checks every byte.
 enum BenchCommand: Command {
     static let name = "bench"
     static let summary = "measure the cache with several processes, checking every byte"
     static let optionList = """
         -w, --workers N  processes, at most 256 (default 4)
         -s, --seconds S  how long they work (default 5)
-        -n, --operations N  end after so many in all instead
+        -n, --operations N  stop after this many in all instead
         --size SIZE  length of the values (default 4K)
         --keys N  how many keys there are (default 1000)
         --puts PERCENT  share of puts; the others are gets (default 10)
         --removals PERCENT  share of removals (default 0)
-        --repeat PERCENT  of the puts, those of bytes that were put before (default 0)
-        --gc  another process collects garbage all the time
-        --kill SPAN  kill a process that often, and start another
+        --repeat PERCENT  share of the puts that store bytes stored before (default 0)
+        --gc  also collect garbage all the time, in another process
+        --kill SPAN  kill a process every SPAN, and start another
         \(Option.json)
         """
     static let exclusive = [["seconds", "operations"]]
     static let details = """
-        Starts processes that work on a directory of their own at the same time. Every value shows whose it is and
-        whether it is whole. At the end one collection runs, and the directory must hold nothing but what the keys
-        need. Every key has a value from the start, so that without --removals every miss is one too many. Half of
-        the operations go to a tenth of the keys. It ends early when 2 GiB have been written.
+        Starts several processes that use one new directory at the same time. From each value a process can tell
+        which key it belongs to and whether every byte is right. At the end it collects garbage once; after that
+        the directory must contain only what the keys need. Every key has a value from the start, so without
+        --removals there must be no misses. Half of the operations go to a tenth of the keys. It stops early when
+        2 GiB have been written.
 
-        The directory is a new one, diskcache-bench-…: inside DIR where DIR is a directory and no cache, else
-        beside it. It is removed at the end, also after Ctrl-C (SIGINT, SIGTERM, SIGHUP); SIGKILL of this
-        process leaves it there.
+        The directory, diskcache-bench-…, is made inside DIR if DIR is a directory but not a cache, otherwise
+        next to it. It is removed at the end, even after Ctrl-C (SIGINT, SIGTERM, SIGHUP), but not if SIGKILL ends
+        this process.
 
-        wrong counts values with a wrong byte, failed the calls that threw an error.
+        In the output, wrong counts values with a wrong byte, and failed counts calls that failed.
 
         JSON: plan (workers, size, keys and the like); seconds, operationsPerSecond; gets and
         puts (each with count, perSecond, medianMicroseconds, p99Microseconds); counts (misses, wrong, failures,
-        removals, bytesRead, bytesWritten, sweeps, swept: files that these removed, problems); kills, crashes (of
-        processes); leftovers (sweep: as `diskcache gc`, verify: as `diskcache verify`, temporaries).
+        removals, bytesRead, bytesWritten, collections, collected: files that these removed, problems); kills,
+        crashes (of processes); leftovers (collection: as `diskcache gc`, verify: as `diskcache verify`,
+        temporaries).
 
-        Exit status: 0; 64 usage; 65 a wrong value, or the directory was not as it must be; 70 a process
-        crashed; 73 the directory can't be made; 74 a call failed; 78 configuration.
+        Exit status: 0 done; 64 usage; 65 there was a wrong value, or something was left over in the directory;
+        70 a process crashed; 73 the directory can't be made; 74 a call failed; 78 configuration.
 
         Examples:
           diskcache bench --dir /mnt/disk --size 64K
@@ -97,7 +99,7 @@ enum BenchCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let plan = try BenchPlan(arguments)
         let place = try arguments.directory()
-        // First, so that no signal can come between the making of the directory and its removal.
+        // First, so that no signal can end this process while the directory is there.
         let signals = try HeldSignals([.hangup, .interrupt, .terminate])
         let directory = try BenchDirectory(near: place, isDefault: arguments.namedDirectory() == nil)
         let outcome = Result {

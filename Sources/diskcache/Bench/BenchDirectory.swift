@@ -3,15 +3,15 @@
 import FoundationEssentials
 import Platform
 
-/// The fresh directory that a benchmark fills; never the cache that is in use.
+/// The new directory that a benchmark uses; never the user's cache.
 struct BenchDirectory {
     let path: String
 
-    /// Makes `diskcache-bench-PID-RANDOM` on the file system that is to be measured: inside `place` where
-    /// that is a directory and no cache, else beside it, where the cache is or would be.
+    /// Makes `diskcache-bench-PID-RANDOM` on the file system to be measured: inside `place` if that is a directory but
+    /// not a cache, otherwise next to it.
     ///
-    /// - Parameter isDefault: whether the user named no place: then the directory of all caches
-    ///   (`~/.cache`) is made where it is missing, as any program may that uses it.
+    /// - Parameter isDefault: whether the user named no place. Then the directory for all caches (`~/.cache`) is
+    ///   created if it is missing, as any program that uses it may do.
     init(near place: String, isDefault: Bool = false) throws(Failure) {
         let base = Self.base(near: place)
         let random = String(UInt32.random(in: 0 ... .max), radix: 36)
@@ -22,7 +22,7 @@ struct BenchDirectory {
             }
             try Directory.make(path, mode: 0o700)
         } catch {
-            // Not made: it would have to be removed again, and may be another's by then.
+            // The parent is not created: it would have to be removed again, and others may use it by then.
             throw .init(
                 .cannotCreate,
                 "bench: make \(path): \(error): make \(base), or choose another with --dir"
@@ -36,7 +36,7 @@ struct BenchDirectory {
         let isCache = FileManager.default.fileExists(atPath: place + "/format")
         if isThere, isDirectory, !isCache { return place }
         let parts = place.split(separator: "/")
-        // Not below a last part that would lead elsewhere.
+        // The parent of such a path would be somewhere else.
         if ["", ".", ".."].contains(parts.last ?? "") { return place }
         let parent = (place.hasPrefix("/") ? "/" : "") + parts.dropLast().joined(separator: "/")
         return parent.isEmpty ? "." : parent
@@ -46,7 +46,7 @@ struct BenchDirectory {
         do {
             try FileManager.default.removeItem(atPath: path)
         } catch {
-            throw Failure(.inputOutput, "remove \(path): \(error): remove it by hand")
+            throw Failure(.inputOutput, "bench: remove \(path): \(error): remove it by hand")
         }
     }
 }

@@ -3,19 +3,19 @@
 import DiskCache
 import Platform
 
-/// What a benchmark has found.
+/// The result of a benchmark.
 struct BenchResult {
     let plan: BenchPlan
     let report: BenchReport
     let seconds: Double
     let kills: Int
-    /// Workers that ended otherwise than they should.
+    /// How workers ended that should not have.
     let crashes: [String]
     let leftovers: BenchLeftovers
 
     var operationsPerSecond: Double { Double(report.operations) / seconds }
 
-    /// Wrong bytes before all, then what kept it from telling.
+    /// Wrong bytes count most, then what may have hidden some.
     var status: ExitStatus {
         if report.counts.wrong > 0 || !leftovers.isClean { return .dataError }
         return !crashes.isEmpty ? .internal : report.counts.failures > 0 ? .inputOutput : .done
@@ -52,12 +52,13 @@ struct BenchResult {
         }
         let rate = Quantity.grouped(Int(operationsPerSecond))
         let isCut = report.counts.bytesWritten >= Bench.writeLimit
+        let most = Quantity.text(bytes: Int64(Bench.writeLimit))
         let problems = report.counts.problems + crashes.map { "crashed: \($0)" }
         return """
             \(Quantity.grouped(plan.workers, "process", "processes")), \(Quantity.grouped(plan.keys, "key")), values of \(Quantity.text(bytes: Int64(plan.size))): \
             \(rate) operations/s in \(Quantity.tenths(seconds)) s
-            \(isCut ? "ended early, having written as much as it may\n" : "")\(table.text)\(countsText)
-            \(CollectCommand.text(leftovers.sweep))\(VerifyCommand.text(leftovers.verify, VerifyOptions()))\
+            \(isCut ? "stopped early: \(most) were written\n" : "")\(table.text)\(countsText)
+            \(CollectCommand.text(leftovers.collection))\(VerifyCommand.text(leftovers.verify, VerifyOptions()))\
             \(leftovers.temporaries > 0 ? "left in tmp: \(leftovers.temporaries)\n" : "")\
             \(problems.prefix(10).map { $0 + "\n" }.joined())
             """
@@ -69,7 +70,7 @@ struct BenchResult {
             ("hits", report.gets.count - counts.misses), ("misses", counts.misses), ("wrong", counts.wrong),
             ("failed", counts.failures),
         ]
-        let others = [("removals", counts.removals), ("kills", kills), ("sweeps", counts.sweeps)]
+        let others = [("removals", counts.removals), ("kills", kills), ("collections", counts.collections)]
         parts += others.filter { $0.1 > 0 }
         return parts.map { "\($0.0) \(Quantity.grouped($0.1))" }.joined(separator: ", ")
             + "; read \(Quantity.text(bytes: Int64(counts.bytesRead)))"
@@ -77,30 +78,30 @@ struct BenchResult {
     }
 }
 
-/// What is in the directory after one collection, with nobody working on it.
+/// What is left in the directory after the workers have ended and one collection.
 struct BenchLeftovers: Encodable {
-    /// The collection: after kills, and where values were replaced, it removes something.
-    let sweep: CollectionReport
-    /// Keys and distinct values that are left, re-read and hashed anew.
+    /// The collection, which removes replaced values and what killed workers have left.
+    let collection: CollectionReport
+    /// The keys and values that are left, all read and hashed.
     let verify: VerifyReport
     /// Files in `tmp`.
     let temporaries: Int
 
     init(in cache: SharedCache) throws {
-        sweep = try cache.collect()
+        collection = try cache.collect()
         verify = try cache.verify()
-        // It is made only where it is needed.
+        // Where it is not needed it does not exist.
         temporaries = (try? Directory(opening: cache.path + "/tmp").names().count) ?? 0
     }
 
-    /// Whether nothing is there but entries and their objects.
+    /// Whether there is nothing but intact entries and their objects.
     var isClean: Bool {
         verify.isClean && verify.orphans == 0 && verify.unrecognised.isEmpty && temporaries == 0
     }
 }
 
 extension Quantity {
-    /// "0.5", "12.3", "1 234"; "-" where there is none.
+    /// "0.5", "12.3", "1 234"; "-" for nil.
     static func text(microseconds: Double?) -> String {
         guard let microseconds else { return "-" }
         if microseconds >= 100 { return grouped(Int(microseconds.rounded())) }

@@ -14,28 +14,28 @@ struct BenchCounts: Codable, Sendable, Equatable {
     var removals = 0
     var bytesRead = 0
     var bytesWritten = 0
-    /// Collections, and the files that they have removed.
-    var sweeps = 0
-    var swept = 0
-    /// What was wrong, or why calls threw: the first of each worker.
+    /// Collections, and the files that they removed.
+    var collections = 0
+    var collected = 0
+    /// What was wrong, or why calls failed: the first few of each worker.
     var problems: [String] = []
 }
 
-/// What a worker has done so far: a line of JSON on its standard output, several times a second.
+/// What a worker has done so far, which it writes to standard output as a line of JSON, several times a second.
 struct BenchReport: Codable, Equatable {
     var gets = LatencyHistogram()
     var puts = LatencyHistogram()
     var counts = BenchCounts()
 
-    /// Calls that came to an end, however they ended; collections are not among them.
+    /// Calls that have returned, failed ones included; without collections.
     var operations: Int { gets.count + puts.count + counts.removals + counts.failures }
 
     mutating func merge(_ other: BenchReport) {
         gets.merge(other.gets)
         puts.merge(other.puts)
         for count in [
-            \BenchCounts.misses, \.wrong, \.failures, \.removals, \.bytesRead, \.bytesWritten, \.sweeps,
-            \.swept,
+            \BenchCounts.misses, \.wrong, \.failures, \.removals, \.bytesRead, \.bytesWritten,
+            \.collections, \.collected,
         ] {
             counts[keyPath: count] += other.counts[keyPath: count]
         }
@@ -43,15 +43,15 @@ struct BenchReport: Codable, Equatable {
     }
 }
 
-/// One worker process: operates on the cache and checks every value that it gets, until its standard input ends.
+/// One worker process: uses the cache and checks every value that it gets, until its standard input ends.
 struct BenchWorker {
-    /// Values that all workers repeat, for each key: few, so that they come again soon.
+    /// How many values of each key all workers repeat: few, so that they come again soon.
     private static let recurringValues: UInt64 = 4
-    /// More problems would tell no more.
+    /// More problems would say nothing new.
     private static let problemLimit = 10
 
     private let plan: BenchPlan
-    /// Which worker this is, no two of a run having the same; 0: it collects garbage.
+    /// The number of this worker, unique within a run; 0: it collects garbage.
     private let stream: UInt32
     private let cache: SharedCache
     private let values: SelfProvingValues
@@ -77,10 +77,10 @@ struct BenchWorker {
             }
             let now = ContinuousClock.now
             if stream != 0, now < next { continue }
-            // What a killed worker has not reported is lost.
+            // More often if workers are killed: what a killed one has not reported is lost.
             next = now + .milliseconds(plan.killSeconds == nil ? 100 : 20)
             try send()
-            // Also where whoever has started this is gone.
+            // Standard input also ends when the parent process is gone.
             if try !Readiness.wait(for: [Terminal.standardInput], limit: .zero).isEmpty { return try send() }
         }
     }
@@ -89,7 +89,7 @@ struct BenchWorker {
         try Output.print(JSON.line(report))
     }
 
-    /// At once: the next moment this process may be killed.
+    /// Reports a problem at once, as this process may be killed at any moment.
     private mutating func tell(_ problem: String) throws {
         guard report.counts.problems.count < Self.problemLimit else { return }
         report.counts.problems.append(problem)
@@ -98,12 +98,12 @@ struct BenchWorker {
 
     private mutating func collect() throws {
         let removed = try cache.collect().removed
-        report.counts.sweeps += 1
-        report.counts.swept += removed.values.reduce(0) { $0 + $1.count }
+        report.counts.collections += 1
+        report.counts.collected += removed.values.reduce(0) { $0 + $1.count }
     }
 
     private mutating func operate() throws {
-        // Every other operation is about a tenth of the keys.
+        // Half of the operations go to a tenth of the keys.
         let isHot = Bool.random(using: &generator)
         let index = Int.random(in: 0..<(isHot ? (plan.keys + 9) / 10 : plan.keys), using: &generator)
         switch Int.random(in: 0..<100, using: &generator) {
@@ -123,7 +123,7 @@ struct BenchWorker {
         report.counts.bytesWritten += value.count
     }
 
-    /// Every put has one of its own: a stream for each process, whose versions count upwards.
+    /// One that no other put has, unless this one is to repeat a value.
     private mutating func nextVersion() -> UInt64 {
         if Int.random(in: 0..<100, using: &generator) < plan.repeats {
             return SelfProvingValues.recurring(.random(in: 0..<Self.recurringValues, using: &generator))

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How long calls took, counted in buckets that are at most 1/64 of their place wide: a percentile is off by less than
-/// 1 %, whatever its size.
+/// How long calls took, counted in buckets.
+///
+/// A bucket is at most 1/64 as wide as its times are long, so a percentile is off by less than 1 %.
 struct LatencyHistogram: Codable, Sendable, Equatable {
     /// By ``bucket(of:)``.
     private var counts: [Int: Int] = [:]
     private(set) var count = 0
 
-    /// Adds a call that took so many nanoseconds.
+    /// Adds one call.
     mutating func record(nanoseconds: Int64) {
         counts[Self.bucket(of: nanoseconds), default: 0] += 1
         count += 1

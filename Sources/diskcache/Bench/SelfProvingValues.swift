@@ -3,23 +3,23 @@
 import FoundationEssentials
 import Platform
 
-/// Values that prove themselves: any process can make each of them, and can tell whether bytes that the cache gave
-/// out are one.
+/// Values that can be checked without knowing what was stored: any process can make each of them, and tell whether
+/// bytes from the cache are one.
 ///
 /// ```
 /// key  version  body: a window of a fixed buffer of noise
 ///  8      8     length - 16 bytes
 /// ```
 ///
-/// Where the window lies follows from key and version, so checking a body is one memcmp with all its bytes.
+/// The place of the window follows from key and version, so a body is checked with one memcmp of all its bytes.
 struct SelfProvingValues: Sendable {
     static let headerSize = 16
-    /// Shorter ones would have hardly any body.
+    /// Shorter values would have hardly any body.
     static let smallest = 64
-    /// Windows begin in so many places; a megabyte keeps the buffer in the processor's cache.
+    /// The number of places where a window can begin; a buffer of a megabyte stays in the processor's cache.
     private static let places = 1 << 20
 
-    /// How many keys there are; they go by their index.
+    /// How many keys there are; each is known by its index.
     let count: Int
     private let size: Int
     private let noise: Data
@@ -32,11 +32,12 @@ struct SelfProvingValues: Sendable {
 
     func key(_ index: Int) -> String { "bench/\(size)/\(index)" }
 
-    /// The version of one of a few values that all processes write again and again, so that bytes that were just given up
-    /// are wanted once more while a collection runs.
+    /// The version of one of a few values that all processes write again and again, so that bytes that were just
+    /// replaced are stored again while a collection runs.
     static func recurring(_ number: UInt64) -> UInt64 { UInt64.max << 32 | number }
 
-    /// One of a key's values: its version is a process's stream and a number, 0 before any process is started.
+    /// The value of a key at a version: 0 for what it holds before any worker is started, and after that the worker's
+    /// number in the upper 32 bits and a count in the lower ones.
     func value(_ index: Int, version: UInt64 = 0) -> Data {
         let header = [UInt64(index), version]
         var data = Data(capacity: size)
@@ -48,13 +49,13 @@ struct SelfProvingValues: Sendable {
         return data + body(header)
     }
 
-    /// What is wrong with bytes that were given out as a value of a key; nil: nothing.
+    /// What is wrong with bytes that a get of the key returned; nil if they are right.
     func problem(in data: Data, of index: Int) -> String? {
         guard data.count == size else { return "\(data.count) bytes instead of \(size)" }
         let header = [0, 8].map { place in
             (0..<8).reduce(UInt64(0)) { $0 | UInt64(data[data.startIndex + place + $1]) << UInt64(8 * $1) }
         }
-        guard header[0] == UInt64(index) else { return "a header of key \(header[0])" }
+        guard header[0] == UInt64(index) else { return "the header of key \(header[0])" }
         let (found, expected) = (data.dropFirst(Self.headerSize), body(header))
         if found == expected { return nil }
         let offset = zip(found, expected).prefix { $0 == $1 }.count

@@ -7,8 +7,8 @@ import Platform
 struct Completion: Equatable {
     /// What stands for it in the help, such as KEY or FILE.
     ///
-    /// Only KEY, FILE, DIR and CMD, a command line of another program, can
-    /// be completed; any other is a number, a span, a text: whatever the user has in mind.
+    /// Only KEY, FILE, DIR and CMD (the command line of another program) can be completed; anything else is a number, a
+    /// span or a text that only the user knows.
     var placeholder = ""
     /// One of these; empty: anything.
     var choices: [String] = []

@@ -6,7 +6,7 @@ import Platform
 
 /// The policy of `doctor`: a table of checks, each with its level, subject, condition, state and advice.
 ///
-/// Of the checks on a subject the first that applies counts.
+/// Of the checks on one subject, the first that applies counts.
 extension DirectoryFacts {
     /// For each subject the first check that applies.
     var findings: [Finding] {
@@ -32,7 +32,7 @@ extension DirectoryFacts {
             .fine("directory", "writable"),
 
             .risk("owner", owner != user, "user \(owner), but this process runs as user \(user)") {
-                "run all processes of a cache as one user: files made by one user are private to it"
+                "run all processes of a cache as one user: its files are private to the user who made them"
             },
             .risk("owner", !others.isEmpty, "user \(owner), but others own \(others)") {
                 "chown -R \(owner) the directory, and run all commands on it as that user, not as root"
@@ -64,7 +64,7 @@ extension DirectoryFacts {
             .fine("version", "format \(StoreLayout.formatVersion)"),
 
             .risk("files", !misplaced.isEmpty, "wrong type (link, pipe, directory, …): \(misplaced)") {
-                "move it away: the cache makes its own, and whatever needs it fails until then"
+                "move it away, so that the cache can make its own: until then whatever needs it fails"
             },
 
             .risk("keys", isCopy, "\(lost) of \(sampled) have lost their metadata and can't be read") {
@@ -75,7 +75,7 @@ extension DirectoryFacts {
     }
 
     private var fileSystemChecks: [Finding?] {
-        // Why nothing could be tried is a finding on the directory.
+        // Why nothing could be tried is a finding about the directory.
         let isUntried = !isWritable || space.isReadOnly
         let name = fileSystem.name
         return [
@@ -119,7 +119,7 @@ extension DirectoryFacts {
 
     private var machineChecks: [Finding?] {
         [
-            .fallback("kernel", !hasAttributeCalls, "getxattrat (Linux 6.13) is missing or forbidden") {
+            .fallback("kernel", !hasAttributeCalls, "getxattrat (Linux 6.13) is missing or blocked") {
                 "reading and writing metadata takes three more system calls"
             },
             .fallback("kernel", !hasEmptyPathLinks, "linkat by file descriptor (Linux 6.10) is missing") {
@@ -136,7 +136,7 @@ extension DirectoryFacts {
 
     private var controlChecks: [Finding?] {
         let subject = "control file"
-        let problem = control == .missing ? "it can't be created" : "no shared mappings here"
+        let problem = control == .missing ? "it can't be created" : "this file system has no shared mappings"
         return [
             .fine(subject, control == .shared, "shared by all processes"),
             .fine(

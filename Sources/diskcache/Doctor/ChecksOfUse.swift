@@ -4,17 +4,18 @@ import CacheStore
 import DiskCache
 import Platform
 
-/// Clocks, and what should happen from time to time.
+/// Checks of the clocks and of collections.
 extension DirectoryFacts {
-    /// Kernel time stamps lag by up to 10 ms, and network file systems use their server's clock; a collection
-    /// stays correct with any skew, but ages and the order of evictions are off by it.
+    /// The kernel's time stamps lag by up to 10 ms, and network file systems use their server's clock.
+    ///
+    /// A collection is correct with any skew, but ages and the order of eviction are off by it.
     private static let tolerableSkew: Duration = .seconds(2)
 
-    /// A collection works in slices and rests in between, for many minutes on millions of entries.
+    /// A collection works in slices with pauses in between: with millions of entries for many minutes.
     private static let longestCollection: Duration = .seconds(3600)
 
-    /// A process with a janitor collects once a minute, the example timer every quarter of an hour: after a day
-    /// nobody does.
+    /// A process with a janitor collects every minute, the example timer every quarter of an hour, so after a day without
+    /// a collection nobody does.
     private static let longestPause: Duration = .seconds(86400)
 
     var clockChecks: [Finding?] {
@@ -30,11 +31,11 @@ extension DirectoryFacts {
                 lead > Self.tolerableSkew,
                 "was set back: files here are dated \(span) in the future"
             ) {
-                "set it right; if it is, values expire late by that much (`diskcache clear` if that matters)"
+                "set it; if it is correct already, values expire late by that much (`diskcache clear` if that matters)"
             },
             .fine("clock", clockSkew == nil, "not checked: the directory can't be written"),
             .risk("clock", size > Self.tolerableSkew, "the file system's is \(relation) the system's") {
-                "set the clocks: the order of evictions depends on them"
+                "synchronize the clocks: the order of eviction depends on them"
             },
             .fine("clock", "the file system's agrees with the system's"),
         ]
@@ -59,15 +60,15 @@ extension DirectoryFacts {
             .fallback(subject, sinceCollection ?? age > Self.longestPause, last) {
                 "keep the cache open in a process, or run `diskcache gc` from a timer, to free unused space"
             },
-            .fine(subject, wasInterrupted, "the last was interrupted; the next does its work"),
+            .fine(subject, wasInterrupted, "the last was interrupted; the next completes it"),
             .fine(subject, last),
         ]
     }
 }
 
-/// How much room there is, and how much is wanted.
+/// Checks of space, limits and evictions.
 extension DirectoryFacts {
-    /// Below that, a cache can be expected to run out before somebody looks.
+    /// Below that, space can be expected to run out before anybody looks.
     private static let lowShare = 0.05
 
     /// Bytes by which the cache may grow.
@@ -125,7 +126,7 @@ extension DirectoryFacts {
             .risk(
                 "limit",
                 floor > emptied,
-                "\(Self.bytes(floor)) must stay free, an empty cache leaves \(room)"
+                "\(Self.bytes(floor)) must stay free, but even an empty cache leaves only \(room)"
             ) {
                 "nothing can be kept: free some space, or lower it: `diskcache config set min-free 10%`"
             },

@@ -6,10 +6,10 @@ import Platform
 
 /// What `doctor --bench` measures: how fast a file system serves a cache, in a second or two.
 ///
-/// One process, values of 4 KiB, no memory tier, and a cache of its own in the `tmp` of the one in question: on the
-/// same file system, with the same permissions; its values don't count towards the limits and aren't evicted by them.
+/// One process, values of 4 KiB, no memory tier, and a cache of its own in the `tmp` of the real one: on the same file
+/// system, with the same permissions. Its values don't count towards the limits, and no limit evicts them.
 struct DirectoryBench {
-    /// One operation: how often, and how long it took.
+    /// One operation: how often it was done, and how long it took.
     struct Row: Encodable {
         let operation: String
         let count: Int
@@ -22,8 +22,8 @@ struct DirectoryBench {
 
         /// - Parameters:
         ///   - usual: the usual range of the median.
-        ///   - times: of the calls, at least one.
-        ///   - keys: how many keys each call is about.
+        ///   - times: how long each call took; at least one.
+        ///   - keys: how many keys each call works on.
         init(_ operation: String, _ usual: ClosedRange<Double>, _ times: [Duration], keys: Int = 1) {
             let sorted = times.sorted()
             func microseconds(_ share: Double) -> Double {
@@ -42,28 +42,31 @@ struct DirectoryBench {
         var isSlow: Bool { medianMicroseconds > usualMicroseconds[1] }
     }
 
-    /// Enough for a percentile, and with what puts replace 8 MiB on disk.
+    /// Enough for a percentile; 8 MiB on disk, replaced values included.
     static let valueCount = 1000
 
-    /// For each operation: seven of them take two seconds at most, however slow the disk is.
+    /// How long one operation is measured, so that all seven take two seconds at most, however slow the disk is.
     static let patience: Duration = .milliseconds(250)
 
-    /// Bytes that must be free, so that this never fills the disk: four times what it takes, with the control
-    /// file and the directories.
+    /// Bytes that must be free, so that this never fills the disk: four times what it takes, the control file and the
+    /// directories included.
     static let room: Int64 = 64 << 20
 
     private let cache: SharedCache
 
     /// Measures in the `tmp` of `cache`, which must have ``room``, and leaves nothing there, even after Ctrl-C.
     static func run(in cache: SharedCache, _ configuration: CacheConfiguration) throws -> [Row] {
-        // First, so that no signal can come between the making of the directory and its removal.
+        // First, so that no signal can end this process while the directory is there.
         let signals = try HeldSignals([.hangup, .interrupt, .terminate])
         let random = UInt32.random(in: 0...(.max))
         let path = "\(cache.path)/tmp/diskcache-bench-\(CurrentProcess.identifier)-\(random)"
         do throws(Errno) {
             try Directory.make(path, mode: 0o700)
         } catch {
-            throw Failure(.cannotCreate, "doctor: create \(path): \(error)")
+            throw Failure(
+                .cannotCreate,
+                "doctor: create \(path): \(error): see what `diskcache doctor` finds"
+            )
         }
         let rows = Result {
             try DirectoryBench(cache: SharedCache(at: path, configuration: configuration)).rows()
@@ -77,13 +80,13 @@ struct DirectoryBench {
         return try rows.get()
     }
 
-    /// The usual ranges go from a tenth to some ten times what was measured on ext4 (Benchmarks/RESULTS.md: 15 µs for a
-    /// put, 2 µs for a get), as processors and disks differ by that much.
+    /// The usual ranges are from about a tenth to ten times what was measured on ext4 (Benchmarks/RESULTS.md: 15 µs
+    /// for a put, 2 µs for a get), as processors and disks differ by that much.
     private func rows() throws -> [Row] {
-        // A new cache makes its directories with its first values: that isn't the price of a put.
+        // A new cache makes its directories with its first values, which is no part of what a put costs.
         _ = try measure("first", 0...0) { try cache.put($1, forKey: "first \($0)") }
         let put = try measure("put of a new key", 5...150) { try cache.put($1, forKey: "key \($0)") }
-        let over = try measure("put over a key", 5...150, count: put.count) {
+        let over = try measure("put of an existing key", 5...150, count: put.count) {
             try cache.put($1, forKey: "key \($0)")
         }
         let get = try measure("get", 1...20, count: put.count) { number, _ in
@@ -91,13 +94,13 @@ struct DirectoryBench {
                 throw Failure(.dataError, "doctor: a value just stored is missing: run `diskcache bench`")
             }
         }
-        let miss = try measure("get of a key that is not there", 0.1...5) { number, _ in
+        let miss = try measure("get of a missing key", 0.1...5) { number, _ in
             _ = try cache.get(forKey: "none \(number)")
         }
         return [put, over, get, miss] + (try collections())
     }
 
-    /// Times `body` with numbers from 0 on and new values of 4 KiB, until its time is up.
+    /// Measures `body`, called with numbers from 0 on and new values of 4 KiB, until the time for it is up.
     private func measure(
         _ operation: String,
         _ usual: ClosedRange<Double>,
@@ -115,16 +118,16 @@ struct DirectoryBench {
         return Row(operation, usual, times)
     }
 
-    /// Collections, whose time is divided by the number of keys.
+    /// Measures collections; their time is divided by the number of keys.
     private func collections() throws -> [Row] {
-        // The first removes what the puts over keys have left: that is part of their price.
+        // The first removes the values that were replaced, which is a part of what those puts cost.
         _ = try cache.collect()
         let keys = try cache.collect().entries.count
         var half = CollectionOptions()
         half.maximumEntries = keys / 2
         let requests = [
-            ("gc, for each key that stays", CollectionOptions(), 0.5...20.0, keys),
-            ("gc, for each key that goes", half, 5.0...300, keys - keys / 2),
+            ("gc, per key kept", CollectionOptions(), 0.5...20.0, keys),
+            ("gc, per key evicted", half, 5.0...300, keys - keys / 2),
         ]
         return try requests.filter { $0.3 > 0 }.map { operation, request, usual, keys in
             let time = try ContinuousClock().measure { _ = try cache.collect(request) }

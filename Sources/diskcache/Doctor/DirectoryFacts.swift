@@ -4,9 +4,9 @@ import CacheStore
 import DiskCache
 import Platform
 
-/// What `doctor` knows about a cache directory, gathered once.
+/// The facts about a cache directory that `doctor` gathers once.
 ///
-/// ``findings`` draws its conclusions from this alone. The defaults are those of a healthy directory.
+/// ``findings`` depends on nothing else. The defaults are those of a healthy directory.
 struct DirectoryFacts {
     /// The process that is collecting.
     struct Collector {
@@ -14,7 +14,7 @@ struct DirectoryFacts {
         var process: Int32?
         /// How long it has been collecting.
         var duration: Duration
-        /// By a signal or a debugger, as far as this process can tell.
+        /// Whether a signal or a debugger has stopped it, as far as this process can tell.
         var isStopped: Bool
     }
 
@@ -27,11 +27,11 @@ struct DirectoryFacts {
     var owner: UInt32
     /// The user that this process acts as.
     var user = CurrentProcess.effectiveUser
-    /// The permission bits of the directory and its parts, united.
+    /// The permission bits of the directory and its parts, combined.
     var permissions: UInt32 = 0
     /// Names of parts and files that belong to another user than the directory.
     var foreignFiles: [String] = []
-    /// Names of parts and files that aren't the kind of file that the cache makes there: a pipe, a link, a directory.
+    /// Names of parts and files of the wrong kind: a pipe, a link, a directory in place of a file.
     var misplacedFiles: [String] = []
     /// Bytes on disk of everything but entries and objects.
     var overhead: Int64 = 0
@@ -58,7 +58,7 @@ struct DirectoryFacts {
     var hasAttributeCalls = true
     /// linkat(2) by file descriptor.
     var hasEmptyPathLinks = true
-    /// The processor's, for SHA-256 and CRC-32C.
+    /// Whether the processor has instructions for SHA-256 and CRC-32C.
     var hasHashInstructions = true
     /// Memory available without swapping, and free swap, in bytes; nil unless the file system is in memory.
     var memory: (available: Int64, swap: Int64)?
@@ -72,9 +72,9 @@ struct DirectoryFacts {
     var collector: Collector?
     /// Whether the last collection was interrupted.
     var wasInterrupted = false
-    /// Since the last complete collection began; nil: there was none.
+    /// How long ago the last complete collection began; nil: there was none.
     var sinceCollection: Duration?
-    /// Since the cache was made.
+    /// How long ago the cache was made.
     var age = Duration.zero
 
     // MARK: Limits
@@ -82,9 +82,9 @@ struct DirectoryFacts {
     var configuration = DirectoryConfiguration()
     /// Why `config.json` can't be used; nil: it can, or there is none.
     var configurationProblem: String?
-    /// What the cache takes on disk, as its processes have added it up; nil if that isn't known.
+    /// What the cache takes on disk, as its processes have added it up; nil if unknown.
     var usedBytes: Int64?
-    /// What its processes have done; nil if that isn't known.
+    /// What its processes have done; nil if unknown.
     var activity: CacheActivity?
 }
 
@@ -102,7 +102,7 @@ extension DirectoryFacts {
             }
             facts.isCurrent = isCurrent
             facts.control = store.control.condition
-            // Shards still to come are counted, as the limits do.
+            // Shards that don't exist yet are counted too, as for the limits.
             facts.overhead = max(facts.overhead, store.overhead)
             facts.sampleEntries(of: store.parts)
             facts.lookAtCollections(of: store)
@@ -127,7 +127,7 @@ extension DirectoryFacts {
         hasUnnamedFiles = directory.capabilities.unnamedFiles
         hasLocks = Self.tryLock(Self.probe, in: directory.root).map { $0 != .failed }
         isAssumedLocal = directory.fileSystem.isAssumedLocal
-        // nil if no file's times can be set: other checks say why.
+        // nil if the times of the file can't be set: other checks say why.
         clockSkew = try? isWritable ? Self.clockSkew(directory.root) : nil
         hasAttributeCalls = KernelSupport.attributeCallsAt
         hasEmptyPathLinks = KernelSupport.emptyPathLinks
@@ -138,7 +138,7 @@ extension DirectoryFacts {
         examine(try directory.ownFiles())
     }
 
-    /// Looks at all that the cache consists of besides entries and objects.
+    /// Looks at everything in the cache but entries and objects.
     private mutating func examine(_ files: [(name: String, status: FileStatus)]) {
         var newest = Timestamp.distantPast
         for (name, status) in files {
@@ -164,7 +164,7 @@ extension DirectoryFacts {
         return StoreLayout.ownNames.contains(name) ? .regular : nil
     }
 
-    /// Enough to tell a copy without records from puts that were killed.
+    /// Enough to distinguish a copy without records from puts that were killed.
     private static let sampleSize = 100
 
     /// Looks at the first entries that are found.
@@ -177,7 +177,7 @@ extension DirectoryFacts {
                     if stored.bytes.isEmpty { entriesWithoutRecord += 1 }
                 }
             } catch {
-                // The check of owners and `verify` report what can't be read.
+                // What can't be read is reported by the check of owners and by `verify`.
                 continue
             }
         }
@@ -186,19 +186,19 @@ extension DirectoryFacts {
     /// Reads what the last collection has noted, and whether one is running.
     private mutating func lookAtCollections(of store: Store) {
         let now = Timestamp.now
-        let sweep = store.lastSweep()
-        sinceCollection = sweep?.lastFull.map { now - $0.began }
-        // Written once, when the cache is made.
+        let last = store.lastSweep()
+        sinceCollection = last?.lastFull.map { now - $0.began }
+        // The file is written once, when the cache is made; without it the age is unknown, and taken for 0.
         age = (try? now - store.directory.root.status(of: "format").modified) ?? .zero
-        guard let sweep, sweep.isUnfinished else { return }
+        guard let last, last.isUnfinished else { return }
         wasInterrupted = true
-        // To ask is to hold the lock for a moment, so it is asked only if it is likely to be held.
-        guard sweep.ended == nil, Self.tryLock("locks/janitor", in: store.directory.root) == .held
+        // Asking takes the lock for a moment, so only if it is likely to be held.
+        guard last.ended == nil, Self.tryLock("locks/janitor", in: store.directory.root) == .held
         else { return }
-        let process = store.visibleSweeper(sweep)
+        let process = store.visibleSweeper(last)
         collector = Collector(
             process: process,
-            duration: now - sweep.began,
+            duration: now - last.began,
             isStopped: process.flatMap { ProcFiles.isStopped($0) } ?? false
         )
     }

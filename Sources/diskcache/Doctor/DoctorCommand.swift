@@ -15,7 +15,7 @@ enum DoctorCommand: Command {
     static let details = """
         Checks the directory, its owner and permissions, the file system, the kernel, free space and limits,
         locks, clocks, collections and other versions, but not the contents: `diskcache verify` does that. A
-        fallback works, at a price; a risk is something to act on.
+        fallback works, but costs time or space; a risk needs action.
 
         --bench puts, gets and collects 1000 values of 4 KiB in a cache of its own in the directory's tmp, about
         16 MiB, and removes it again, even after Ctrl-C. The cache itself isn't touched. A median above the
@@ -34,7 +34,7 @@ enum DoctorCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        // Opening the cache replaces what another version has left there.
+        // Before opening the cache, which replaces another version's control file.
         let version = ControlVersion.foreign(in: try arguments.directory())
         let cache = try arguments.requireCache()
         var facts = try DirectoryFacts(of: cache)

@@ -6,7 +6,7 @@ struct Finding: Encodable {
     enum Level: String, Encodable {
         /// As it should be.
         case fine
-        /// It works, but slower or with more space than elsewhere.
+        /// It works, but takes more time or space than necessary.
         case fallback
         /// Something to act on.
         case risk
@@ -17,7 +17,7 @@ struct Finding: Encodable {
     let level: Level
     /// What was found.
     let state: String
-    /// What to do about it, or what it costs; nil if all is fine.
+    /// What to do about it, or what it costs; nil if it is fine.
     let advice: String?
 
     /// A finding if `applies`, else nil.

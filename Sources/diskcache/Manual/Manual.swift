@@ -114,7 +114,7 @@ enum Manual {
           diskcache put thumb:17 thumb.png --ttl 7d --renew --tag user:1
           diskcache config set max-size 2G
 
-        and in the crontab, without a word where another process is at it (75):
+        and in the crontab, silent if another process is already collecting (75):
 
           PATH=/usr/local/bin:/usr/bin:/bin
           */15 * * * *  e=$(diskcache --dir /var/cache/thumbs gc --no-wait 2>&1 >/dev/null) || [ $? -eq 75 ] || echo "$e"

@@ -1,29 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension String {
-    /// The text on one line: control and format characters and backslashes as C writes them (`\n`, `\t`, `\r`, `\\`,
-    /// else `\x` and two digits for each byte), all others as they are.
+    /// The text on one line: control and format characters and backslashes are escaped as in C (`\n`, `\t`, `\r`, `\\`,
+    /// otherwise `\x` and two digits for each byte), all others stay as they are.
     ///
-    /// One line is one key then, and no key can speak to the terminal.
+    /// So each key is one line, and no key can control the terminal.
     var escaped: String {
         escaping(backslashes: true) { $0.escape }
     }
 
-    /// The text with control and format characters escaped and backslashes left: for messages.
+    /// The same without escaping backslashes: for messages.
     var singleLine: String {
         escaping { $0.escape }
     }
 
-    /// The same of text that has several lines: newlines stay, too.
+    /// The same for several lines: newlines stay, too.
     ///
-    /// ``Output`` does that to all that it writes, so that nothing that somebody has forgotten to escape reaches a
-    /// terminal. It leaves alone what is escaped already.
+    /// ``Output`` does this to everything it writes, in case somebody forgot to escape a text. It leaves alone what is
+    /// already escaped.
     var harmless: String {
         unicodeScalars.split(separator: "\n", omittingEmptySubsequences: false)
             .map { String($0).singleLine }.joined(separator: "\n")
     }
 
-    /// JSON whose strings have no such characters either: they are written as `\u` and four digits, RFC 8259.
+    /// The same for JSON, where such characters are written as `\u` and four digits (RFC 8259).
     var escapedJSON: String {
         if utf8.span.isPlainASCII { return self }
         return escaping { scalar in
@@ -52,7 +52,7 @@ extension String {
 }
 
 extension Span<UInt8> {
-    /// Whether it is ASCII that can be seen, spaces and newlines: then it is harmless, as most lines are.
+    /// Whether it is printable ASCII, spaces and newlines only, as most lines are: then there is nothing to escape.
     var isPlainASCII: Bool {
         for index in indices where !(0x20..<0x7F ~= self[index] || self[index] == UInt8(ascii: "\n")) {
             return false
@@ -62,11 +62,11 @@ extension Span<UInt8> {
 }
 
 extension Unicode.Scalar {
-    /// Whether a terminal only shows it, and people see that it is there.
+    /// Whether a terminal just shows it, visibly.
     ///
-    /// Not C0, DEL and C1, which terminals act upon; U+2028 and U+2029, which end lines; and format characters (Cf),
-    /// which are not seen themselves but turn the text around them, such as U+202E. Of these the two joiners belong to
-    /// the scripts from Arabic to those of India, and to emoji; tags to the flags of regions.
+    /// Not so C0, DEL and C1, which terminals act upon; U+2028 and U+2029, which end lines; and format characters (Cf),
+    /// which are invisible but change the text around them, such as U+202E. Of the latter two kinds are needed: the
+    /// joiners, in the scripts from Arabic to those of India and in emoji, and tags, in the flags of regions.
     func isHarmless(after previous: Unicode.Scalar?, before next: Unicode.Scalar?) -> Bool {
         if value < 0x7F { return value >= 0x20 }
         switch properties.generalCategory {
@@ -83,7 +83,7 @@ extension Unicode.Scalar {
 
     private var isTag: Bool { 0xE0020...0xE007F ~= value }
 
-    /// Whether it is of those scripts, or may be a part of an emoji; all of them lie above arrows.
+    /// Whether it belongs to those scripts, or may be part of an emoji, none of which comes before the arrows.
     private var isJoined: Bool {
         switch properties.generalCategory {
         case .control, .lineSeparator, .paragraphSeparator, .format: false

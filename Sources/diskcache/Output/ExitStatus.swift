@@ -2,7 +2,7 @@
 
 import DiskCache
 
-/// What the process says to its parent: 0, 1 for a miss, else by sysexits.h.
+/// The command's exit status: 0, 1 for a miss, otherwise as in sysexits.h.
 enum ExitStatus: Int32 {
     case done = 0
     /// A miss, or nothing found.
@@ -13,7 +13,7 @@ enum ExitStatus: Int32 {
     case `internal` = 70
     case cannotCreate = 73
     case inputOutput = 74
-    /// A lock or a limit of time: try again.
+    /// A lock is held, or there is no room below a limit: try again.
     case temporary = 75
     case permission = 77
     case configuration = 78
@@ -32,7 +32,7 @@ enum ExitStatus: Int32 {
     }
 }
 
-/// An end of the command that its user must be told of, in one line.
+/// An error that ends the command, reported in one line.
 struct Failure: Error {
     let status: ExitStatus
     /// What failed, why, and what to do.
@@ -43,7 +43,7 @@ struct Failure: Error {
         self.message = message
     }
 
-    /// Wrong words on the command line.
+    /// A mistake on the command line.
     static func usage(_ message: String) -> Failure {
         Failure(.usage, message)
     }

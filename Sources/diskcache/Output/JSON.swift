@@ -2,15 +2,15 @@
 
 import FoundationEssentials
 
-/// How every command writes JSON: one value on one line, keys in order, times in UTC to the millisecond, and nothing in
-/// its strings that a terminal acts upon.
+/// How every command writes JSON: one value on one line, keys sorted, times in UTC to the millisecond, and in strings
+/// no characters that a terminal acts upon.
 enum JSON {
-    /// The value, with its newline.
+    /// The value as one line, newline included.
     static func line(_ value: some Encodable) throws -> String {
         String(decoding: try encoder.encode(value), as: UTF8.self).escapedJSON + "\n"
     }
 
-    /// An object: what other values have in it, and fields of its own; a field that is nil is left out.
+    /// An object with the fields of other values and fields of its own; a field that is nil is left out.
     struct Object: Encodable, ExpressibleByDictionaryLiteral {
         private var parts: [any Encodable]
         private var fields: [(name: String, value: any Encodable)] = []
@@ -45,10 +45,10 @@ enum JSON {
     private static var encoder: JSONEncoder {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        // The ready-made strategy leaves the milliseconds out, which expirations have.
+        // The built-in strategy omits the milliseconds, which expirations have.
         encoder.dateEncodingStrategy = .custom { date, encoder in
             var container = encoder.singleValueContainer()
-            // A whole millisecond may lie a trace below itself in a Double, and the style cuts off.
+            // As a Double a whole millisecond may be a trace too small, and the style rounds down.
             let style = Date.ISO8601FormatStyle(includingFractionalSeconds: true)
             try container.encode(date.addingTimeInterval(1e-6).formatted(style))
         }

@@ -2,11 +2,11 @@
 
 import Platform
 
-/// The one place where text leaves, for standard output and standard error.
+/// The one place that writes to standard output and standard error.
 ///
-/// Whatever is in it, nothing but printable characters and newlines gets out, but by what is named raw.
+/// Only printable characters and newlines get out, except through `writeRaw` and `draw`.
 struct Output {
-    /// A million keys cost a thousand writes then; on a terminal nobody sees the delay.
+    /// So that a million keys take a thousand writes; on a terminal nobody notices the delay.
     private static let pieceSize = 64 * 1024
 
     private var bytes: [UInt8] = []
@@ -16,13 +16,13 @@ struct Output {
         try write(text.utf8Span.span)
     }
 
-    /// Adds lines, as their bytes.
+    /// Adds lines, given as bytes.
     mutating func write(_ text: Span<UInt8>) throws(Errno) {
         if text.isPlainASCII { return try writeRaw(text) }
         try writeRaw(Self.text(text).harmless.utf8Span.span)
     }
 
-    /// Adds bytes as they are.
+    /// Adds bytes unchanged.
     mutating func writeRaw(_ text: Span<UInt8>) throws(Errno) {
         for index in text.indices { bytes.append(text[index]) }
         if bytes.count >= Self.pieceSize { try flush() }
@@ -42,7 +42,7 @@ struct Output {
         }
     }
 
-    /// Runs `body` and writes all that it has added, also where it fails half way.
+    /// Runs `body` and writes everything that it has added, even if it fails halfway.
     static func toStandardOutput<Value>(_ body: (inout Output) throws -> Value) throws -> Value {
         var output = Output()
         do {
@@ -60,7 +60,7 @@ struct Output {
         try Terminal.write(text.harmless, to: Terminal.standardOutput)
     }
 
-    /// Writes control sequences of ours, and text that is harmless.
+    /// Writes text unchanged: our own control sequences, and text that the caller has made harmless.
     static func draw(_ text: String, to descriptor: Int32) throws(Errno) {
         try Terminal.write(text, to: descriptor)
     }

@@ -3,17 +3,18 @@
 import DiskCache
 import Platform
 
-/// One line on standard error that says how far long work is, where a person looks at it.
+/// A line on standard error that shows the progress of long work, if that is a terminal.
 final class ProgressLine: Sendable {
-    /// Ten times a second is as smooth as reading gets; the first line comes after as long, so that short
-    /// work stays silent.
+    /// Ten times a second is as often as anybody can read it.
+    ///
+    /// The first line comes after this time, too, so that short work shows none.
     private static let interval: Duration = .milliseconds(100)
 
     private let isShown = Terminal.isInteractive(Terminal.standardError)
     private let next = Locked(ContinuousClock.now + ProgressLine.interval)
     private let text = Locked(ProgressText())
 
-    /// Runs `body`, and takes the line away when it is through.
+    /// Runs `body` and then erases the line.
     static func during<Value, Failure: Error>(
         _ body: (ProgressLine) throws(Failure) -> Value
     ) throws(Failure) -> Value {
@@ -22,27 +23,27 @@ final class ProgressLine: Sendable {
         return try body(line)
     }
 
-    /// Takes the line away.
+    /// Erases the line.
     func clear() {
         write("")
     }
 
-    /// Rewrites the line, if it is time to.
+    /// Updates the line, if an update is due.
     func show(_ progress: CacheProgress) {
         guard isShown else { return }
         let now = ContinuousClock.now
-        // Always, as it is to hear of the beginning of each phase.
+        // Always, because it must hear of the beginning of each phase.
         text.withLock { $0.hear(progress, at: now) }
         if isDue(now) { write("diskcache: \(text.withLock { $0.line(progress, at: now) })") }
     }
 
-    /// Writes a line to standard output, above this one where both are on the same terminal.
+    /// Writes a line to standard output, above this one if both are on the same terminal.
     func print(_ text: String) throws(Errno) {
         clear()
         try Output.print(text + "\n")
     }
 
-    /// Rewrites the line with any text, if it is time to.
+    /// Updates the line with any text, if an update is due.
     func show(_ text: String) {
         if isShown, isDue(.now) { write("diskcache: \(text)") }
     }
@@ -57,11 +58,11 @@ final class ProgressLine: Sendable {
 
     private func write(_ text: String) {
         guard isShown else { return }
-        // In the last column some terminals begin a new line, and what is there can't be erased any more.
+        // After the last column some terminals begin a new line, and the line before can't be erased any more.
         let columns = Terminal.size(Terminal.standardError).map { $0.columns - 1 }
         // Back to the first column, and erase to the end of the line (ECMA-48 EL).
         let line = text.singleLine.fitted(to: columns)
-        // The work goes on without somebody who watches it.
+        // The work goes on even if nobody can see its progress.
         try? Output.draw("\r\u{1B}[K\(line)", to: Terminal.standardError)
     }
 }

@@ -2,18 +2,18 @@
 
 import DiskCache
 
-/// How far long work is, in one line: how much of it is done, how fast it goes, and how long it will take.
+/// The text of a progress line: how much is done, how fast it goes, and how long the rest will take.
 ///
-/// A pure function of what it is told and when.
+/// A pure function of what it hears and when.
 struct ProgressText {
-    /// When the phase under way was first heard of, and how far it was then.
+    /// The current phase, when it was first heard of, and its progress then.
     private var begin:
         (phase: CacheProgress.Phase, instant: ContinuousClock.Instant, progress: CacheProgress)?
 
-    /// What is told before so much time has passed is no guide to what will follow.
+    /// A rate over less time than this says nothing about what will follow.
     private static let shortest: Duration = .seconds(1)
 
-    /// Takes down when a phase begins.
+    /// Notes when a phase begins.
     mutating func hear(_ progress: CacheProgress, at now: ContinuousClock.Instant) {
         if begin?.phase != progress.phase { begin = (progress.phase, now, progress) }
     }

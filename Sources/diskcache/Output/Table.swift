@@ -2,7 +2,7 @@
 
 /// Rows of text in aligned columns.
 struct Table {
-    /// On which side of a column its text stands.
+    /// How a column is aligned.
     enum Alignment {
         case left, right
     }
@@ -19,20 +19,20 @@ struct Table {
         rows.append(cells + Array(repeating: "", count: max(0, columns.count - cells.count)))
     }
 
-    /// The lines, two spaces between columns and none at the ends.
+    /// The lines, with two spaces between columns and none at the end.
     var text: String {
         let widths = columns.indices.map { column in rows.map { $0[column].columns }.max() ?? 0 }
         return rows.map { Self.line($0, columns, widths: widths) }.joined()
     }
 
-    /// One line that ends with a key, as it is: it may end in spaces.
+    /// One line that ends with a key, whose spaces at the end stay.
     static func line(_ cells: [String], key: String, _ columns: [Alignment], widths: [Int]) -> String {
         line(cells + ["|"], columns + [.left], widths: widths + [0]).dropLast(2) + key.escaped + "\n"
     }
 
     /// One line.
     ///
-    /// Cells that are wider than their column push the rest to the right.
+    /// A cell that is wider than its column pushes the rest to the right.
     static func line(_ cells: [String], _ columns: [Alignment], widths: [Int]) -> String {
         var line = ""
         for (index, cell) in cells.enumerated() {

@@ -47,6 +47,7 @@ struct Recorder: ~Copyable {
 
     /// Stores the recording with this exit status.
     consuming func store(_ status: Int32, forKey key: String, options: PutOptions) throws {
+        // Before `self` is taken apart.
         let cache = cache
         buffer += RecordingFormat.end(status: status)
         if file != nil { flush() }

@@ -52,7 +52,7 @@ struct RunOrder {
         guard let key = arguments.value("key") else { return try RunKey(arguments).text }
         try arguments.check(key)
         for option in ["scope", "env", "cwd", "modtime"] where arguments.has(option) {
-            throw .usage("run: --key and --\(option) exclude each other: KEY is the whole key: give one")
+            throw .usage("run: --key and --\(option) can't be used together: KEY is the whole key: give one")
         }
         return key
     }

@@ -31,12 +31,12 @@ struct Exposition {
             sample(metric + "_total", counter.label, "\(counter.count(totals.activity))")
             previous = metric
         }
-        gauge("last_sweep_start_timestamp_seconds", last.map { seconds($0.began) })
+        gauge("last_collection_start_timestamp_seconds", last.map { seconds($0.began) })
         guard let last, let ended = last.ended else { return }
-        gauge("last_sweep_end_timestamp_seconds", seconds(ended))
-        gauge("last_sweep_worked_seconds", last.worked.inSeconds)
-        gauge("last_sweep_complete", last.isComplete ? 1 : 0)
-        gauge("last_sweep_removed_bytes", last.removedBytes)
+        gauge("last_collection_end_timestamp_seconds", seconds(ended))
+        gauge("last_collection_worked_seconds", last.worked.inSeconds)
+        gauge("last_collection_complete", last.isComplete ? 1 : 0)
+        gauge("last_collection_removed_bytes", last.removedBytes)
     }
 
     /// What each metric is, after its name.
@@ -63,16 +63,16 @@ struct Exposition {
         uncached_computations_total Values computed without the cache because it could not be read, locked or written.
         waits_total Waits for a computation by another caller.
         memory_removals_total Values that left the memory of a process.
-        sweeps_total Sweeps that were completed.
-        swept_total What sweeps removed.
+        collections_total Collections that were completed.
+        collected_total What collections removed, by reason.
         young_evictions_total Evictions of values that had been used within ten minutes before.
         ghost_misses_total Misses of keys evicted shortly before, estimated from a sample.
         faults_total What went wrong without failing a call.
-        last_sweep_start_timestamp_seconds When the last sweep began.
-        last_sweep_end_timestamp_seconds When the last sweep ended.
-        last_sweep_worked_seconds How long the last sweep worked, not counting pauses.
-        last_sweep_complete 1 if the last sweep was completed.
-        last_sweep_removed_bytes Bytes on disk that the last sweep freed.
+        last_collection_start_timestamp_seconds When the last collection began.
+        last_collection_end_timestamp_seconds When the last collection ended.
+        last_collection_worked_seconds How long the last collection worked, not counting pauses.
+        last_collection_complete 1 if the last collection was completed.
+        last_collection_removed_bytes Bytes on disk that the last collection freed.
         """
 
     /// An absolute path: the label tells caches apart, wherever the command is run.

@@ -37,13 +37,13 @@ enum StatsCommand: Command {
         bytesWritten; roomWaits, roomFailures, youngEvictions (used within 10 minutes before), ghostMisses
         (of keys evicted shortly before, as estimated from a sample); computations, waits, refreshes,
         computeFailures, cacheFailures; corruptions, danglingEntries, unnotedAccesses, unrepairedDamage,
-        publishFailures, controlFailures; sweeps, swept by reason, leftMemory by cause); usage (as added up:
-        entries, bytes, overheadBytes: of directories and the cache's own files, isCounted); limits (as
-        `config`); evictionAgeSeconds (how long the value last evicted for want of room had not been
-        used), isBelowWorkingSet (whether larger limits would save many misses); lastSweep (as `gc --last`).
-        With --watch also time, seconds (of the interval), hitRatio (in it), and perSecond: hits, misses,
-        puts, removals, bytesRead, bytesWritten, computations, waits, swept. With --reset: path, reset,
-        totals (until then).
+        publishFailures, controlFailures; collections, collected by reason, leftMemory by cause); usage (as
+        added up: entries, bytes, overheadBytes: of directories and the cache's own files, isCounted); limits
+        (as `config`); evictionAgeSeconds (how long the value last evicted for want of room had not been
+        used), isBelowWorkingSet (whether larger limits would save many misses); lastCollection (as
+        `gc --last`). With --watch also time, seconds (of the interval), hitRatio (in it), and perSecond:
+        hits, misses, puts, removals, bytesRead, bytesWritten, computations, waits, collected. With --reset:
+        path, reset, totals (until then).
 
         Exit status: 0 done; 64 usage; 73 not a directory; 77 permission; 78 there is no cache, or no control
         file.
@@ -70,7 +70,7 @@ enum StatsCommand: Command {
             try arguments.print(StatsText.counts(reading, now: .now), json: reading.json())
         } else {
             let statistics = try cache.statistics()
-            let common: JSON.Object = ["path": cache.path, "lastSweep": statistics.lastCollection?.json]
+            let common: JSON.Object = ["path": cache.path, "lastCollection": statistics.lastCollection?.json]
             try arguments.print(
                 StatsText.everything(cache.path, statistics, now: .now),
                 json: JSON.Object(common, statistics.json, statistics.totals?.json ?? [:])
@@ -92,12 +92,12 @@ enum StatsCommand: Command {
         try arguments.print("all counts are 0 from now on; they had counted \(span)\n", json: description)
     }
 
-    /// Nothing: a second, as watch(1) and vmstat(8) have it.
+    /// A second if it is empty, as with vmstat(8).
     static func interval(_ text: String) throws(Failure) -> Duration {
         if text.isEmpty { return .seconds(1) }
         let span = try Quantity.duration(text)
-        // Faster than anybody reads, and a load of its own.
-        if span < .milliseconds(100) { throw .usage("\(text) is too often: the least is 100ms") }
+        // Faster than anybody can read, and a load in itself.
+        if span < .milliseconds(100) { throw .usage("\(text) is too short: the minimum is 100ms") }
         return span
     }
 }
@@ -123,6 +123,6 @@ struct StatsReading {
 
     /// - Parameter part: what the form of the command has on top of what is common to all.
     func json(_ part: JSON.Object = [:]) -> JSON.Object {
-        JSON.Object(part, totals.json, ["path": path, "lastSweep": last?.json] as JSON.Object)
+        JSON.Object(part, totals.json, ["path": path, "lastCollection": last?.json] as JSON.Object)
     }
 }

@@ -56,8 +56,8 @@ struct StatsCounter {
             .init("waits on others", \.waits, "waits"),
         ]
             + sum("left memory", \.leftMemory, words, "memory_removals", "cause")
-            + [.init("sweeps", \.sweeps, "sweeps")]
-            + sum("removed by sweeps", \.swept, CollectCommand.words, "swept", "reason")
+            + [.init("collections", \.collections, "collections")]
+            + sum("removed by collections", \.collected, CollectCommand.words, "collected", "reason")
             + [
                 .init("  used 10 min before", \.youngEvictions, "young_evictions"),
                 .init("misses of evicted keys", \.ghostMisses, "ghost_misses"),

@@ -49,7 +49,7 @@ extension StatsInterval {
         let counts: [String: (CacheActivity) -> Int] = [
             "hits": { $0.hits + $0.staleHits }, "misses": \.misses, "puts": \.puts, "removals": \.removals,
             "bytesRead": \.bytesRead, "bytesWritten": \.bytesWritten, "computations": \.computations,
-            "waits": \.waits, "swept": { $0.swept.values.reduce(0, +) },
+            "waits": \.waits, "collected": { $0.collected.values.reduce(0, +) },
         ]
         return counts.mapValues { (rate($0) * 100).rounded() / 100 }
     }

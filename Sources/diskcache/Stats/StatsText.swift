@@ -21,7 +21,7 @@ enum StatsText {
         } else {
             text += "\nno control file: what processes do is not counted; see `diskcache doctor`\n"
         }
-        return text + "\n" + lastSweep(statistics.lastCollection, now: now)
+        return text + "\n" + lastCollection(statistics.lastCollection, now: now)
     }
 
     /// What all processes have counted, in all and in an interval.
@@ -29,7 +29,7 @@ enum StatsText {
         let totals = reading.totals
         return "\(reading.path.escaped)\n" + usage(totals.usage) + limits(totals) + "\n"
             + self.totals(totals, now: now, interval) + advice(totals.activity) + "\n"
-            + lastSweep(reading.last, now: now)
+            + lastCollection(reading.last, now: now)
     }
 
     // MARK: What there is
@@ -109,30 +109,30 @@ enum StatsText {
         )
     }
 
-    // MARK: The last sweep
+    // MARK: The last collection
 
     /// One line: details are for `gc --last`.
-    static func lastSweep(_ sweep: CacheStatistics.LastCollection?, now: Date) -> String {
-        guard let sweep else { return "last sweep: none yet\n" }
-        var text = "last sweep: "
-        if let ended = sweep.ended {
-            let span = span(.seconds(ended.timeIntervalSince(sweep.began)))
-            text += "\(Quantity.ago(ended, now)) by process \(sweep.process), took \(span), "
+    static func lastCollection(_ last: CacheStatistics.LastCollection?, now: Date) -> String {
+        guard let last else { return "last collection: none yet\n" }
+        var text = "last collection: "
+        if let ended = last.ended {
+            let span = span(.seconds(ended.timeIntervalSince(last.began)))
+            text += "\(Quantity.ago(ended, now)) by process \(last.process), took \(span), "
         } else {
-            text += "begun \(Quantity.ago(sweep.began, now)) by process \(sweep.process), "
+            text += "begun \(Quantity.ago(last.began, now)) by process \(last.process), "
         }
-        let count = sweep.removed.values.reduce(0) { $0 + $1.count }
-        let removed = count == 0 ? "nothing" : "\(count) (\(Quantity.text(bytes: sweep.removedBytes)))"
-        return text + "\(end(of: sweep)), removed \(removed)\n"
+        let count = last.removed.values.reduce(0) { $0 + $1.count }
+        let removed = count == 0 ? "nothing" : "\(count) (\(Quantity.text(bytes: last.removedBytes)))"
+        return text + "\(end(of: last)), removed \(removed)\n"
     }
 
     /// How it ended.
-    static func end(of sweep: CacheStatistics.LastCollection) -> String {
-        if sweep.ended == nil { return "under way, or killed" }
-        return sweep.isComplete ? "complete" : "cut short"
+    static func end(of last: CacheStatistics.LastCollection) -> String {
+        if last.ended == nil { return "under way, or killed" }
+        return last.isComplete ? "complete" : "cut short"
     }
 
-    /// To the millisecond if it is short, as most sweeps are.
+    /// To the millisecond if it is short, as most collections are.
     static func span(_ duration: Duration) -> String {
         if duration >= .seconds(10) { return Quantity.text(duration) }
         return "\(Int((duration.inSeconds * 1000).rounded())) ms"

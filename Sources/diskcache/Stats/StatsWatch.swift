@@ -71,9 +71,9 @@ enum StatsWatch {
 enum StatsLine {
     private static let names = [
         "TIME", "HITS/S", "MISSES/S", "HIT%", "PUTS/S", "REMOVALS/S", "READ/S", "WRITTEN/S", "COMPUTED/S",
-        "WAITS/S", "SWEPT/S", "KEYS", "BYTES",
+        "WAITS/S", "COLLECTED/S", "KEYS", "BYTES",
     ]
-    private static let widths = [20, 9, 9, 5, 9, 10, 11, 11, 10, 9, 9, 9, 13]
+    private static let widths = [20, 9, 9, 5, 9, 10, 11, 11, 10, 9, 11, 9, 13]
     private static let columns = [Table.Alignment.left] + Array(repeating: .right, count: names.count - 1)
 
     static var heading: String { Table.line(names, columns, widths: widths) }
@@ -86,7 +86,7 @@ enum StatsLine {
         let cells =
             [now.formatted(.iso8601), rate("hits"), rate("misses"), ratio, rate("puts"), rate("removals")]
             + ["bytesRead", "bytesWritten"].map { number(rates[$0, default: 0].rounded()) }
-            + [rate("computations"), rate("waits"), rate("swept")]
+            + [rate("computations"), rate("waits"), rate("collected")]
             + (usage.isCounted ? ["\(usage.entries)", "\(usage.bytes)"] : ["-", "-"])
         return Table.line(cells, columns, widths: widths)
     }

@@ -16,12 +16,12 @@ enum CollectCommand: Command {
         --min-free SPACE  evict until this much of the disk is free: 10%, 2G
         --expired-only  remove only expired values and reclaim their space
         --dry-run  show what would be removed, and remove nothing
-        --last  show what the last sweep by any process did, and sweep nothing
+        --last  show what the last collection by any process did, and collect nothing
         --nice  use a fifth of one processor
         --verify  then read and hash every value, as `diskcache verify` does
-        --wait[=SPAN]  wait this long while another process sweeps
-        --no-wait  fail at once while another process sweeps (default: wait a minute)
-        -w, --watch SPAN  sweep every SPAN until a signal ends it, as a daemon
+        --wait[=SPAN]  wait this long while another process collects
+        --no-wait  fail at once while another process collects (default: wait a minute)
+        -w, --watch SPAN  collect every SPAN until a signal ends it, as a daemon
         \(Option.json)
         """
     static var exclusive: [[String]] {
@@ -32,17 +32,17 @@ enum CollectCommand: Command {
             + others.map { ["last", $0] }
     }
     static let details = """
-        One sweep, safe beside readers and writers, none of which waits for it. It always removes expired values,
-        entries whose value is gone or whose metadata is damaged, values that no key names, and what killed
-        processes have left behind. Sizes are those on disk. What exceeds the directory's own limits
-        (`diskcache config`) goes too; a limit given here replaces the directory's for this sweep. An access is
-        recorded once in 225 s at most, more often where limits evict sooner: of values used within that time of
-        each other, those stored first go first.
+        One collection, safe beside readers and writers, none of which waits for it. It always removes expired
+        values, entries whose value is gone or whose metadata is damaged, values that no key names, and what
+        killed processes have left behind. Sizes are those on disk. What exceeds the directory's own limits
+        (`diskcache config`) goes too; a limit given here replaces the directory's for this collection. An access
+        is recorded once in 225 s at most, more often where limits evict sooner: of values used within that time
+        of each other, those stored first go first.
 
-        One process sweeps at a time. gc waits for a stopped one only with --wait; without SPAN that waits as
-        long as it takes. --watch doesn't wait, but leaves that turn to the process that is sweeping. It prints
-        a line for each sweep, with --json an object that includes time; errors go to standard error, and it
-        goes on. SIGTERM and SIGINT end it cleanly, even in the middle of a sweep, which the next one then
+        One process collects at a time. gc waits for a stopped one only with --wait; without SPAN that waits as
+        long as it takes. --watch doesn't wait: if another process is collecting, it skips that turn. It prints a
+        line for each collection, with --json an object that includes time; errors go to standard error, and it
+        goes on. SIGTERM and SIGINT end it cleanly, even in the middle of a collection, which the next one then
         completes; a second signal ends it at once.
 
         JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries, size,
@@ -56,8 +56,8 @@ enum CollectCommand: Command {
         there), lastFull (when the last full one began).
 
         Exit status: 0 done, even if there was nothing to do, or --watch was ended; 1 with --last: there was no
-        sweep yet; 64 usage; 65 --verify found damage; 73 not a directory, or a read-only file system;
-        75 timed out waiting for another sweep; 77 permission; 78 there is no cache.
+        collection yet; 64 usage; 65 --verify found damage; 73 not a directory, or a read-only file system;
+        75 timed out waiting for another collection; 77 permission; 78 there is no cache.
 
         Examples:
           diskcache gc --max-size 2G --max-idle 30d
@@ -68,14 +68,14 @@ enum CollectCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         if arguments.has("last") {
-            guard let sweep = try arguments.requireCache().lastCollection() else { return .miss }
-            try arguments.print(LastSweepText.text(sweep, now: .now), json: sweep.json)
+            guard let last = try arguments.requireCache().lastCollection() else { return .miss }
+            try arguments.print(LastCollectionText.text(last, now: .now), json: last.json)
             return .done
         }
         let request = try request(arguments)
         if let interval = try arguments.value("watch", as: Quantity.duration) {
             guard interval > .zero else {
-                throw Failure.usage("gc: --watch: 0 leaves no time between sweeps: write it like 15m")
+                throw Failure.usage("gc: --watch: 0 leaves no time between collections: write it like 15m")
             }
             try CollectWatch.run(arguments, request, every: interval)
             return .done
@@ -90,11 +90,11 @@ enum CollectCommand: Command {
         return found?.isClean ?? true ? .done : .dataError
     }
 
-    /// One sweep, with progress on a terminal, and how many seconds it took.
+    /// One collection, with progress on a terminal, and how many seconds it took.
     ///
     /// Tries for a second at a time until the patience is over, so that it can report which process it waits for.
     /// Unless the user `insists`, it gives up when an attempt ends before its second is over: then the process that
-    /// sweeps makes no progress, for instance because it is stopped.
+    /// collects makes no progress, for instance because it is stopped.
     private static func collect(
         _ cache: SharedCache,
         _ request: CollectionOptions,

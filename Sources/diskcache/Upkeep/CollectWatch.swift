@@ -4,24 +4,24 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// `diskcache gc --watch`: a sweep every so often, until a signal ends it.
+/// `diskcache gc --watch`: a collection every so often, until a signal ends it.
 enum CollectWatch {
     static func run(_ arguments: Arguments, _ request: CollectionOptions, every interval: Duration) throws {
         let stop = try StopSignal([.terminate, .interrupt])
         var request = request
-        // Another process that sweeps does the same work, and a signal could not end the wait.
+        // Another process that collects does the same work, and a signal could not end the wait.
         request.patience = .zero
         request.isCalledOff = { stop.hasArrived }
         var due = ContinuousClock.now
         repeat {
-            try sweep(arguments, request)
+            try collect(arguments, request)
             // From the moment at which it was due, so that it does not fall behind.
             due = max(due + interval, .now)
         } while stop.wait(until: due) == nil
     }
 
-    /// Sweeps once and prints what it did, or why it failed.
-    private static func sweep(_ arguments: Arguments, _ request: CollectionOptions) throws {
+    /// Collects once and prints what it did, or why it failed.
+    private static func collect(_ arguments: Arguments, _ request: CollectionOptions) throws {
         let start = ContinuousClock.now
         let report: CollectionReport
         do {

@@ -46,8 +46,9 @@ enum VerifyCommand: Command {
         return report.isClean ? .done : .dataError
     }
 
-    /// Verifies, with progress on a terminal; prints what is found as it is found, and what there is to say at the end,
-    /// unless all is to be `isJSON`, which is left to the caller.
+    /// Verifies, with progress on a terminal, and prints each finding as it is made and a summary at the end.
+    ///
+    /// - Parameter isJSON: whether to print nothing, because the caller prints the report as JSON.
     static func verify(_ cache: SharedCache, _ options: VerifyOptions, isJSON: Bool) throws -> VerifyReport {
         let failure = Locked<Errno?>(nil)
         let report = try ProgressLine.during { line in
@@ -118,12 +119,12 @@ enum VerifyCommand: Command {
 }
 
 extension Quantity {
-    /// "1%", "0.5%": a share; "1000": this many.
+    /// "1%", "0.5%": a percentage; "1000": this many.
     static func sample(_ text: String) throws(Failure) -> VerifyOptions.Sample {
         if text.hasSuffix("%") {
             // None of them would be sound, whatever they are.
             if let percent = percent(text), percent > 0 { return .percent(percent) }
-            throw .usage("invalid share '\(text)': write it like 1% or 0.5%, more than 0 and at most 100%")
+            throw .usage("invalid percentage '\(text)': write it like 1% or 0.5%, above 0 and up to 100%")
         }
         let count = try count(text)
         guard count > 0 else { throw .usage("0 checks nothing: write it like 1000 or 1%") }

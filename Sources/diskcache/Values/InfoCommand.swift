@@ -120,13 +120,13 @@ extension KeyExplanation {
 
     /// The entry, if there is one, and what a get makes of it.
     fileprivate func json(key: String, paths: (entry: String, object: String)?) -> JSON.Object {
-        let absent: JSON.Object = ["key": key, "keyDigest": keyDigest.description]
+        let keyOnly: JSON.Object = ["key": key, "keyDigest": keyDigest.description]
         let rest: JSON.Object = [
             "entryPath": paths?.entry, "objectPath": paths?.object,
             // The case's name, without the length of a damaged value.
             "state": String("\(state)".prefix { $0 != "(" }),
             "lastRemoval": lastRemoval?.json, "evictionRank": rank,
         ]
-        return JSON.Object(entry?.json ?? absent, rest)
+        return JSON.Object(entry?.json ?? keyOnly, rest)
     }
 }

@@ -57,7 +57,7 @@ enum ListCommand: Command {
                 return nil
             }
             guard style == .null else { return entry }
-            // Neither of these the reader could tell from another key.
+            // In a list that NULs separate, either of these would look like another key.
             if entry.key == nil { unkept += 1 }
             let hasNull = entry.key?.utf8.contains(0) ?? false
             if hasNull { withNull += 1 }
@@ -162,6 +162,6 @@ enum ListCommand: Command {
 
     private static func order(_ text: String) throws(Failure) -> Order {
         if let order = Order(rawValue: text) { return order }
-        throw .usage("unknown order '\(text)': give \(Order.names)")
+        throw .usage("unknown order '\(text)': give one of \(Order.names)")
     }
 }

@@ -125,10 +125,11 @@ import Testing
         }
     }
 
-    @Test func `the last sweep is shown alone`() {
+    @Test func `the last collection is shown alone`() {
         for words in [["--last", "--nice"], ["--last", "--watch", "1s"], ["--last", "--max-size", "1"]] {
             #expect { try Self.request(words) } throws: {
-                ($0 as? Failure)?.message == "gc: \(words[0]) and \(words[1]) exclude each other: give one"
+                ($0 as? Failure)?.message
+                    == "gc: \(words[0]) and \(words[1]) can't be used together: give one"
             }
         }
     }

@@ -83,8 +83,8 @@ import Testing
 
     @Test
     func `a refusal names the option and what would be right`() {
-        #expect(refusal("--size", "12") == "bench: --size: 12: a value has at least 64 bytes and at most 1G")
-        #expect(refusal("--workers", "0") == "bench: --workers: 0: it must be at least 1 and at most 256")
+        #expect(refusal("--size", "12") == "bench: --size: 12 is out of range: give 64 to 1G")
+        #expect(refusal("--workers", "0") == "bench: --workers: 0 is out of range: give 1 to 256")
     }
 
     @Test

@@ -68,7 +68,7 @@ import Testing
     func `another key's value is found`() {
         let values = SelfProvingValues(count: 10, size: 4096)
         let other = values.value(8, version: version)
-        #expect(values.problem(in: other, of: 7) == "a header of key 8")
+        #expect(values.problem(in: other, of: 7) == "the header of key 8")
     }
 
     @Test(arguments: [16, 40, 100, 2048, 4095])

@@ -193,7 +193,7 @@ import Testing
 /// What processes have done that have missed and evicted so much.
 func activity(evictions: Int, young: Int, misses: Int, ghosts: Int) -> CacheActivity {
     var activity = CacheActivity()
-    activity.swept = [.size: evictions]
+    activity.collected = [.size: evictions]
     activity.youngEvictions = young
     activity.misses = misses
     activity.ghostMisses = ghosts

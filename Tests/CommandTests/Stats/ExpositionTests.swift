@@ -102,17 +102,17 @@ import Testing
         #expect(value("misses_total") == 1)
         #expect(value("puts_total") == 2)
         #expect(value("written_bytes_total") == 8)
-        #expect(value("swept_total", ["reason": "expired"]) == 1)
-        #expect(value("swept_total", ["reason": "size"]) == 0)
-        #expect(value("sweeps_total") == 1)
+        #expect(value("collected_total", ["reason": "expired"]) == 1)
+        #expect(value("collected_total", ["reason": "size"]) == 0)
+        #expect(value("collections_total") == 1)
         #expect(value("entries") == 1)
-        #expect(value("last_sweep_complete") == 1)
+        #expect(value("last_collection_complete") == 1)
         let start = try #require(value("counting_start_timestamp_seconds"))
         #expect(abs(start - Date.now.timeIntervalSince1970) < 3600)
     }
 
-    @Test func `nothing is said of a sweep that never was, nor of a usage that nobody counted`() throws {
-        #expect(try !exposition().contains("last_sweep"))
+    @Test func `nothing is said of a collection that never was, nor of a usage that nobody counted`() throws {
+        #expect(try !exposition().contains("last_collection"))
         // Made anew in a cache that is in use, it does not know what was there before.
         try cache.put("value", forKey: "key")
         try FileManager.default.removeItem(atPath: cache.path + "/control")

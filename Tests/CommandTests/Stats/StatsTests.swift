@@ -75,7 +75,7 @@ import Testing
         #expect(total("stale hits") == "1" && total("misses") == "1")
         #expect(total("hit ratio") == "80.0 %")
         #expect(total("read") == "8 B" && total("written") == "8 B")
-        #expect(total("computations") == nil && total("sweeps") == nil && total("damaged") == nil)
+        #expect(total("computations") == nil && total("collections") == nil && total("damaged") == nil)
         #expect(rows.allSatisfy { $0.rate.isEmpty })
         withExtendedLifetime(place) {}
     }
@@ -135,7 +135,8 @@ import Testing
         let rows = StatsRow.all(interval.activity, interval)
         func rate(_ name: String) -> String? { rows.first { $0.name == name }?.rate }
         let most = "922 337 203 685 477 580"
-        #expect(rate("misses") == most && rate("removed by sweeps") == most && rate("read") == "8192.0 PiB")
+        #expect(rate("misses") == most && rate("removed by collections") == most)
+        #expect(rate("read") == "8192.0 PiB")
         let totals = try #require(try cache.totals())
         let cells = StatsLine.text(totals, interval, now: .now).split(separator: " ")
         #expect(cells.count == 13 && cells[2] == "922337203685477580.7", "\(cells)")
@@ -143,17 +144,17 @@ import Testing
         withExtendedLifetime(place) {}
     }
 
-    // MARK: The last sweep
+    // MARK: The last collection
 
-    @Test func `a sweep in one line, and with its details`() throws {
+    @Test func `a collection in one line, and with its details`() throws {
         let (cache, place) = try cache()
-        #expect(StatsText.lastSweep(nil, now: .now) == "last sweep: none yet\n")
+        #expect(StatsText.lastCollection(nil, now: .now) == "last collection: none yet\n")
         try cache.collect()
-        let sweep = try #require(try cache.lastCollection())
-        let line = StatsText.lastSweep(sweep, now: .now)
-        #expect(line.hasPrefix("last sweep: 0s ago by process \(CurrentProcess.identifier), took "))
+        let last = try #require(try cache.lastCollection())
+        let line = StatsText.lastCollection(last, now: .now)
+        #expect(line.hasPrefix("last collection: 0s ago by process \(CurrentProcess.identifier), took "))
         #expect(line.hasSuffix(", complete, removed nothing\n"))
-        let text = LastSweepText.text(sweep, now: sweep.began + 90)
+        let text = LastCollectionText.text(last, now: last.began + 90)
         #expect(
             text.contains("\nend        complete\nlooked at  everything\nremoved nothing\nleft: 2 keys, ")
         )

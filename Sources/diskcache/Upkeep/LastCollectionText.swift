@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+
+/// What `diskcache gc --last` prints for people.
+enum LastCollectionText {
+    static func text(_ last: CacheStatistics.LastCollection, now: Date) -> String {
+        var table = Table(.left, .left)
+        table.add("process", "\(last.process)")
+        table.add("began", Quantity.moment(last.began, now))
+        if let ended = last.ended { table.add("took", took(last, ended)) }
+        table.add("end", StatsText.end(of: last))
+        table.add("looked at", last.expiredOnly ? "expired values and leftovers" : "everything")
+        if let lastFull = last.lastFull, lastFull != last.began {
+            table.add("last full collection", Quantity.moment(lastFull, now))
+        }
+        var text = table.text
+        // Said only when it ends.
+        guard last.ended != nil else { return text }
+        let isNothing = last.removed.isEmpty
+        text += isNothing ? "removed nothing\n" : CollectCommand.table(last.removed, heading: "REMOVED")
+        // A collection that was cut short has not counted everything.
+        guard last.isComplete else { return text }
+        text += "left: \(CollectCommand.words(left: last.entries, last.objects))\n"
+        if let drift = last.drift, drift.count != 0 || drift.bytes != 0 {
+            text += "added up before: \(off(drift.count, drift.bytes))\n"
+        }
+        return text
+    }
+
+    private static func took(_ last: CacheStatistics.LastCollection, _ ended: Date) -> String {
+        let took = Duration.seconds(ended.timeIntervalSince(last.began))
+        // Without pauses it works a little longer than the time between the two notes.
+        if last.worked >= took { return StatsText.span(took) }
+        return "\(StatsText.span(took)), of which it worked \(StatsText.span(last.worked))"
+    }
+
+    private static func off(_ entries: Int, _ bytes: Int64) -> String {
+        func words(_ isMore: Bool) -> String { isMore ? "too many" : "too few" }
+        let keys = "\(Quantity.count(abs(entries), "key")) \(words(entries > 0))"
+        let size = "\(Quantity.text(bytes: abs(bytes))) \(bytes > 0 ? "too much" : "too little")"
+        return [entries == 0 ? nil : keys, bytes == 0 ? nil : size].compactMap(\.self).joined(separator: ", ")
+    }
+}
