@@ -37,17 +37,7 @@ extension SharedCache {
     public func get(forKey key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheHit<
         Data
     >? {
-        // Without a control file even a hit in memory asks the disk.
-        if core.store.hasGenerations {
-            switch try memoryHit(key, allowingStale: allowingStale) {
-            case .hit(let hit): return hit
-            case .miss: return nil
-            case .unsettled, .unknown: break
-            }
-        }
-        return try await offload(on: .reading) { () throws(CacheError) in
-            try self.get(forKey: key, allowingStale: allowingStale)
-        }
+        try await find(key, BytesCodec(), allowingStale: allowingStale)
     }
 
     /// What the cache knows about `key`, or nil for a miss.

@@ -51,12 +51,12 @@ public struct CollectionReport: Sendable, Equatable, Codable {
     /// completely.
     public package(set) var isComplete = true
     /// How long it worked, not counting pauses.
-    public package(set) var worked: Duration = .zero
+    package var worked: Duration = .zero
     /// By how much the processes' own counts exceeded what it found (negative: fell short); nil if it did not
     /// count, or was a dry run.
-    public package(set) var drift: Tally?
+    package var drift: Tally?
     /// How long the most recently used entry that was evicted for want of room had not been used; nil if none was.
-    public package(set) var evictionAge: Duration?
+    package var evictionAge: Duration?
     /// Whether an eviction has come to the end of its list, or there is none: the next to go takes a sweep to find.
     ///
     /// A collection is never one of these.
@@ -73,9 +73,15 @@ public struct CollectionReport: Sendable, Equatable, Codable {
     public var removedBytes: Int64 { removedInAll.bytes }
 
     private enum CodingKeys: String, CodingKey {
-        case removed, entries, objects, spared, skippedStripes, unrecognised, unreadable, isDryRun,
-            isComplete, worked, drift
-        case evictionAge
+        case removed, entries, objects, spared, skippedStripes, unrecognised, unreadable, isDryRun, isComplete
+    }
+
+    /// Whether both tell the same: what the package keeps beside it is neither encoded nor compared.
+    public static func == (left: CollectionReport, right: CollectionReport) -> Bool {
+        left.removed == right.removed && left.entries == right.entries && left.objects == right.objects
+            && left.spared == right.spared && left.skippedStripes == right.skippedStripes
+            && left.unrecognised == right.unrecognised && left.unreadable == right.unreadable
+            && left.isDryRun == right.isDryRun && left.isComplete == right.isComplete
     }
 }
 

@@ -13,7 +13,7 @@ class HeldItem: @unchecked Sendable {
     ///
     /// Guarded by the shard's lock.
     private(set) final var due = Timestamp.distantPast
-    /// Tells the forms of one key's value apart: ``bytes``, or the metatype of the codec that has made it.
+    /// Tells the forms of one key's value apart: the metatype of the codec that has made it.
     final let form: ObjectIdentifier
     /// The key as the tier looks for it.
     ///
@@ -37,7 +37,7 @@ class HeldItem: @unchecked Sendable {
 
     /// The form of values that are bytes.
     @inline(__always)
-    static var bytes: ObjectIdentifier { ObjectIdentifier(BytesForm.self) }
+    static var bytes: ObjectIdentifier { ObjectIdentifier(BytesCodec.self) }
 
     init(key: String, form: ObjectIdentifier, cost: Int) {
         self.key = key
@@ -130,6 +130,3 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
         )
     }
 }
-
-/// Stands for the form of values that are bytes: no codec's metatype.
-private enum BytesForm {}

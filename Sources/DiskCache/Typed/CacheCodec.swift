@@ -77,3 +77,10 @@ public protocol DiscardableValue: Sendable {
     /// The whole value again. If this throws, the value is decoded from its stored form.
     func restored() throws -> Self
 }
+
+/// Bytes as they are: the codec of the values of ``SharedCache`` itself.
+struct BytesCodec: CacheCodec {
+    func encode(_ value: Data) -> Data { value }
+
+    func decode(_ data: Data) -> Data { data }
+}

@@ -45,42 +45,7 @@ extension TypedCache {
     ///
     /// - Throws: ``CacheError`` if the directory can't be read.
     public func get(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheHit<Value>? {
-        switch try cache.pendingHit(key, allowingStale: allowingStale) {
-        case .hit(let hit):
-            return decode(hit.value).map { value in
-                let held = HeldValue(value, key: key, form: form, record: hit.held.makeRecord(), cost: 0)
-                return CacheHit(held, from: hit.tier, isStale: hit.isStale, at: hit.moment)
-            }
-        case .miss: return nil
-        case .unsettled(let write):
-            guard cache.writeBehind.awaitEnd(of: write) else {
-                cache.counters.add(.miss)
-                return nil
-            }
-            return try get(forKey: key, allowingStale: allowingStale)
-        case .unknown: break
-        }
-        if let hit = heldHit(key) { return hit }
-        let found = try cache.readThrough(key, form, allowingStale: allowingStale) { data in
-            decode(data).map { ($0, codec.cost(of: $0, encodedSize: data.count)) }
-        }
-        return found.map { CacheHit($0.held, from: .disk, isStale: $0.isStale, at: $0.moment) }
-    }
-
-    /// The decoded value in memory.
-    ///
-    /// - Parameter mayRestore: whether to make a value whole that was discarded in part, on this thread.
-    private func heldHit(_ key: String, mayRestore: Bool = true) -> CacheHit<Value>? {
-        cache.core.held(key, form, as: Value.self, mayRestore: mayRestore).map {
-            CacheHit($0.held, from: .memory, isStale: false, at: $0.moment)
-        }
-    }
-
-    /// The value in memory, where no put waits to be published and it is whole.
-    func memoryHit(_ key: String) throws(CacheError) -> CacheHit<Value>? {
-        try cache.core.checkOpen()
-        if !cache.writeBehind.isIdle, cache.writeBehind.isPending(Digest(ofKey: key)) { return nil }
-        return heldHit(key, mayRestore: false)
+        try cache.find(key, codec, allowingStale: allowingStale)
     }
 
     /// Stores a value, replacing what was there.
@@ -126,9 +91,6 @@ extension TypedCache {
             throw CacheError(.encoding, "store \(key): \(error): give a value that its codec can encode")
         }
     }
-
-    /// nil for bytes of another version of the program, or of another codec.
-    func decode(_ data: Data) -> Value? { try? codec.decode(data) }
 }
 
 // The asynchronous forms: encoding, decoding and system calls happen on threads of the library.
@@ -140,11 +102,7 @@ extension TypedCache {
     public func get(forKey key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheHit<
         Value
     >? {
-        // Without a control file even a hit in memory asks the disk.
-        if cache.core.store.hasGenerations, let hit = try memoryHit(key) { return hit }
-        return try await offload(on: .reading) { () throws(CacheError) in
-            try self.get(forKey: key, allowingStale: allowingStale)
-        }
+        try await cache.find(key, codec, allowingStale: allowingStale)
     }
 
     /// Stores a value, replacing what was there.

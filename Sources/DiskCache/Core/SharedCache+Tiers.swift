@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import FoundationEssentials
+import Platform
+
+/// What a tier says about a key.
+private enum TierAnswer<Value: Sendable> {
+    case hit(CacheHit<Value>)
+    /// There is no value, whatever the tiers below have.
+    case miss
+    /// A put of this process has to end first, on a thread that may wait and run the program's code.
+    case unsettled(PendingWrite)
+    /// The tiers below are to be asked.
+    case unknown
+}
+
+// The line of tiers is put together here and nowhere else. A new one is a type in a folder of its own and a step of
+// `find`.
+
+extension SharedCache {
+    /// The value of `key`, as `codec` reads it, from the first tier that has an answer: the puts of this process that
+    /// are not published yet, its memory, the files.
+    @inline(__always)
+    func find<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        allowingStale: Bool
+    ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        while true {
+            switch try answerInProcess(key, codec, allowingStale: allowingStale, mayRunCode: true) {
+            case .hit(let hit): return hit
+            case .miss: return nil
+            case .unknown: return try readThrough(key, codec, allowingStale: allowingStale)
+            case .unsettled(let write):
+                // The last step of a put that has its locks, where another process writes beside it.
+                if !writeBehind.awaitEnd(of: write) {
+                    counters.add(.miss)
+                    return nil
+                }
+            }
+        }
+    }
+
+    /// The same, without blocking the thread; a hit in memory doesn't change threads.
+    func find<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        allowingStale: Bool
+    ) async throws(CacheError) -> CacheHit<Codec.Value>? {
+        try core.checkOpen()
+        // Without a control file even a hit in memory asks the disk.
+        if core.store.hasGenerations {
+            switch try answerInProcess(key, codec, allowingStale: allowingStale, mayRunCode: false) {
+            case .hit(let hit): return hit
+            case .miss: return nil
+            case .unsettled, .unknown: break
+            }
+        }
+        return try await offload(on: .reading) { () throws(CacheError) in
+            try self.find(key, codec, allowingStale: allowingStale)
+        }
+    }
+
+    // MARK: Tiers
+
+    /// What this process can say without the disk.
+    ///
+    /// - Parameter mayRunCode: whether this thread may decode values, and make whole what was discarded in part.
+    @inline(__always)
+    private func answerInProcess<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        allowingStale: Bool,
+        mayRunCode: Bool
+    ) throws(CacheError) -> TierAnswer<Codec.Value> {
+        try core.checkOpen()
+        if !writeBehind.isIdle {
+            let answer = pendingAnswer(key, codec, allowingStale: allowingStale, mayRunCode: mayRunCode)
+            guard case .unknown = answer else { return answer }
+        }
+        let form = ObjectIdentifier(Codec.self)
+        guard let found = core.held(key, form, as: Codec.Value.self, mayRestore: mayRunCode) else {
+            return .unknown
+        }
+        return .hit(CacheHit(found.held, from: .memory, isStale: false, at: found.moment))
+    }
+
+    /// What the puts that wait to be published say.
+    private func pendingAnswer<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        allowingStale: Bool,
+        mayRunCode: Bool
+    ) -> TierAnswer<Codec.Value> {
+        guard let write = writeBehind.latest({ Digest(ofKey: key) }) else { return .unknown }
+        switch write.standing(in: core.store) {
+        case .latest: break
+        case .unsettled: return .unsettled(write)
+        case .ended: return .unknown
+        }
+        let (now, isOfBytes) = (now, Codec.self == BytesCodec.self)
+        let freshness = write.freshness(at: now)
+        guard isOfBytes || mayRunCode else { return .unsettled(write) }
+        guard freshness == .fresh || freshness == .stale && allowingStale,
+            let held = isOfBytes ? write as HeldItem as? HeldValue<Codec.Value> : decoded(write, codec)
+        else {
+            // What is still on disk was put before it.
+            counters.add(.miss)
+            return .miss
+        }
+        counters.add(freshness == .fresh ? .memoryHit : .staleHit)
+        return .hit(CacheHit(held, from: .memory, isStale: freshness == .stale, at: now))
+    }
+
+    private func decoded<Codec: CacheCodec>(_ write: PendingWrite, _ codec: Codec) -> HeldValue<Codec.Value>?
+    {
+        // Bytes of another version of the program, or of another codec, are a miss.
+        guard let value = try? codec.decode(write.data) else { return nil }
+        let form = ObjectIdentifier(Codec.self)
+        return HeldValue(value, key: write.key, form: form, record: write.makeRecord(), cost: 0)
+    }
+
+    /// Reads the value from disk, and keeps it in memory.
+    private func readThrough<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        allowingStale: Bool
+    ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        let digest = try digest(ofKey: key)
+        return try withStore { (store, now) throws(StoreError) in
+            // Bytes of another version of the program, or of another codec, are a miss.
+            guard let hit = try store.get(digest, now: now, allowingStale: allowingStale),
+                let value = try? codec.decode(hit.value)
+            else { return nil }
+            let held = HeldValue(
+                value,
+                key: key,
+                form: ObjectIdentifier(Codec.self),
+                record: hit.record,
+                cost: codec.cost(of: value, encodedSize: hit.value.count)
+            )
+            // Nothing is kept that can be checked later neither by its generation nor by its record.
+            if !hit.isStale, hit.generation != nil || !store.hasGenerations {
+                core.hold(held, hit.generation, until: hit.heldUntil, of: store)
+            }
+            return CacheHit(held, from: .disk, isStale: hit.isStale, at: now)
+        }
+    }
+}
