@@ -27,9 +27,10 @@ struct Exposition {
         var previous = ""
         for counter in StatsCounter.all {
             guard let metric = counter.metric else { continue }
-            if metric != previous { head(metric + "_total", "counter") }
-            sample(metric + "_total", counter.label, "\(counter.count(totals.activity))")
-            previous = metric
+            let name = metric.name + "_total"
+            if name != previous { head(name, metric.help, "counter") }
+            sample(name, metric.label, "\(counter.count(totals.activity))")
+            previous = name
         }
         gauge("last_collection_start_timestamp_seconds", last.map { seconds($0.began) })
         guard let last, let ended = last.ended else { return }
@@ -39,8 +40,8 @@ struct Exposition {
         gauge("last_collection_removed_bytes", last.removedBytes)
     }
 
-    /// What each metric is, after its name.
-    private static let help = """
+    /// What each gauge is, after its name.
+    private static let gauges = """
         entries Keys, as the processes have added them up.
         usage_bytes Bytes on disk, as the processes have added them up.
         overhead_bytes Bytes on disk of directories and the cache's own files.
@@ -48,26 +49,6 @@ struct Exposition {
         limit_entries Keys that the directory may hold.
         eviction_age_seconds How long the value evicted last had not been used.
         counting_start_timestamp_seconds When counting began.
-        hits_total Gets that found a value that had not expired.
-        stale_hits_total Gets that found an expired value and had asked for stale ones.
-        misses_total Gets that found nothing.
-        puts_total Values stored.
-        removals_total Values removed by request.
-        read_bytes_total Bytes of values read from disk.
-        written_bytes_total Bytes of values written to disk.
-        room_waits_total Puts that had to wait for room.
-        room_failures_total Puts that failed because no room could be made.
-        computations_total Computations started, in the background or not.
-        refreshes_total Computations in the background.
-        computation_failures_total Computations that failed.
-        uncached_computations_total Values computed without the cache because it could not be read, locked or written.
-        waits_total Waits for a computation by another caller.
-        memory_removals_total Values that left the memory of a process.
-        collections_total Collections that were completed.
-        collected_total What collections removed, by reason.
-        young_evictions_total Evictions of values that had been used within ten minutes before.
-        ghost_misses_total Misses of keys evicted shortly before, estimated from a sample.
-        faults_total What went wrong without failing a call.
         last_collection_start_timestamp_seconds When the last collection began.
         last_collection_end_timestamp_seconds When the last collection ended.
         last_collection_worked_seconds How long the last collection worked, not counting pauses.
@@ -90,13 +71,13 @@ struct Exposition {
 
     private mutating func gauge(_ name: String, _ value: (some LosslessStringConvertible)?) {
         guard let value else { return }
-        head(name, "gauge")
+        let line = Self.gauges.split(separator: "\n").first { $0.hasPrefix(name + " ") } ?? ""
+        head(name, line.dropFirst(name.count + 1), "gauge")
         sample(name, nil, "\(value)")
     }
 
-    private mutating func head(_ name: String, _ type: String) {
-        let line = Self.help.split(separator: "\n").first { $0.hasPrefix(name + " ") } ?? ""
-        text += "# HELP diskcache_\(line)\n# TYPE diskcache_\(name) \(type)\n"
+    private mutating func head(_ name: String, _ help: some StringProtocol, _ type: String) {
+        text += "# HELP diskcache_\(name) \(help)\n# TYPE diskcache_\(name) \(type)\n"
     }
 
     private mutating func sample(_ name: String, _ label: (name: String, value: String)?, _ value: String) {

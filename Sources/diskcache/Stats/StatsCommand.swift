@@ -33,11 +33,7 @@ enum StatsCommand: Command {
         damaged: see verify), objects, objectBytes, bytes (of both), overheadBytes (of directories and the
         cache's own files; added to bytes, what du shows), logicalBytes, oldestAccess (of the next value to be
         evicted, if any), none of these with --quick or --watch; totals (of
-        all processes: since; memoryHits, diskHits, staleHits, misses, hitRatio, puts, removals, bytesRead,
-        bytesWritten; roomWaits, roomFailures, youngEvictions (used within 10 minutes before), ghostMisses
-        (of keys evicted shortly before, as estimated from a sample); computations, waits, refreshes,
-        computeFailures, cacheFailures; corruptions, danglingEntries, unnotedAccesses, unrepairedDamage,
-        publishFailures, controlFailures; collections, collected by reason, leftMemory by cause); usage (as
+        all processes: since; \(StatsCounter.help)); usage (as
         added up: entries, bytes, overheadBytes: of directories and the cache's own files, isCounted); limits
         (as `config`); evictionAgeSeconds (how long the value last evicted for want of room had not been
         used), isBelowWorkingSet (whether larger limits would save many misses); lastCollection (as

@@ -4,7 +4,7 @@ import DiskCache
 
 /// One count of ``CacheActivity``, as `stats` shows it to people and to Prometheus; its JSON is the library's own.
 ///
-/// A new count is a line in ``all``, one in ``Exposition/help``, and its name in the help of ``StatsCommand``.
+/// A new count is a row in ``all``, and its name in ``help``.
 struct StatsCounter {
     /// When its row is shown, and how.
     enum Style {
@@ -13,79 +13,129 @@ struct StatsCounter {
         case used
     }
 
+    /// What Prometheus calls it.
+    struct Metric {
+        /// Without "diskcache_" and "_total".
+        let name: String
+        /// What it counts.
+        let help: String
+        /// What tells it from others of the metric.
+        let label: (name: String, value: String)?
+    }
+
     let row: String
     let count: (CacheActivity) -> Int
     let style: Style
-    /// The metric, without "diskcache_" and "_total"; nil: there are others that add up to it.
-    let metric: String?
-    /// What tells it from others of the metric.
-    let label: (name: String, value: String)?
+    /// nil: there are others that add up to it.
+    private(set) var metric: Metric?
 
-    init(
-        _ row: String,
-        _ count: @escaping (CacheActivity) -> Int,
-        _ metric: String?,
-        _ label: (String, String)? = nil,
-        style: Style = .used
-    ) {
+    init(_ row: String, _ count: @escaping (CacheActivity) -> Int, style: Style = .used) {
         self.row = row
         self.count = count
         self.style = style
-        self.metric = metric
-        self.label = label
+    }
+
+    /// The same as one of Prometheus's metrics.
+    private func metric(_ name: String, _ help: String, _ label: (String, String)? = nil) -> StatsCounter {
+        var counter = self
+        counter.metric = Metric(name: name, help: help, label: label)
+        return counter
     }
 
     /// In the order of the rows.
     static var all: [StatsCounter] {
         [
-            .init("hits", \.hits, nil, style: .always),
-            .init("  in memory", \.memoryHits, "hits", ("tier", "memory"), style: .always),
-            .init("  on disk", \.diskHits, "hits", ("tier", "disk"), style: .always),
-            .init("stale hits", \.staleHits, "stale_hits"),
-            .init("misses", \.misses, "misses", style: .always),
-            .init("puts", \.puts, "puts", style: .always),
-            .init("removals", \.removals, "removals", style: .always),
-            .init("read", \.bytesRead, "read_bytes", style: .alwaysAsBytes),
-            .init("written", \.bytesWritten, "written_bytes", style: .alwaysAsBytes),
-            .init("waits for room", \.roomWaits, "room_waits"),
-            .init("puts without room", \.roomFailures, "room_failures"),
-            .init("computations", \.computations, "computations"),
-            .init("  in the background", \.refreshes, "refreshes"),
-            .init("  failed", \.computeFailures, "computation_failures"),
-            .init("  without the cache", \.cacheFailures, "uncached_computations"),
-            .init("waits on others", \.waits, "waits"),
+            .init("hits", \.hits, style: .always),
+            .init("  in memory", \.memoryHits, style: .always).hits("memory"),
+            .init("  on disk", \.diskHits, style: .always).hits("disk"),
+            .init("stale hits", \.staleHits)
+                .metric("stale_hits", "Gets that found an expired value and had asked for stale ones."),
+            .init("misses", \.misses, style: .always)
+                .metric("misses", "Gets that found nothing."),
+            .init("puts", \.puts, style: .always)
+                .metric("puts", "Values stored."),
+            .init("removals", \.removals, style: .always)
+                .metric("removals", "Values removed by request."),
+            .init("read", \.bytesRead, style: .alwaysAsBytes)
+                .metric("read_bytes", "Bytes of values read from disk."),
+            .init("written", \.bytesWritten, style: .alwaysAsBytes)
+                .metric("written_bytes", "Bytes of values written to disk."),
+            .init("waits for room", \.roomWaits)
+                .metric("room_waits", "Puts that had to wait for room."),
+            .init("puts without room", \.roomFailures)
+                .metric("room_failures", "Puts that failed because no room could be made."),
+            .init("computations", \.computations)
+                .metric("computations", "Computations started, in the background or not."),
+            .init("  in the background", \.refreshes)
+                .metric("refreshes", "Computations in the background."),
+            .init("  failed", \.computeFailures)
+                .metric("computation_failures", "Computations that failed."),
+            .init("  without the cache", \.cacheFailures)
+                .metric(
+                    "uncached_computations",
+                    "Values computed without the cache because it could not be read, locked or written."
+                ),
+            .init("waits on others", \.waits)
+                .metric("waits", "Waits for a computation by another caller."),
         ]
-            + sum("left memory", \.leftMemory, words, "memory_removals", "cause")
-            + [.init("collections", \.collections, "collections")]
-            + sum("removed by collections", \.collected, CollectCommand.words, "collected", "reason")
+            + sum("left memory", \.leftMemory, words) { counter, cause in
+                counter.metric(
+                    "memory_removals",
+                    "Values that left the memory of a process.",
+                    ("cause", cause)
+                )
+            }
+            + [.init("collections", \.collections).metric("collections", "Collections that were completed.")]
+            + sum("removed by collections", \.collected, CollectCommand.words) { counter, reason in
+                counter.metric("collected", "What collections removed, by reason.", ("reason", reason))
+            }
             + [
-                .init("  used 10 min before", \.youngEvictions, "young_evictions"),
-                .init("misses of evicted keys", \.ghostMisses, "ghost_misses"),
-                .init("damaged", \.corruptions, "faults", ("kind", "corruption")),
-                .init("value gone", \.danglingEntries, "faults", ("kind", "dangling_entry")),
-                .init("damage left to gc", \.unrepairedDamage, "faults", ("kind", "unrepaired_damage")),
-                .init("accesses not noted", \.unnotedAccesses, "faults", ("kind", "unnoted_access")),
-                .init("failed write-behind", \.publishFailures, "faults", ("kind", "publish_failure")),
-                .init("no control file", \.controlFailures, "faults", ("kind", "control_failure")),
+                .init("  used 10 min before", \.youngEvictions)
+                    .metric(
+                        "young_evictions",
+                        "Evictions of values that had been used within ten minutes before."
+                    ),
+                .init("misses of evicted keys", \.ghostMisses)
+                    .metric(
+                        "ghost_misses",
+                        "Misses of keys evicted shortly before, estimated from a sample."
+                    ),
+                .init("damaged", \.corruptions).fault("corruption"),
+                .init("value gone", \.danglingEntries).fault("dangling_entry"),
+                .init("damage left to gc", \.unrepairedDamage).fault("unrepaired_damage"),
+                .init("accesses not noted", \.unnotedAccesses).fault("unnoted_access"),
+                .init("failed write-behind", \.publishFailures).fault("publish_failure"),
+                .init("no control file", \.controlFailures).fault("control_failure"),
             ]
     }
 
-    /// All of what is counted by reason, and each reason below it.
+    /// Their names in JSON, for the help of `stats`.
+    static let help = """
+        memoryHits, diskHits, staleHits, misses, hitRatio, puts, removals, bytesRead,
+        bytesWritten; roomWaits, roomFailures, youngEvictions (used within 10 minutes before), ghostMisses
+        (of keys evicted shortly before, as estimated from a sample); computations, waits, refreshes,
+        computeFailures, cacheFailures; corruptions, danglingEntries, unnotedAccesses, unrepairedDamage,
+        publishFailures, controlFailures; collections, collected by reason, leftMemory by cause
+        """
+
+    private func hits(_ tier: String) -> StatsCounter {
+        metric("hits", "Gets that found a value that had not expired.", ("tier", tier))
+    }
+
+    private func fault(_ kind: String) -> StatsCounter {
+        metric("faults", "What went wrong without failing a call.", ("kind", kind))
+    }
+
+    /// All of what is counted by reason, and each reason below it, as what `metric` makes of it.
     private static func sum<Reason: CaseIterable & Hashable & RawRepresentable<String>>(
         _ row: String,
         _ counts: @escaping (CacheActivity) -> [Reason: Int],
         _ words: (Reason) -> String,
-        _ metric: String,
-        _ label: String
+        _ metric: (StatsCounter, String) -> StatsCounter
     ) -> [StatsCounter] {
-        [.init(row, { counts($0).values.reduce(0, +) }, nil)]
+        [.init(row, { counts($0).values.reduce(0, +) })]
             + Reason.allCases.map { reason in
-                .init(
-                    "  " + words(reason),
-                    { counts($0)[reason, default: 0] },
-                    metric,
-                    (label, reason.rawValue)
-                )
+                metric(.init("  " + words(reason), { counts($0)[reason, default: 0] }), reason.rawValue)
             }
     }
 
