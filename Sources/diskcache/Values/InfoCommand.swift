@@ -65,21 +65,7 @@ extension KeyExplanation {
             add("key digest", keyDigest.description)
             return table.text
         }
-        let size = Quantity.text(bytes: Int64(entry.size))
-        add("size", entry.size < 1024 ? size : "\(size) (\(entry.size) B)")
-        add("created", Quantity.moment(entry.created, now))
-        add("last access", entry.lastAccess.map { Quantity.moment($0, now) })
-        add("expires", entry.expires.map { Quantity.moment($0, now) } ?? "never")
-        add("extends on access", entry.extendsOnAccess.map { Quantity.text($0) })
-        add("stale until", entry.staleUntil.map { Quantity.moment($0, now) })
-        add("compute time", entry.computeTime.map { "\($0)" })
-        add("etag", entry.entityTag)
-        add("last modified", entry.lastModified)
-        add("content type", entry.contentType)
-        for tag in entry.tags { add("tag", tag) }
-        for (name, value) in entry.metadata.sorted(by: { $0.key < $1.key }) {
-            add("meta", "\(name)=\(value)")
-        }
+        for (name, value) in entry.rows(now) { add(name, value) }
         add("key digest", entry.keyDigest.description)
         add("digest", entry.digest.description)
         add("entry file", paths.entry)
