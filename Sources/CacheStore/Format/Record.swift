@@ -129,23 +129,6 @@ struct RecordCore: Sendable, Equatable {
     }
 }
 
-/// What a user may attach to a value.
-package struct RecordDetails: Sendable, Equatable {
-    /// The entity tag of RFC 9110 section 8.8.3, as the server sent it.
-    package var entityTag: String?
-    /// The Last-Modified of RFC 9110 section 8.8.2, as the server sent it.
-    package var lastModified: String?
-    package var contentType: String?
-    package var tags: [String] = []
-    package var metadata: [String: String] = [:]
-
-    package init() {}
-
-    var isEmpty: Bool {
-        entityTag == nil && lastModified == nil && contentType == nil && tags.isEmpty && metadata.isEmpty
-    }
-}
-
 /// How good a value still is.
 package enum Freshness: Sendable, Equatable {
     /// To be given to everybody.

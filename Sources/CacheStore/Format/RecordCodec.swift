@@ -51,7 +51,10 @@ package enum RecordCodec {
 
     /// The bytes of a record that belongs to the entry named `entry`; one allocation for a record without details.
     package static func encode(_ record: Record, for entry: Digest) -> [UInt8] {
-        let details = RecordItems.bytes(of: record)
+        let details = RecordItems.bytes(
+            of: record.hasDetails ? record.details : nil,
+            staleFor: record.expires == nil ? record.staleFor : nil
+        )
         let key = record.key ?? ""
         var flags: Flags = []
         var bytes: [UInt8] = []
@@ -151,8 +154,10 @@ package enum RecordCodec {
         }
         if flags.contains(.details) {
             guard let count = reader.count(), let items = reader.part(count),
-                RecordItems.read(items, into: &record)
+                let (details, staleFor) = RecordItems.read(items)
             else { return false }
+            record.details = details
+            if record.expires == nil, let staleFor { record.staleFor = staleFor }
         }
         if flags.contains(.key) {
             guard let key = reader.text(reader.remaining) else { return false }

@@ -2,6 +2,25 @@
 
 import Platform
 
+/// What a user may attach to a value.
+///
+/// A new field of no fixed size goes here, into ``isEmpty``, and into ``RecordItems``.
+package struct RecordDetails: Sendable, Equatable {
+    /// The entity tag of RFC 9110 section 8.8.3, as the server sent it.
+    package var entityTag: String?
+    /// The Last-Modified of RFC 9110 section 8.8.2, as the server sent it.
+    package var lastModified: String?
+    package var contentType: String?
+    package var tags: [String] = []
+    package var metadata: [String: String] = [:]
+
+    package init() {}
+
+    var isEmpty: Bool {
+        entityTag == nil && lastModified == nil && contentType == nil && tags.isEmpty && metadata.isEmpty
+    }
+}
+
 /// The details of a record as bytes: items of a kind, a varint length and so many bytes.
 ///
 /// Unknown kinds are skipped, so that later versions can add some.
@@ -20,10 +39,11 @@ enum RecordItems {
     }
 
     /// Without their length; empty where there are none.
-    static func bytes(of record: Record) -> [UInt8] {
+    ///
+    /// - Parameter staleFor: of a value that never expires; nil for any other.
+    static func bytes(of details: RecordDetails?, staleFor: Duration?) -> [UInt8] {
         var bytes: [UInt8] = []
-        if record.hasDetails {
-            let details = record.details
+        if let details {
             append(.entityTag, details.entityTag, to: &bytes)
             append(.lastModified, details.lastModified, to: &bytes)
             append(.contentType, details.contentType, to: &bytes)
@@ -35,7 +55,7 @@ enum RecordItems {
                 append(.metadata, pair + name.utf8 + value.utf8, to: &bytes)
             }
         }
-        if record.expires == nil, let staleFor = record.staleFor {
+        if let staleFor {
             var span: [UInt8] = []
             span.append(span: staleFor.milliseconds)
             append(.staleFor, span, to: &bytes)
@@ -53,31 +73,31 @@ enum RecordItems {
         bytes += payload
     }
 
-    /// False where they make no sense.
-    static func read(_ items: ByteReader, into record: inout Record) -> Bool {
+    /// What ``bytes(of:staleFor:)`` was given; nil where they make no sense.
+    static func read(_ items: ByteReader) -> (details: RecordDetails, staleFor: Duration?)? {
         var items = items
         var details = RecordDetails()
+        var staleFor: Duration?
         while items.remaining > 0 {
             guard let kind = items.byte(), let count = items.count(), let item = items.part(count) else {
-                return false
+                return nil
             }
             guard let kind = Kind(rawValue: kind) else { continue }
-            guard read(item, kind, into: &details, &record) else { return false }
+            guard read(item, kind, into: &details, &staleFor) else { return nil }
         }
-        record.details = details
-        return true
+        return (details, staleFor)
     }
 
     private static func read(
         _ item: ByteReader,
         _ kind: Kind,
         into details: inout RecordDetails,
-        _ record: inout Record
+        _ staleFor: inout Duration?
     ) -> Bool {
         var item = item
         if kind == .staleFor {
             guard let span = item.span(), item.remaining == 0 else { return false }
-            if record.expires == nil { record.staleFor = span }
+            staleFor = span
             return true
         }
         var name = ""
