@@ -116,7 +116,8 @@ public final class SharedCache: Sendable {
         if configuration.keyNames == .stored, let key, key.utf8.count <= RecordCodec.longestKey {
             record.key = key
         }
-        if let details = options.details { record.details = details }
+        // Copying empty details costs 300 instructions.
+        if !options.details.isEmpty { record.details = options.details }
         return record
     }
 

@@ -16,7 +16,7 @@ package struct RecordDetails: Sendable, Equatable {
 
     package init() {}
 
-    var isEmpty: Bool {
+    package var isEmpty: Bool {
         entityTag == nil && lastModified == nil && contentType == nil && tags.isEmpty && metadata.isEmpty
     }
 }

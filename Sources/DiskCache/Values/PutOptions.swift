@@ -25,19 +25,36 @@ public struct PutOptions: Sendable, Equatable {
     /// `value(forKey:orCompute:)` measures it unless it is given.
     public var computeTime: Duration?
     /// The entity tag that the value came with, as it was (RFC 9110, section 8.8.3).
-    public var entityTag: String?
+    public var entityTag: String? {
+        get { details.entityTag }
+        set { details.entityTag = newValue }
+    }
     /// The Last-Modified that the value came with, as it was (RFC 9110, section 8.8.2).
-    public var lastModified: String?
+    public var lastModified: String? {
+        get { details.lastModified }
+        set { details.lastModified = newValue }
+    }
     /// The media type of the value.
-    public var contentType: String?
+    public var contentType: String? {
+        get { details.contentType }
+        set { details.contentType = newValue }
+    }
     /// Words by which values can be removed together.
-    public var tags: [String]
+    public var tags: [String] {
+        get { details.tags }
+        set { details.tags = newValue }
+    }
     /// Any other names and values.
-    public var metadata: [String: String]
+    public var metadata: [String: String] {
+        get { details.metadata }
+        set { details.metadata = newValue }
+    }
     /// When the put returns; nil for the configuration's default.
     ///
     /// Computed values, files, `putIfAbsent` and `update` are always on disk when the call returns.
     public var writing: CacheConfiguration.Writing?
+    /// What of this the record keeps as it is.
+    private(set) var details = RecordDetails()
 
     /// All parameters are optional.
     public init(
@@ -56,27 +73,11 @@ public struct PutOptions: Sendable, Equatable {
         self.onAccess = onAccess
         self.staleFor = staleFor
         self.computeTime = computeTime
-        self.entityTag = entityTag
-        self.lastModified = lastModified
-        self.contentType = contentType
-        self.tags = tags
-        self.metadata = metadata
-        self.writing = writing
-    }
-
-    /// What of this belongs in the record's details; nil for nothing.
-    ///
-    /// Copying empty details costs 300 instructions.
-    var details: RecordDetails? {
-        if entityTag == nil, lastModified == nil, contentType == nil, tags.isEmpty, metadata.isEmpty {
-            return nil
-        }
-        var details = RecordDetails()
         details.entityTag = entityTag
         details.lastModified = lastModified
         details.contentType = contentType
         details.tags = tags
         details.metadata = metadata
-        return details
+        self.writing = writing
     }
 }
