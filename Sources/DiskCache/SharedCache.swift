@@ -112,12 +112,10 @@ public final class SharedCache: Sendable {
     ) throws(CacheError) -> Record {
         var record = Record(content: content, created: now)
         try apply(options.expires, options.onAccess, staleFor: options.staleFor, to: &record, now: now)
-        record.cost = options.computeTime
         if configuration.keyNames == .stored, let key, key.utf8.count <= RecordCodec.longestKey {
             record.key = key
         }
-        // Copying empty details costs 300 instructions.
-        if !options.details.isEmpty { record.details = options.details }
+        options.describe(&record)
         return record
     }
 

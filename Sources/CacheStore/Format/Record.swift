@@ -99,7 +99,8 @@ package struct Record: Sendable, Equatable {
 
 /// The part of a record that has a fixed size, as a table of many keeps it.
 ///
-/// A new field of a fixed size goes here: then nothing that keeps or hands on a record can leave it out.
+/// A new field of a fixed size goes here: then nothing that keeps or hands on a record can leave it out. Its bytes are
+/// an item, in `RecordDetails.swift`.
 struct RecordCore: Sendable, Equatable {
     let created: Timestamp
     /// `distantFuture` for none, as no record has that time: on disk are milliseconds.

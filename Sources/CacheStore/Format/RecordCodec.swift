@@ -51,10 +51,7 @@ package enum RecordCodec {
 
     /// The bytes of a record that belongs to the entry named `entry`; one allocation for a record without details.
     package static func encode(_ record: Record, for entry: Digest) -> [UInt8] {
-        let details = RecordItems.bytes(
-            of: record.hasDetails ? record.details : nil,
-            staleFor: record.expires == nil ? record.staleFor : nil
-        )
+        let details = record.items
         let key = record.key ?? ""
         var flags: Flags = []
         var bytes: [UInt8] = []
@@ -153,11 +150,8 @@ package enum RecordCodec {
             record.core.cost = code
         }
         if flags.contains(.details) {
-            guard let count = reader.count(), let items = reader.part(count),
-                let (details, staleFor) = RecordItems.read(items)
+            guard let count = reader.count(), let items = reader.part(count), record.read(items)
             else { return false }
-            record.details = details
-            if record.expires == nil, let staleFor { record.staleFor = staleFor }
         }
         if flags.contains(.key) {
             guard let key = reader.text(reader.remaining) else { return false }

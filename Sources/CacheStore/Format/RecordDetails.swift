@@ -4,7 +4,7 @@ import Platform
 
 /// What a user may attach to a value.
 ///
-/// A new field of no fixed size goes here, into ``isEmpty``, and into ``RecordItems``.
+/// A new field of no fixed size goes here, into ``isEmpty``, and into the items below.
 package struct RecordDetails: Sendable, Equatable {
     /// The entity tag of RFC 9110 section 8.8.3, as the server sent it.
     package var entityTag: String?
@@ -21,83 +21,71 @@ package struct RecordDetails: Sendable, Equatable {
     }
 }
 
-/// The details of a record as bytes: items of a kind, a varint length and so many bytes.
+/// An item: a kind, a varint length and so many bytes.
 ///
 /// Unknown kinds are skipped, so that later versions can add some.
-enum RecordItems {
-    private enum Kind: UInt8 {
-        case entityTag = 1
-        case lastModified = 2
-        case contentType = 3
-        /// One of several.
-        case tag = 4
-        /// A pair: the name's length as a varint, the name, the value.
-        case metadata = 5
-        /// A span, of a value that never expires: for others there is a flag, which other versions take for damage
-        /// without an expiration.
-        case staleFor = 6
-    }
+private enum ItemKind: UInt8 {
+    case entityTag = 1
+    case lastModified = 2
+    case contentType = 3
+    /// One of several.
+    case tag = 4
+    /// A pair: the name's length as a varint, the name, the value.
+    case metadata = 5
+    /// A span, of a value that never expires: for others there is a flag, which other versions take for damage
+    /// without an expiration.
+    case staleFor = 6
+}
 
-    /// Without their length; empty where there are none.
-    ///
-    /// - Parameter staleFor: of a value that never expires; nil for any other.
-    static func bytes(of details: RecordDetails?, staleFor: Duration?) -> [UInt8] {
+extension Record {
+    /// The details as bytes, a row of items, without their length; empty where there are none.
+    var items: [UInt8] {
         var bytes: [UInt8] = []
-        if let details {
-            append(.entityTag, details.entityTag, to: &bytes)
-            append(.lastModified, details.lastModified, to: &bytes)
-            append(.contentType, details.contentType, to: &bytes)
-            for tag in details.tags { append(.tag, tag, to: &bytes) }
+        if hasDetails {
+            let details = details
+            bytes.append(.entityTag, details.entityTag)
+            bytes.append(.lastModified, details.lastModified)
+            bytes.append(.contentType, details.contentType)
+            for tag in details.tags { bytes.append(.tag, tag) }
             // In order, so that equal details make equal bytes.
             for (name, value) in details.metadata.sorted(by: { $0.key < $1.key }) {
                 var pair: [UInt8] = []
                 pair.append(varint: UInt64(name.utf8.count))
-                append(.metadata, pair + name.utf8 + value.utf8, to: &bytes)
+                bytes.append(.metadata, pair + name.utf8 + value.utf8)
             }
         }
-        if let staleFor {
+        if expires == nil, let staleFor {
             var span: [UInt8] = []
             span.append(span: staleFor.milliseconds)
-            append(.staleFor, span, to: &bytes)
+            bytes.append(.staleFor, span)
         }
         return bytes
     }
 
-    private static func append(_ kind: Kind, _ text: String?, to bytes: inout [UInt8]) {
-        if let text { append(kind, Array(text.utf8), to: &bytes) }
-    }
-
-    private static func append(_ kind: Kind, _ payload: [UInt8], to bytes: inout [UInt8]) {
-        bytes.append(kind.rawValue)
-        bytes.append(varint: UInt64(payload.count))
-        bytes += payload
-    }
-
-    /// What ``bytes(of:staleFor:)`` was given; nil where they make no sense.
-    static func read(_ items: ByteReader) -> (details: RecordDetails, staleFor: Duration?)? {
+    /// Sets what ``items`` has written; false where they make no sense.
+    mutating func read(_ items: ByteReader) -> Bool {
         var items = items
         var details = RecordDetails()
-        var staleFor: Duration?
         while items.remaining > 0 {
             guard let kind = items.byte(), let count = items.count(), let item = items.part(count) else {
-                return nil
+                return false
             }
-            guard let kind = Kind(rawValue: kind) else { continue }
-            guard read(item, kind, into: &details, &staleFor) else { return nil }
+            guard let kind = ItemKind(rawValue: kind) else { continue }
+            guard read(item, kind, into: &details) else { return false }
         }
-        return (details, staleFor)
+        self.details = details
+        return true
     }
 
-    private static func read(
+    private mutating func read(
         _ item: ByteReader,
-        _ kind: Kind,
-        into details: inout RecordDetails,
-        _ staleFor: inout Duration?
+        _ kind: ItemKind,
+        into details: inout RecordDetails
     ) -> Bool {
         var item = item
         if kind == .staleFor {
             guard let span = item.span(), item.remaining == 0 else { return false }
-            staleFor = span
+            if expires == nil { staleFor = span }
             return true
         }
         var name = ""
@@ -115,5 +103,17 @@ enum RecordItems {
         case .staleFor: break
         }
         return true
+    }
+}
+
+extension [UInt8] {
+    fileprivate mutating func append(_ kind: ItemKind, _ text: String?) {
+        if let text { append(kind, Array(text.utf8)) }
+    }
+
+    fileprivate mutating func append(_ kind: ItemKind, _ payload: [UInt8]) {
+        append(kind.rawValue)
+        append(varint: UInt64(payload.count))
+        self += payload
     }
 }
