@@ -198,7 +198,10 @@ import Testing
         #expect(error?.reason == "something is in the place of a directory")
         try FileManager.default.removeItem(atPath: fixture.path)
         makeFile(fixture.path)
-        #expect(#expect(throws: CacheError.self) { try Store(at: fixture.path) }?.reason == "it is not a directory")
+        #expect(
+            #expect(throws: CacheError.self) { try Store(at: fixture.path) }?.reason
+                == "it is not a directory"
+        )
     }
 
     @Test func `a set-up that was killed after any of its steps is finished by the next`() throws {
