@@ -69,7 +69,7 @@ import Testing
 
     @Test func `of a key that was removed the event log says by whom, and why`() throws {
         let store = try Store(at: tool.directory)
-        try store.configure { (limits) throws(StoreError) in limits.eventLogSize = 1 << 20 }
+        try store.configure { (limits) throws(CacheError) in limits.eventLogSize = 1 << 20 }
         try cache.put("value", forKey: "k")
         var request = SweepRequest()
         request.limits.maximumEntries = 0

@@ -15,7 +15,7 @@ import Testing
     init() throws {
         tool = try Tool()
         store = try Store(at: tool.directory)
-        try store.configure { (limits) throws(StoreError) in limits.eventLogSize = 1 << 20 }
+        try store.configure { (limits) throws(CacheError) in limits.eventLogSize = 1 << 20 }
     }
 
     private func put(_ key: String) throws {

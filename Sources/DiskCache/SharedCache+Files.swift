@@ -63,14 +63,14 @@ extension SharedCache {
         try describing("read", name) { () throws(Errno) in
             if try source.status().kind == .directory { throw .isDirectory }
         }
-        let staged = try withStore { (store, _) throws(StoreError) in
+        let staged = try withStore { (store, _) throws(CacheError) in
             try store.stage(copying: source, for: digest, draft)
         }
         // A lifetime begins when the bytes are there, however long a pipe took to bring them.
         let stored = now
         let record = try record(of: staged.content, key: key, options, now: stored)
         var slot = Optional(staged)
-        try withStore { (store, _) throws(StoreError) in
+        try withStore { (store, _) throws(CacheError) in
             guard let staged = slot.take() else { return }
             try store.put(staged, for: digest, record)
         }
@@ -158,7 +158,7 @@ extension SharedCache {
         _ digest: Digest,
         _ allowingStale: Bool
     ) throws(CacheError) -> StoreHit<FileDescriptor>? {
-        try withStore { (store, now) throws(StoreError) in
+        try withStore { (store, now) throws(CacheError) in
             try store.open(digest, now: now, allowingStale: allowingStale)
         }
     }
@@ -172,7 +172,6 @@ extension SharedCache {
         do throws(Errno) {
             return try body()
         } catch {
-            let code = StoreError(errno: error, operation, path: path).code
             let advice =
                 switch error {
                 case .tooManyOpenFiles, .outOfMemory: CacheError.advice(on: error)
@@ -181,9 +180,9 @@ extension SharedCache {
                 default: "check the path and its permissions"
                 }
             throw CacheError(
-                CacheError.code(code),
+                CacheError(errno: error, operation, path: path).code,
                 "\(operation) \(path): \(error): \(advice)",
-                errno: error.rawValue,
+                cause: error,
                 path: path
             )
         }

@@ -24,7 +24,7 @@ extension SharedCache {
     ) throws(CacheError) -> CollectionReport {
         let request = try options.request(try directoryLimits(for: options))
         do throws(CacheError) {
-            return try withStore { (store, now) throws(StoreError) in
+            return try withStore { (store, now) throws(CacheError) in
                 var request = request
                 let rest = request.pace.pause
                 // While it has the lock nobody else can make the room that writers wait for.
@@ -53,13 +53,13 @@ extension SharedCache {
             advice = "it is stopped: resume it (kill -CONT \(process)) or end it"
         }
         let message = "collect garbage in \(path): \(holder): \(advice)"
-        return CacheError(.busy, message, errno: error.errno, path: error.path)
+        return CacheError(.busy, message, cause: error.cause, path: error.path)
     }
 
     /// - Throws: where the directory's configuration can't be read and matters.
     private func directoryLimits(for options: CollectionOptions) throws(CacheError) -> SweepLimits {
         if options.expiredOnly { return SweepLimits() }
-        return try withStore { (store, _) throws(StoreError) in
+        return try withStore { (store, _) throws(CacheError) in
             store.followConfiguration()
             if let failure = store.configurationFailure { throw failure }
             return store.configuration.limits
@@ -85,7 +85,7 @@ extension SharedCache {
 
     private func removeAll(where isMeant: (StoredEntry) -> Bool) throws(CacheError) -> Int {
         try publishAll()
-        return try withStore { (store, now) throws(StoreError) in
+        return try withStore { (store, now) throws(CacheError) in
             var count = 0
             let log = store.parts.log
             for shard in 0..<StoreLayout.shardCount {
@@ -129,7 +129,7 @@ extension SharedCache {
             throw CacheError(.invalidArgument, "verify \(count) values: it can't be negative: use 0 or more")
         default: break
         }
-        return try withStore { (store, _) throws(StoreError) in
+        return try withStore { (store, _) throws(CacheError) in
             try Verification.run(options, on: store.parts, found: found, progress: progress)
         }
     }

@@ -37,7 +37,7 @@ extension SharedCache {
         _ key: String,
         allowingStale: Bool
     ) throws(CacheError) -> CacheEntry? {
-        try withStore { (store, now) throws(StoreError) in
+        try withStore { (store, now) throws(CacheError) in
             guard let live = try store.liveEntry(digest, now: now, allowingStale: allowingStale),
                 let status = try store.entries.status(of: digest)
             else { return nil }
@@ -62,7 +62,7 @@ extension SharedCache {
 
     /// The same as far as it is on disk: waits for nobody.
     func isPublished(_ digest: Digest) throws(CacheError) -> Bool {
-        try withStore { (store, now) throws(StoreError) in
+        try withStore { (store, now) throws(CacheError) in
             try store.liveEntry(digest, now: now, allowingStale: false) != nil
         }
     }
@@ -89,7 +89,7 @@ extension SharedCache {
 
     /// The same as far as it is on disk: waits for nobody.
     func publishedData(for digest: Digest) throws(CacheError) -> Data? {
-        try withStore { (store, _) throws(StoreError) in try store.data(for: digest) }
+        try withStore { (store, _) throws(CacheError) in try store.data(for: digest) }
     }
 
     /// All entries that have not expired, in no particular order, read a shard at a time as the sequence goes.
@@ -99,7 +99,7 @@ extension SharedCache {
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func entries() throws(CacheError) -> some Sequence<Result<CacheEntry, CacheError>> & Sendable {
         try publishAll()
-        return try withStore { (store, now) throws(StoreError) in CacheEntries(store: store, now: now) }
+        return try withStore { (store, now) throws(CacheError) in CacheEntries(store: store, now: now) }
     }
 }
 
@@ -127,7 +127,7 @@ struct CacheEntries: Sequence, Sendable {
 
         /// The next entry, or why it could not be read; nil at the end.
         public mutating func next() -> Result<CacheEntry, CacheError>? {
-            do throws(StoreError) {
+            do throws(CacheError) {
                 while true {
                     while let key = keys.popLast() {
                         if let entry = try entry(key) { return .success(entry) }
@@ -138,11 +138,11 @@ struct CacheEntries: Sequence, Sendable {
                     keys = try parts.digests(.entries, shard: shard - 1).digests
                 }
             } catch {
-                return .failure(CacheError(error))
+                return .failure(error)
             }
         }
 
-        private func entry(_ key: Digest) throws(StoreError) -> CacheEntry? {
+        private func entry(_ key: Digest) throws(CacheError) -> CacheEntry? {
             guard let (stored, status) = try parts.entry(key), let record = stored.record,
                 record.freshness(at: now, accessed: status.accessed) == .fresh
             else { return nil }

@@ -64,7 +64,7 @@ extension SharedCache {
         do throws(Errno) {
             return try Data(copying: bytes)
         } catch {
-            throw CacheError(StoreError(errno: error, "copy \(bytes.count) bytes for", path: path))
+            throw CacheError(errno: error, "copy \(bytes.count) bytes for", path: path)
         }
     }
 
@@ -101,12 +101,12 @@ extension SharedCache {
         let content = Content(of: data.span)
         var backoff = ConflictBackoff()
         while true {
-            let observed = try withStore { (store, now) throws(StoreError) in
+            let observed = try withStore { (store, now) throws(CacheError) in
                 try store.observePresence(of: digest, now: now)
             }
             if observed.isPresent { return false }
             let record = try record(of: content, key: key, options, now: now)
-            let isStored = try withStore { (store, _) throws(StoreError) in
+            let isStored = try withStore { (store, _) throws(CacheError) in
                 try store.put(data.span, for: digest, record, ifStill: observed.stored).isPublished
             }
             if isStored {
@@ -137,7 +137,7 @@ extension SharedCache {
         let digest = try settledDigest(ofKey: key)
         var backoff = ConflictBackoff()
         while true {
-            let observed = try withStore { (store, now) throws(StoreError) in
+            let observed = try withStore { (store, now) throws(CacheError) in
                 try store.observe(digest, now: now)
             }
             let value = try transform(observed.value)
@@ -157,12 +157,12 @@ extension SharedCache {
         _ options: PutOptions
     ) throws(CacheError) -> Bool {
         guard let value else {
-            return try withStore { (store, _) throws(StoreError) in
+            return try withStore { (store, _) throws(CacheError) in
                 try store.remove(digest, ifStill: observed)
             }
         }
         let record = try record(of: Content(of: value.span), key: key, options, now: now)
-        return try withStore { (store, _) throws(StoreError) in
+        return try withStore { (store, _) throws(CacheError) in
             try store.put(value.span, for: digest, record, ifStill: observed).isPublished
         }
     }
@@ -190,7 +190,7 @@ extension SharedCache {
     public func remove(forKey key: String) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
         let name = configuration.keyNames == .stored ? key : nil
-        let isRemoved = try withStore { (store, now) throws(StoreError) in
+        let isRemoved = try withStore { (store, now) throws(CacheError) in
             try store.remove(digest, now: now, name: name)
         }
         core.memory?.remove(key, cause: .explicit)
@@ -206,7 +206,7 @@ extension SharedCache {
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func touch(forKey key: String) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
-        return try withStore { (store, now) throws(StoreError) in
+        return try withStore { (store, now) throws(CacheError) in
             guard try store.liveEntry(digest, now: now, allowingStale: false) != nil else { return false }
             return try store.touch(digest, now: now)
         }
@@ -230,17 +230,17 @@ extension SharedCache {
         var backoff = ConflictBackoff()
         while true {
             let now = now
-            let live = try withStore { (store, _) throws(StoreError) in
+            let live = try withStore { (store, _) throws(CacheError) in
                 try store.liveEntry(digest, now: now, allowingStale: false)
             }
             guard let live else {
-                try withStore { (store, _) throws(StoreError) in try store.invalidate(digest) }
+                try withStore { (store, _) throws(CacheError) in try store.invalidate(digest) }
                 return false
             }
             var record = live.record
             try apply(expires, onAccess, staleFor: record.staleFor, to: &record, now: now)
             let changed = record
-            let outcome = try withStore { (store, _) throws(StoreError) in
+            let outcome = try withStore { (store, _) throws(CacheError) in
                 try store.rewrite(changed, for: digest, ifStill: live.stored, now: now)
             }
             switch outcome {
@@ -248,7 +248,7 @@ extension SharedCache {
                 core.memory?.remove(key, cause: .replaced)
                 return true
             case .objectMissing:
-                try withStore { (store, _) throws(StoreError) in try store.invalidate(digest) }
+                try withStore { (store, _) throws(CacheError) in try store.invalidate(digest) }
                 return false
             case .conflict: backoff.pause()
             }

@@ -46,11 +46,7 @@ public final class SharedCache: Sendable {
         }
         self.path = path
         self.configuration = configuration
-        do throws(StoreError) {
-            core = try CacheCore(path: path, configuration: configuration)
-        } catch {
-            throw CacheError(error)
-        }
+        core = try CacheCore(path: path, configuration: configuration)
         let writeBehind = WriteBehind(limits: configuration.pendingWrites) { [core] in core.publish($0) }
         self.writeBehind = writeBehind
         presence = Presence(core, writeBehind)
@@ -67,9 +63,9 @@ public final class SharedCache: Sendable {
 
     // MARK: For the extensions
 
-    /// Runs `body` on the store, and turns its errors into ones that say what the user can do.
+    /// Runs `body` on the store; its errors say if the directory is gone.
     package func withStore<Value: ~Copyable>(
-        _ body: (Store, Timestamp) throws(StoreError) -> Value
+        _ body: (Store, Timestamp) throws(CacheError) -> Value
     ) throws(CacheError) -> Value {
         try core.withStore(body)
     }

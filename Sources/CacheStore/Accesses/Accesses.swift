@@ -92,7 +92,7 @@ package final class Accesses: Sendable {
     /// can't be set.
     private func set(_ key: Digest, to time: Timestamp, ifPresent isDue: (Timestamp) -> Bool) -> Timestamp? {
         if !entries.directory.isWritable { return nil }
-        do throws(StoreError) {
+        do throws(CacheError) {
             guard let status = try entries.status(of: key) else { return nil }
             var accessed = status.accessed
             if isDue(accessed) {

@@ -71,7 +71,7 @@ extension Control {
     ///
     /// - Throws: why it can't be mapped although it is there: to publish unnoticed would leave old values
     ///   in others' memory.
-    func beginWriting(_ key: Digest, publishes: Bool = true) throws(StoreError) -> Writing? {
+    func beginWriting(_ key: Digest, publishes: Bool = true) throws(CacheError) -> Writing? {
         if isImpossible { return nil }
         if let writing = add(key, publishes) { return writing }
         guard try mapPresent(isWritable: true) else { return nil }
@@ -108,7 +108,7 @@ extension Control {
     }
 
     /// Raises every version: makes every value that any process holds in memory be read from disk again.
-    package func raiseAll() throws(StoreError) {
+    package func raiseAll() throws(CacheError) {
         if isImpossible { return }
         while true {
             if countingWords == nil { _ = try mapPresent(isWritable: true) }

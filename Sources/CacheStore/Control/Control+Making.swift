@@ -9,7 +9,7 @@ import Platform
 /// that had begun without it has published, and from now on all look.
 extension Control {
     /// What ``Stripes/barrier(patience:)`` of the entries does.
-    typealias Barrier = (_ patience: (Int) -> Duration?) throws(StoreError) -> Set<Int>?
+    typealias Barrier = (_ patience: (Int) -> Duration?) throws(CacheError) -> Set<Int>?
 
     /// How long one process waits for another that makes the file, which takes milliseconds.
     ///
@@ -23,7 +23,7 @@ extension Control {
     ///
     /// - Throws: why there is none. Reading works without, and so does writing, unless there is one that
     ///   can't be mapped.
-    func prepare(_ barrier: Barrier) throws(StoreError) {
+    func prepare(_ barrier: Barrier) throws(CacheError) {
         if isImpossible { return }
         let isWritable = directory.isWritable
         let isMapped = try look(isWritable: isWritable) == .mapped
@@ -36,7 +36,7 @@ extension Control {
         lock.release()
     }
 
-    private func make() throws(StoreError) {
+    private func make() throws(CacheError) {
         do throws(Errno) {
             // Before the new one has its place: killed in between, nobody goes on with the old one.
             let old = try ControlFile.retire(in: directory.root, file)
@@ -44,7 +44,7 @@ extension Control {
             old?.close()
         } catch {
             if error == .wouldBlock { throw unreachable }
-            throw StoreError(errno: error, "make the control file", path: path)
+            throw CacheError(errno: error, "make the control file", path: path)
         }
         _ = try mapPresent(isWritable: true)
     }
@@ -68,9 +68,18 @@ extension Control {
     }
 
     /// Some process uses words that this one can't see.
-    var unreachable: StoreError { StoreError(.unreachableControl, "use", path: path) }
+    var unreachable: CacheError {
+        CacheError(
+            .busy,
+            """
+            use \(path): processes that use the cache share memory in a /dev/shm that this one does not see: give them \
+            one /dev/shm (containers: --ipc), or put the cache on ext4
+            """,
+            path: path
+        )
+    }
 
-    private func complete(_ barrier: Barrier) throws(StoreError) {
+    private func complete(_ barrier: Barrier) throws(CacheError) {
         guard let file, file.isWritable, file.state == .forming else { return }
         let end = ContinuousClock.now + Self.patience
         let skipped = try barrier { _ in max(.zero, min(Self.stripePatience, end - .now)) }
@@ -81,7 +90,7 @@ extension Control {
     /// Whether the file that is mapped is the one that the path names.
     ///
     /// One system call, two where the words are in memory. Also true where there is none and can be none.
-    func isCurrent() throws(StoreError) -> Bool {
+    func isCurrent() throws(CacheError) -> Bool {
         if isImpossible { return true }
         let present = try describing("look at the control file", path) { () throws(Errno) in
             try directory.root.presentStatus(of: StoreLayout.control)

@@ -113,14 +113,14 @@ package final class Control: Sendable {
     /// none that can be used.
     ///
     /// - Throws: why it can't be mapped although it is there.
-    func mapPresent(isWritable: Bool) throws(StoreError) -> Bool {
+    func mapPresent(isWritable: Bool) throws(CacheError) -> Bool {
         let found = try look(isWritable: isWritable)
         if found == .unreachable { throw unreachable }
         return found == .mapped
     }
 
     /// The same, and leaves it to the caller what to do where the words are out of sight.
-    func look(isWritable: Bool) throws(StoreError) -> Look {
+    func look(isWritable: Bool) throws(CacheError) -> Look {
         let mapping = directory.capabilities.sharedMapping
         if mapping == .none { return .nothing }
         let finding = try describing("map the control file", path) { () throws(Errno) in
@@ -147,7 +147,7 @@ package final class Control: Sendable {
         if writableWords != nil { return file?.isInMemory ?? false ? .sharedInMemory : .shared }
         if words != nil { return .readOnly }
         if isImpossible { return .impossible }
-        do throws(StoreError) {
+        do throws(CacheError) {
             return try look(isWritable: directory.isWritable) == .unreachable ? .unreachable : .missing
         } catch {
             return .missing

@@ -70,7 +70,7 @@ extension StoreDirectory {
     package convenience init(
         opening path: String,
         assuming capabilities: Capabilities? = nil
-    ) throws(StoreError) {
+    ) throws(CacheError) {
         try self.init(opening: path, assuming: capabilities, control: ControlFile.setup)
     }
 }

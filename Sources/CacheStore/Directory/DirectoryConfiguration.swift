@@ -130,7 +130,7 @@ extension DirectoryConfiguration {
     static func read(
         in root: borrowing Directory,
         _ path: String
-    ) throws(StoreError) -> DirectoryConfiguration {
+    ) throws(CacheError) -> DirectoryConfiguration {
         let bytes: [UInt8]??
         do throws(Errno) {
             bytes = try ifExists { () throws(Errno) in
@@ -138,7 +138,7 @@ extension DirectoryConfiguration {
             }
         } catch {
             if let words = error.wordsOfNoFile { throw unreadable(path, words) }
-            throw StoreError(errno: error, "read", path: path)
+            throw CacheError(errno: error, "read", path: path)
         }
         guard let bytes else { return DirectoryConfiguration() }
         guard let bytes else { throw unreadable(path, "it is too long") }
@@ -149,8 +149,8 @@ extension DirectoryConfiguration {
         }
     }
 
-    private static func unreadable(_ path: String, _ words: String) -> StoreError {
-        StoreError(.badConfiguration, "read", path: path, detail: words)
+    private static func unreadable(_ path: String, _ words: String) -> CacheError {
+        CacheError(.badConfiguration, to: "read", path: path, detail: words)
     }
 }
 

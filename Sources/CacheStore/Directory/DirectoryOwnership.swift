@@ -5,7 +5,7 @@ import Platform
 extension StoreSetup {
     /// Refuses a directory that holds anything of somebody else's: nothing of theirs must be mixed with a
     /// cache, which deletes files for a living.
-    func checkOwnership(of root: borrowing Directory) throws(StoreError) {
+    func checkOwnership(of root: borrowing Directory) throws(CacheError) {
         // A fresh ext4 of its own has lost+found in its root, which is nobody's.
         var names = try describing("list", path) { () throws(Errno) in
             try root.names().filter { $0 != "lost+found" }
@@ -22,12 +22,12 @@ extension StoreSetup {
         let isBegun = locks.map { $0.contains("format") || ($0.isEmpty && names == ["locks"]) } ?? false
         let foreign = names.filter { !StoreLayout.ownNames.contains($0) }.sorted()
         guard foreign.isEmpty, isBegun ? true : try isRemnant(names, in: root) else {
-            throw StoreError(.notACache, "use", path: path)
+            throw CacheError(.notACache, to: "use", path: path)
         }
     }
 
     /// Whether a set-up has begun here, so that without a `format` file the directory is set up anew.
-    func hasBegun(_ root: borrowing Directory) throws(StoreError) -> Bool {
+    func hasBegun(_ root: borrowing Directory) throws(CacheError) -> Bool {
         try describing("look at", "\(path)/locks/format") { () throws(Errno) in
             let locks = try ifFiled { () throws(Errno) in try root.openDirectory(StoreLayout.locks) }
             guard let locks else { return false }
@@ -36,7 +36,7 @@ extension StoreSetup {
     }
 
     /// Whether the tag is one that this program makes: other caches have one, too.
-    private func isOwnTag(in root: borrowing Directory) throws(StoreError) -> Bool {
+    private func isOwnTag(in root: borrowing Directory) throws(CacheError) -> Bool {
         let bytes = try describing("read", "\(path)/\(StoreLayout.cacheDirectoryTag)") { () throws(Errno) in
             try ifExists { () throws(Errno) in
                 try root.open(StoreLayout.cacheDirectoryTag, .readOnly).readToEnd(limit: 1024)
@@ -47,7 +47,7 @@ extension StoreSetup {
 
     /// Whether each of `names` is what a deletion has left of a cache: who had it open makes anew what is deleted first
     /// while the rest is still being deleted.
-    private func isRemnant(_ names: [String], in root: borrowing Directory) throws(StoreError) -> Bool {
+    private func isRemnant(_ names: [String], in root: borrowing Directory) throws(CacheError) -> Bool {
         for name in names {
             let isOurs = try describing("look at", "\(path)/\(name)") { () throws(Errno) in
                 do throws(Errno) {

@@ -38,7 +38,7 @@ extension StoreSetup {
     /// Refuses a directory in which others may write.
     ///
     /// One system call; where it is another user's, one more for each directory up to one that is this user's or root's.
-    func checkTrust(in root: borrowing Directory) throws(StoreError) {
+    func checkTrust(in root: borrowing Directory) throws(CacheError) {
         let user = CurrentProcess.effectiveUser
         let problem = try describing("look at", path) { () throws(Errno) -> String? in
             var trust = DirectoryTrust(directory: try root.descriptor.status())
@@ -46,7 +46,7 @@ extension StoreSetup {
             return trust.problem(for: user)
         }
         if let problem {
-            throw StoreError(.untrusted, "open the cache directory", path: path, detail: problem)
+            throw CacheError(.untrusted, to: "open the cache directory", path: path, detail: problem)
         }
     }
 
@@ -70,7 +70,7 @@ extension StoreSetup {
     /// The same for the directories in it, of which one that is missing is made for its owner alone.
     ///
     /// One system call where others can't reach them, else five.
-    func checkTrust(inPartsOf root: borrowing Directory) throws(StoreError) {
+    func checkTrust(inPartsOf root: borrowing Directory) throws(CacheError) {
         let isReachable = try describing("look at", path) { () throws(Errno) in
             try root.descriptor.status().permissions & 0o001 != 0
         }
@@ -83,7 +83,9 @@ extension StoreSetup {
                 return status.isWritableForAll
             }
             let words = "everybody may write it, and so forge what is read"
-            if isOpen { throw StoreError(.untrusted, "open a part of the cache", path: place, detail: words) }
+            if isOpen {
+                throw CacheError(.untrusted, to: "open a part of the cache", path: place, detail: words)
+            }
         }
     }
 }

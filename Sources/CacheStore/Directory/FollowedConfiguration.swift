@@ -12,7 +12,7 @@ final class FollowedConfiguration: Sendable {
         /// The file that was read last, nil: there was none.
         var file: Mark?
         /// Why that file counts for nothing.
-        var failure: StoreError?
+        var failure: CacheError?
     }
 
     /// What tells one state of the file from another: it is replaced, or written in place by an editor.
@@ -47,7 +47,7 @@ final class FollowedConfiguration: Sendable {
     var present: DirectoryConfiguration { state.withLock { $0.configuration } }
 
     /// Why the file that is there can't be used; the one before it counts on.
-    var failure: StoreError? { state.withLock { $0.failure } }
+    var failure: CacheError? { state.withLock { $0.failure } }
 
     /// Whether it is time to look again; true for one caller.
     ///
@@ -70,7 +70,7 @@ final class FollowedConfiguration: Sendable {
         nextLook.store(Timestamp.monotonicMilliseconds + Self.interval, ordering: .relaxed)
         // Of before the reading: whoever writes the file meanwhile makes it another one.
         var mark: Mark?
-        do throws(StoreError) {
+        do throws(CacheError) {
             let status = try describing("look at", path) { () throws(Errno) in
                 try directory.root.presentStatus(of: StoreLayout.configuration)
             }
@@ -98,13 +98,13 @@ final class FollowedConfiguration: Sendable {
 
     /// Changes the configuration, for all processes; they follow within a second.
     ///
-    /// - Throws: ``StoreError/Code/badConfiguration`` where the one that is there can't be read: it is left as it is.
+    /// - Throws: ``CacheError/Code/badConfiguration`` where the one that is there can't be read: it is left as it is.
     func update(
-        _ change: (inout DirectoryConfiguration) throws(StoreError) -> Void
-    ) throws(StoreError) {
+        _ change: (inout DirectoryConfiguration) throws(CacheError) -> Void
+    ) throws(CacheError) {
         // A process that changes it at the same time must not undo this.
         guard let lock = try directory.lock(StoreLayout.formatLock, patience: Self.patience) else {
-            throw StoreError(.busy, "change the limits of", path: directory.path, errno: .timedOut)
+            throw CacheError(.busy, to: "change the limits of", path: directory.path, cause: .timedOut)
         }
         var configuration = try DirectoryConfiguration.read(in: directory.root, path)
         let before = configuration
@@ -117,7 +117,7 @@ final class FollowedConfiguration: Sendable {
     private static let patience: Duration = .milliseconds(700)
 
     /// Puts another file in its place, in one step.
-    private func write(_ configuration: DirectoryConfiguration) throws(StoreError) {
+    private func write(_ configuration: DirectoryConfiguration) throws(CacheError) {
         let json = try encode(configuration)
         try describing("write", path) { () throws(Errno) in
             let file = try TemporaryFile(in: directory, mode: FileMode.file)
@@ -127,11 +127,11 @@ final class FollowedConfiguration: Sendable {
         }
     }
 
-    private func encode(_ configuration: DirectoryConfiguration) throws(StoreError) -> [UInt8] {
+    private func encode(_ configuration: DirectoryConfiguration) throws(CacheError) -> [UInt8] {
         do throws(DirectoryConfiguration.Problem) {
             return try configuration.json()
         } catch {
-            throw StoreError(.badConfiguration, "write", path: path, detail: error.words)
+            throw CacheError(.badConfiguration, to: "write", path: path, detail: error.words)
         }
     }
 

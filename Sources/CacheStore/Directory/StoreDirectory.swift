@@ -17,13 +17,13 @@ package final class StoreDirectory: Sendable {
 
     /// Opens the cache at `path`, creating it and the directories above it where they are missing.
     ///
-    /// - Throws: ``StoreError/Code/notACache`` for a directory that holds anything else,
-    ///   ``StoreError/Code/newerFormat``, and what the file system says.
+    /// - Throws: ``CacheError/Code/notACache`` for a directory that holds anything else,
+    ///   ``CacheError/Code/newerFormat``, and what the file system says.
     init(
         opening path: String,
         assuming assumed: Capabilities? = nil,
         control: ControlSetup
-    ) throws(StoreError) {
+    ) throws(CacheError) {
         self.path = path
         let setup = StoreSetup(path: path, assumed: assumed, control: control)
         root = try setup.openRoot()
@@ -45,7 +45,7 @@ package final class StoreDirectory: Sendable {
     /// or to others.
     ///
     /// Four system calls, and once four more.
-    package func isCurrent() throws(StoreError) -> Bool {
+    package func isCurrent() throws(CacheError) -> Bool {
         try describing("look at the cache directory", path) { () throws(Errno) in
             let own = try ownIdentities()
             var present = [try ifExists { () throws(Errno) in try FileStatus.of(path).identity }]
@@ -95,7 +95,7 @@ extension StoreDirectory {
     }
 
     /// Takes one of the locks; nil where it was not to be had within `patience`.
-    func lock(_ name: RelativePath, patience: Duration) throws(StoreError) -> LockFile? {
+    func lock(_ name: RelativePath, patience: Duration) throws(CacheError) -> LockFile? {
         try describing("lock", "\(path)/\(StoreLayout.locks)/\(name)") { () throws(Errno) in
             try LockFile.acquire(name, in: locks, patience: patience)
         }

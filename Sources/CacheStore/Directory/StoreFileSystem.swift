@@ -19,7 +19,7 @@ extension StoreSetup {
     func examine(
         _ root: borrowing Directory,
         _ locks: borrowing Directory
-    ) throws(StoreError) -> StoreFileSystem {
+    ) throws(CacheError) -> StoreFileSystem {
         let (attributes, unnamedFiles, isWritable) = try probe(locks)
         let (kind, blockSize) = try describing("look at the file system of", path) { () throws(Errno) in
             try root.descriptor.fileSystem()
@@ -42,7 +42,7 @@ extension StoreSetup {
     /// Whether the cache's configuration says that its file system is local; false where it can't be read, which is
     /// reported to whoever needs its limits.
     private func assumesLocal(_ root: borrowing Directory) -> Bool {
-        do throws(StoreError) {
+        do throws(CacheError) {
             let path = "\(path)/\(StoreLayout.configuration)"
             return try DirectoryConfiguration.read(in: root, path).assumesLocal
         } catch {
@@ -53,7 +53,7 @@ extension StoreSetup {
     private typealias Probe = (attributes: Capabilities.Attributes, unnamedFiles: Bool, isWritable: Bool)
 
     /// Tries out on a file without a name what works.
-    private func probe(_ locks: borrowing Directory) throws(StoreError) -> Probe {
+    private func probe(_ locks: borrowing Directory) throws(CacheError) -> Probe {
         try describing("probe the file system", path) { () throws(Errno) -> Probe in
             do throws(Errno) {
                 let file = try locks.open(".", [.readWrite, .temporary], mode: FileMode.file)

@@ -24,7 +24,7 @@ struct StoreSetup {
     /// Opens the root, and makes it and what is above it where missing.
     ///
     /// Symbolic links on the way to it are the user's and are followed; below it none is.
-    func openRoot() throws(StoreError) -> Directory {
+    func openRoot() throws(CacheError) -> Directory {
         do throws(Errno) {
             return try Directory(opening: path)
         } catch {
@@ -38,9 +38,9 @@ struct StoreSetup {
 
     /// Of the directory itself or what is above it, without a word of what is in its place: that may be a file of the
     /// user's that is to stay where it is, and so are the links on the way to it.
-    private func failure(_ error: Errno, _ operation: String) -> StoreError {
-        let code = StoreError(errno: error, operation, path: path).code
-        return StoreError(code, operation, path: path, errno: error)
+    private func failure(_ error: Errno, _ operation: String) -> CacheError {
+        let code = CacheError(errno: error, operation, path: path).code
+        return CacheError(code, to: operation, path: path, cause: error)
     }
 
     /// Of a directory above the cache's: what the umask leaves of it, as with `mkdir -p`.
@@ -48,7 +48,7 @@ struct StoreSetup {
     /// It is the user's, for other things, too; only the cache's own is private.
     private static let parentMode: UInt32 = 0o777
 
-    private func makeDirectories(upTo path: String, mode: UInt32) throws(StoreError) {
+    private func makeDirectories(upTo path: String, mode: UInt32) throws(CacheError) {
         do throws(Errno) {
             try Directory.make(path, mode: mode)
         } catch {
@@ -71,7 +71,7 @@ struct StoreSetup {
 
     /// Opens one of the directories inside, which must be a directory and no link, and makes it anew where somebody has
     /// removed it.
-    func openPart(_ name: RelativePath, of root: borrowing Directory) throws(StoreError) -> Directory {
+    func openPart(_ name: RelativePath, of root: borrowing Directory) throws(CacheError) -> Directory {
         let present = try describing("open a part of the cache", "\(path)/\(name)") { () throws(Errno) in
             try ifExists { () throws(Errno) in try root.openDirectory(name) }
         }
@@ -86,7 +86,7 @@ struct StoreSetup {
     }
 
     /// Makes sure that this is a cache of a version that we know, setting up an empty directory.
-    func prepare(_ root: borrowing Directory) throws(StoreError) {
+    func prepare(_ root: borrowing Directory) throws(CacheError) {
         if try isFormatted(root) { return }
         try checkOwnership(of: root)
         let lock = try lockFormat(in: root)
@@ -95,7 +95,7 @@ struct StoreSetup {
     }
 
     /// Waits for whoever sets up the directory, too.
-    private func lockFormat(in root: borrowing Directory) throws(StoreError) -> LockFile {
+    private func lockFormat(in root: borrowing Directory) throws(CacheError) -> LockFile {
         try makePart(StoreLayout.locks, in: root)
         let lock = try describing("lock", "\(path)/locks/format") { () throws(Errno) in
             try LockFile.acquire(
@@ -105,13 +105,13 @@ struct StoreSetup {
             )
         }
         guard let lock else {
-            throw StoreError(.busy, "set up the cache directory", path: path, errno: .timedOut)
+            throw CacheError(.busy, to: "set up the cache directory", path: path, cause: .timedOut)
         }
         return lock
     }
 
     /// False: there is no format file yet.
-    private func isFormatted(_ root: borrowing Directory) throws(StoreError) -> Bool {
+    private func isFormatted(_ root: borrowing Directory) throws(CacheError) -> Bool {
         let bytes = try describing("read", "\(path)/format") { () throws(Errno) -> [UInt8]?? in
             do throws(Errno) {
                 return try ifExists { () throws(Errno) in
@@ -127,21 +127,21 @@ struct StoreSetup {
         let words = String(decoding: bytes ?? [], as: UTF8.self).split(whereSeparator: \.isWhitespace)
         guard words.count == 2, words[0] == "diskcache", let version = Int(words[1]), version > 0 else {
             let words = try hasBegun(root) ? "its file `format` is not the cache's" : nil
-            throw StoreError(.notACache, "read the format of", path: path, detail: words)
+            throw CacheError(.notACache, to: "read the format of", path: path, detail: words)
         }
         guard version <= StoreLayout.formatVersion else {
-            throw StoreError(.newerFormat, "read format \(version) of", path: path)
+            throw CacheError(.newerFormat, to: "read format \(version) of", path: path)
         }
         return true
     }
 
-    private func makePart(_ name: RelativePath, in root: borrowing Directory) throws(StoreError) {
+    private func makePart(_ name: RelativePath, in root: borrowing Directory) throws(CacheError) {
         try describing("create", "\(path)/\(name)") { () throws(Errno) in
             try root.makeDirectoryIfMissing(name, mode: FileMode.directory)
         }
     }
 
-    private func setUp(_ root: borrowing Directory) throws(StoreError) {
+    private func setUp(_ root: borrowing Directory) throws(CacheError) {
         // What is there may be in use by processes that had it open before the format file was deleted. Then the
         // control file is made later, if need be, in a way that tells those processes and waits for them.
         let isNew = try describing("look at", "\(path)/\(StoreLayout.entries)") { () throws(Errno) in
@@ -154,7 +154,7 @@ struct StoreSetup {
         try write("diskcache \(StoreLayout.formatVersion)\n", to: StoreLayout.format, in: root)
     }
 
-    private func makeParts(in root: borrowing Directory) throws(StoreError) {
+    private func makeParts(in root: borrowing Directory) throws(CacheError) {
         try makePart(StoreLayout.objects, in: root)
         try makePart(StoreLayout.entries, in: root)
         try makePart(StoreLayout.temporaries, in: root)
@@ -164,7 +164,7 @@ struct StoreSetup {
     /// Makes the control file while nobody can use the directory yet, so that it is good at once.
     ///
     /// It is large, as these files go: where there is no room for it just now, the cache is opened without.
-    private func makeControl(in root: borrowing Directory) throws(StoreError) {
+    private func makeControl(in root: borrowing Directory) throws(CacheError) {
         do throws(Errno) {
             let fileSystem = try root.descriptor.fileSystemKind()
             let mapping = assumed?.sharedMapping ?? SharedMapping(on: fileSystem)
@@ -177,13 +177,13 @@ struct StoreSetup {
             // The last two: no `/dev/shm`, or none that this process may use.
             case .noSpace, .quotaExceeded, .fileTooLarge, .noDevice, .notSupported, .noEntry, .accessDenied:
                 return
-            default: throw StoreError(errno: error, "make", path: "\(path)/\(StoreLayout.control)")
+            default: throw CacheError(errno: error, "make", path: "\(path)/\(StoreLayout.control)")
             }
         }
     }
 
     /// Makes all lock files at once: on a full file system, when a sweep is needed most, none could be made.
-    private func makeLocks(in root: borrowing Directory) throws(StoreError) {
+    private func makeLocks(in root: borrowing Directory) throws(CacheError) {
         try describing("create", "\(path)/\(StoreLayout.locks)") { () throws(Errno) in
             let locks = try root.openDirectory(StoreLayout.locks)
             for name in StoreLayout.lockNames {
@@ -197,7 +197,7 @@ struct StoreSetup {
         _ text: String,
         to name: RelativePath,
         in root: borrowing Directory
-    ) throws(StoreError) {
+    ) throws(CacheError) {
         try describing("write", "\(path)/\(name)") { () throws(Errno) in
             try drafting(name, in: root) { (file, publish) throws(Errno) in
                 try file.writeAll(text.utf8Span.span)

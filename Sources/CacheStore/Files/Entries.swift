@@ -47,12 +47,12 @@ package final class Entries: Sendable {
     ///
     /// One call for a record in an attribute and for a missing entry, seven for a sidecar (five where
     /// the file system has no attributes).
-    package func read(_ key: Digest) throws(StoreError) -> StoredEntry? {
+    package func read(_ key: Digest) throws(CacheError) -> StoredEntry? {
         do throws(Errno) {
             return StoredEntry(of: key, try bytes(at: StoreLayout.path(of: key)))
         } catch {
             if error.tellsOfNothing { return nil }
-            throw StoreError(errno: error, "read an entry", path: path(of: key))
+            throw CacheError(errno: error, "read an entry", path: path(of: key))
         }
     }
 
@@ -102,7 +102,7 @@ package final class Entries: Sendable {
         }
     }
 
-    package func status(of key: Digest) throws(StoreError) -> FileStatus? {
+    package func status(of key: Digest) throws(CacheError) -> FileStatus? {
         try describing("look at an entry", self.path(of: key)) { () throws(Errno) in
             try directory.entries.fileStatus(of: key)
         }
@@ -118,12 +118,12 @@ package final class Entries: Sendable {
     func writing<Result>(
         _ key: Digest,
         isRemoval: Bool = false,
-        _ publish: () throws(StoreError) -> Result
-    ) throws(StoreError) -> (result: Result, generation: Generation?) {
+        _ publish: () throws(CacheError) -> Result
+    ) throws(CacheError) -> (result: Result, generation: Generation?) {
         guard let writing = try control.beginWriting(key, publishes: !isRemoval) else {
             return (try publish(), nil)
         }
-        do throws(StoreError) {
+        do throws(CacheError) {
             let result = try publish()
             return (result, control.endWriting(writing))
         } catch {
@@ -136,7 +136,7 @@ package final class Entries: Sendable {
     /// Notes an access; false where there is no such entry.
     ///
     /// One call. A process that may write the file but doesn't own it can only set it to the kernel's present.
-    func setAccessTime(of key: Digest, to time: Timestamp) throws(StoreError) -> Bool {
+    func setAccessTime(of key: Digest, to time: Timestamp) throws(CacheError) -> Bool {
         let path = StoreLayout.path(of: key)
         return try describing("note an access", self.path(of: key)) { () throws(Errno) in
             try ifFiled { () throws(Errno) -> Void in
@@ -153,7 +153,7 @@ package final class Entries: Sendable {
     /// Deletes an entry; false where there was none.
     ///
     /// The caller holds its stripe.
-    func delete(_ key: Digest) throws(StoreError) -> Bool {
+    func delete(_ key: Digest) throws(CacheError) -> Bool {
         try describing("delete an entry", self.path(of: key)) { () throws(Errno) in
             try directory.entries.deleteFile(of: key)
         }

@@ -8,7 +8,7 @@ extension Objects {
     ///
     /// One call; none, and false, where the last ones were all new and it costs little to write one in vain. Never
     /// where there are no unnamed files: there a new object takes the place of the one that is there, unnoticed.
-    func isWorthTrying(_ content: Content) throws(StoreError) -> Bool {
+    func isWorthTrying(_ content: Content) throws(CacheError) -> Bool {
         if directory.capabilities.unnamedFiles, novelty.isLikely, content.length <= Self.longestWrittenUnseen
         {
             return false
@@ -25,13 +25,13 @@ extension Objects {
     /// none, or one that belongs to another user, which is to be replaced by a new file of the same name.
     ///
     /// One call. The caller holds the object's stripe.
-    func touch(_ digest: Digest) throws(StoreError) -> Bool {
+    func touch(_ digest: Digest) throws(CacheError) -> Bool {
         do throws(Errno) {
             try directory.objects.touch(StoreLayout.path(of: digest))
             return true
         } catch {
             if error.tellsOfNothing || error == .notPermitted || error == .accessDenied { return false }
-            throw StoreError(errno: error, "touch an object", path: self.path(of: digest))
+            throw CacheError(errno: error, "touch an object", path: self.path(of: digest))
         }
     }
 
@@ -40,7 +40,7 @@ extension Objects {
     /// In its shard where the digest is known: ext4 gives a new file an inode of its directory's group, and
     /// 256 groups are searched faster than one. A name can be given in any directory of the file system.
     /// Unnamed and linked, 4 KiB cost ext4 67,000 instructions; named and renamed 81,000 (Linux 6.18).
-    private func stage(for digest: Digest?) throws(StoreError) -> TemporaryFile {
+    private func stage(for digest: Digest?) throws(CacheError) -> TemporaryFile {
         try describing("create an object", place) { () throws(Errno) in
             guard directory.capabilities.unnamedFiles else {
                 return try TemporaryFile(in: directory, mode: FileMode.object)
@@ -53,12 +53,12 @@ extension Objects {
     }
 
     /// The same for one whose digest is not known yet; where no inode is left, some are set free.
-    private func stage(makingSpace makeSpace: (Int) -> Bool) throws(StoreError) -> TemporaryFile {
+    private func stage(makingSpace makeSpace: (Int) -> Bool) throws(CacheError) -> TemporaryFile {
         while true {
-            do throws(StoreError) {
+            do throws(CacheError) {
                 return try stage(for: nil)
             } catch {
-                guard error.errno?.tellsOfFullDisk ?? false, makeSpace(0) else { throw error }
+                guard error.cause?.tellsOfFullDisk ?? false, makeSpace(0) else { throw error }
             }
         }
     }
@@ -72,8 +72,8 @@ extension Objects {
     private static let unnamed: OpenFlags = [.readWrite, .temporary]
 
     /// Writes bytes in memory to a new object.
-    func stage(_ bytes: Span<UInt8>, as digest: Digest) throws(StoreError) -> TemporaryFile {
-        do throws(StoreError) {
+    func stage(_ bytes: Span<UInt8>, as digest: Digest) throws(CacheError) -> TemporaryFile {
+        do throws(CacheError) {
             let staged = try stage(for: digest)
             try describing("write an object", place) { () throws(Errno) in
                 try staged.file.writeAll(bytes)
@@ -95,21 +95,21 @@ extension Objects {
     /// `makeSpace` is asked where the disk is full, as by ``FileDescriptor/writeAll(_:makeSpace:)``: what was copied
     /// stays meanwhile.
     ///
-    /// - Throws: ``StoreError/Code/valueTooLarge`` once more than `most` bytes were read.
+    /// - Throws: ``CacheError/Code/valueTooLarge`` once more than `most` bytes were read.
     func stage(
         copying source: borrowing FileDescriptor,
         atMost most: Int64?,
         makeSpace: (Int) -> Bool
-    ) throws(StoreError) -> StagedCopy {
+    ) throws(CacheError) -> StagedCopy {
         let staged = try stage(makingSpace: makeSpace)
         let isWhole = try describing("copy a file to", place) { () throws(Errno) in
             // Described is what was stored, also when the source changes meanwhile.
             try staged.file.copyAll(from: source, atMost: most, makeSpace: makeSpace)
         }
         guard isWhole else {
-            throw StoreError(
+            throw CacheError(
                 .valueTooLarge,
-                "store a value in",
+                to: "store a value in",
                 path: directory.path,
                 detail: "it is longer than \(most ?? 0) bytes, the most that the limits allow"
             )
@@ -123,7 +123,7 @@ extension Objects {
     }
 
     /// Has a staged object outlive any sweep until it is published.
-    func keep(_ staged: inout TemporaryFile) throws(StoreError) {
+    func keep(_ staged: inout TemporaryFile) throws(CacheError) {
         try describing("keep an object", "\(directory.path)/\(StoreLayout.temporaries)") { () throws(Errno) in
             try staged.keepName()
         }
@@ -132,7 +132,7 @@ extension Objects {
     /// Gives a staged object its name.
     ///
     /// False: there is one of that name already.
-    func publish(_ staged: borrowing TemporaryFile, as digest: Digest) throws(StoreError) -> Bool {
+    func publish(_ staged: borrowing TemporaryFile, as digest: Digest) throws(CacheError) -> Bool {
         try describing("publish an object", self.path(of: digest)) { () throws(Errno) in
             // Replaces, if need be, a file of the same bytes: readers of that one keep it open.
             let isNew: Bool
@@ -152,7 +152,7 @@ extension Objects {
     }
 
     /// Puts a staged object in the place of an unusable one, in one step.
-    func replace(_ digest: Digest, with staged: inout TemporaryFile) throws(StoreError) {
+    func replace(_ digest: Digest, with staged: inout TemporaryFile) throws(CacheError) {
         try describing("replace an object", path(of: digest)) { () throws(Errno) in
             try staged.giveName()
             try directory.objects.withShard(of: digest) { (shard) throws(Errno) in
@@ -165,7 +165,7 @@ extension Objects {
     /// Puts an object on the medium that another process may have stored without, if it is there.
     ///
     /// For a durable store only.
-    func synchronizeIfDurable(_ digest: Digest) throws(StoreError) {
+    func synchronizeIfDurable(_ digest: Digest) throws(CacheError) {
         guard isDurable else { return }
         try describing("synchronize an object", self.path(of: digest)) { () throws(Errno) in
             _ = try ifExists { () throws(Errno) in

@@ -38,7 +38,7 @@ package final class Objects: Sendable {
 
     /// Reads an object and checks its length, and its checksum too unless the store does without: `openat2`, `read`,
     /// `close`; one call where it is missing.
-    func read(_ content: Content, alwaysChecked: Bool = false) throws(StoreError) -> Lookup<Data> {
+    func read(_ content: Content, alwaysChecked: Bool = false) throws(CacheError) -> Lookup<Data> {
         let isChecked = checksContent || alwaysChecked
         do throws(Errno) {
             let path = StoreLayout.path(of: content.digest)
@@ -49,14 +49,14 @@ package final class Objects: Sendable {
         } catch {
             if error.tellsOfNothing { return .missing }
             if error.tellsOfNoFile { return .unusable }
-            throw StoreError(errno: error, "read an object", path: path(of: content.digest))
+            throw CacheError(errno: error, "read an object", path: path(of: content.digest))
         }
     }
 
     /// Opens an object whose bytes have been checked like those that ``read(_:alwaysChecked:)`` gives, at its start.
     ///
     /// Memory: one chunk.
-    func open(_ content: Content) throws(StoreError) -> Lookup<FileDescriptor> {
+    func open(_ content: Content) throws(CacheError) -> Lookup<FileDescriptor> {
         guard let file = try open(content.digest) else { return .missing }
         let isWhole = try describing("read an object", path(of: content.digest)) { () throws(Errno) in
             let status = try file.status()
@@ -72,12 +72,12 @@ package final class Objects: Sendable {
 
     /// Opens an object without checking it; nil where it is missing, or something other than a file has its
     /// name.
-    package func open(_ digest: Digest) throws(StoreError) -> FileDescriptor? {
+    package func open(_ digest: Digest) throws(CacheError) -> FileDescriptor? {
         do throws(Errno) {
             return try openFile(digest)
         } catch {
             if error.tellsOfNothing || error.tellsOfNoFile { return nil }
-            throw StoreError(errno: error, "open an object", path: path(of: digest))
+            throw CacheError(errno: error, "open an object", path: path(of: digest))
         }
     }
 
@@ -85,7 +85,7 @@ package final class Objects: Sendable {
         try directory.objects.open(StoreLayout.path(of: digest), .readOnly)
     }
 
-    func status(of digest: Digest) throws(StoreError) -> FileStatus? {
+    func status(of digest: Digest) throws(CacheError) -> FileStatus? {
         try describing("look at an object", self.path(of: digest)) { () throws(Errno) in
             try directory.objects.fileStatus(of: digest)
         }
@@ -94,7 +94,7 @@ package final class Objects: Sendable {
     /// Whether there is an object that can be whole; one of the wrong length can't.
     ///
     /// One call. Objects never change, so the caller needs no lock.
-    func isPresent(_ content: Content) throws(StoreError) -> Bool {
+    func isPresent(_ content: Content) throws(CacheError) -> Bool {
         guard let status = try status(of: content.digest) else { return false }
         return status.kind == .regular && status.size == Int64(content.length)
     }
@@ -106,7 +106,7 @@ package final class Objects: Sendable {
     func content(
         ofObject digest: Digest,
         atMost length: Int? = nil
-    ) throws(StoreError) -> (content: Content, status: FileStatus)? {
+    ) throws(CacheError) -> (content: Content, status: FileStatus)? {
         guard let file = try open(digest) else { return nil }
         return try describing("read an object", path(of: digest)) { () throws(Errno) in
             let status = try file.status()
@@ -119,7 +119,7 @@ package final class Objects: Sendable {
     /// Deletes an object; false where it was gone.
     ///
     /// The caller holds its stripe exclusively.
-    func delete(_ digest: Digest) throws(StoreError) -> Bool {
+    func delete(_ digest: Digest) throws(CacheError) -> Bool {
         try describing("delete an object", self.path(of: digest)) { () throws(Errno) in
             try directory.objects.deleteFile(of: digest)
         }
@@ -142,12 +142,12 @@ package final class Objects: Sendable {
         _ digest: Digest,
         expecting length: Int? = nil,
         patience: Duration
-    ) throws(StoreError) -> Verdict {
+    ) throws(CacheError) -> Verdict {
         guard let (content, status) = try content(ofObject: digest, atMost: length) else { return .undecided }
         let isLonger = status.size > Int64(content.length)
         if (content.digest == digest) != isLonger { return isLonger ? .undecided : .sound }
         let isDeleted = try stripes.withLock(.exclusive, stripe: digest.stripe, patience: patience) {
-            () throws(StoreError) in
+            () throws(CacheError) in
             // A put may have replaced it by a good one meanwhile.
             guard let present = try self.status(of: digest), present.identity == status.identity,
                 try delete(digest)

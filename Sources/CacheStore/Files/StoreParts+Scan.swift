@@ -53,14 +53,14 @@ extension StoreParts {
     /// What is in one of 256 shards.
     ///
     /// Four system calls, and one for about 370 names; one where there is no such shard.
-    package func digests(_ tree: Tree, shard: Int) throws(StoreError) -> Listing {
+    package func digests(_ tree: Tree, shard: Int) throws(CacheError) -> Listing {
         var listing = Listing()
         _ = try list(tree, shard: shard, into: &listing)
         return listing
     }
 
     /// Opens one of 256 shards, and adds what is in it to `listing`; nil where there is none.
-    func list(_ tree: Tree, shard: Int, into listing: inout Listing) throws(StoreError) -> Directory? {
+    func list(_ tree: Tree, shard: Int, into listing: inout Listing) throws(CacheError) -> Directory? {
         let place = tree.place(ofShard: shard)
         do throws(Errno) {
             let found = try ifExists { () throws(Errno) in try openDirectory(StoreLayout.shards[shard], tree)
@@ -82,12 +82,12 @@ extension StoreParts {
                 listing.unrecognised.append(place)
                 return nil
             }
-            throw StoreError(errno: error, "list", path: "\(directory.path)/\(place)")
+            throw CacheError(errno: error, "list", path: "\(directory.path)/\(place)")
         }
     }
 
     /// Opens a shard in which something was found; nil where it is gone, or no directory any more.
-    func open(_ tree: Tree, shard: Int) throws(StoreError) -> Directory? {
+    func open(_ tree: Tree, shard: Int) throws(CacheError) -> Directory? {
         try describing("open", "\(directory.path)/\(tree.place(ofShard: shard))") { () throws(Errno) in
             try ifFiled { () throws(Errno) in try openDirectory(StoreLayout.shards[shard], tree) }
         }
@@ -103,7 +103,7 @@ extension StoreParts {
     // MARK: Files
 
     /// An entry with its file's state; nil where it is gone, or something other than a file bears its name.
-    package func entry(_ key: Digest) throws(StoreError) -> (stored: StoredEntry, status: FileStatus)? {
+    package func entry(_ key: Digest) throws(CacheError) -> (stored: StoredEntry, status: FileStatus)? {
         // The status first: an access or a write after it changes what is compared later.
         guard let status = try entries.status(of: key), status.kind == .regular,
             let stored = try entries.read(key)
@@ -119,7 +119,7 @@ extension StoreParts {
     func entry(
         _ key: Digest,
         in shard: borrowing Directory
-    ) throws(StoreError) -> (bytes: [UInt8], status: FileStatus)? {
+    ) throws(CacheError) -> (bytes: [UInt8], status: FileStatus)? {
         // The status first, as in the other.
         guard let status = try status(of: key, .entries, in: shard), status.kind == .regular,
             let bytes = try recordBytes(of: key, in: shard)
@@ -130,7 +130,7 @@ extension StoreParts {
     /// The bytes of the record of an entry that is a file; nil where it is gone.
     ///
     /// One system call for a record in an attribute.
-    func recordBytes(of key: Digest, in shard: borrowing Directory) throws(StoreError) -> [UInt8]? {
+    func recordBytes(of key: Digest, in shard: borrowing Directory) throws(CacheError) -> [UInt8]? {
         if directory.capabilities.attributes != .absent {
             // Whatever it is that bears the name, readers know what to make of it.
             let found = bestEffort { () throws(Errno) in
@@ -148,7 +148,7 @@ extension StoreParts {
         of digest: Digest,
         _ tree: Tree,
         in shard: borrowing Directory
-    ) throws(StoreError) -> FileStatus? {
+    ) throws(CacheError) -> FileStatus? {
         try describing("look at", self.path(of: digest, tree)) { () throws(Errno) in
             try shard.presentStatus(of: StoreLayout.fileName(of: digest))
         }
@@ -157,7 +157,7 @@ extension StoreParts {
     /// Deletes a file in an open shard; false where it was gone.
     ///
     /// The caller holds its stripe exclusively.
-    func delete(_ digest: Digest, _ tree: Tree, in shard: borrowing Directory) throws(StoreError) -> Bool {
+    func delete(_ digest: Digest, _ tree: Tree, in shard: borrowing Directory) throws(CacheError) -> Bool {
         try describing("look at", self.path(of: digest, tree)) { () throws(Errno) in
             try ifExists { () throws(Errno) in try shard.unlink(StoreLayout.fileName(of: digest)) } != nil
         }
@@ -168,7 +168,7 @@ extension StoreParts {
     }
 
     /// An object's state; nil where it is gone.
-    package func object(_ digest: Digest) throws(StoreError) -> FileStatus? {
+    package func object(_ digest: Digest) throws(CacheError) -> FileStatus? {
         guard let status = try objects.status(of: digest), status.kind == .regular else { return nil }
         return status
     }

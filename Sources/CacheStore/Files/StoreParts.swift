@@ -33,9 +33,9 @@ package struct StoreParts: Sendable {
         ifStill bytes: [UInt8],
         unlessPresent content: Content? = nil,
         patience: Duration = Stripes.writerPatience
-    ) throws(StoreError) -> Bool {
+    ) throws(CacheError) -> Bool {
         let isDeleted = try entries.stripes.withLock(.exclusive, stripe: key.stripe, patience: patience) {
-            () throws(StoreError) in
+            () throws(CacheError) in
             guard try entries.read(key)?.bytes == bytes else { return false }
             if let content, try objects.isPresent(content) { return false }
             guard try entries.delete(key) else { return false }
@@ -52,7 +52,7 @@ package struct StoreParts: Sendable {
 
 extension StoreDirectory {
     /// What the file system has; one system call.
-    func space() throws(StoreError) -> FileSystemSpace {
+    func space() throws(CacheError) -> FileSystemSpace {
         try describing("look at the file system of", path) { () throws(Errno) in
             try root.descriptor.fileSystemSpace()
         }

@@ -19,7 +19,7 @@ public struct ComputingProcess: Sendable, Equatable {
     /// Who computes the value of `key`, as far as the lock's file tells; nil where there is none.
     ///
     /// Four system calls.
-    package static func current(of key: Digest, in directory: StoreDirectory) throws(StoreError)
+    package static func current(of key: Digest, in directory: StoreDirectory) throws(CacheError)
         -> ComputingProcess?
     {
         let path = StoreLayout.flightName(key)

@@ -51,13 +51,13 @@ package final class FlightLock: Sendable {
     /// Seven system calls if nobody holds it (`openat2`, `fstat`, `flock`, `fstat`, `fstatat`, `getpid`, `pwrite`), three
     /// if somebody does, and one (`flock`) while it stays held by the same one.
     ///
-    /// - Throws: ``StoreError/Code/noSpace``, ``StoreError/Code/permissionDenied``, ``StoreError/Code/readOnly`` if the
+    /// - Throws: ``CacheError/Code/noSpace``, ``CacheError/Code/permissionDenied``, ``CacheError/Code/readOnly`` if the
     ///   file can't be made; other errors of open(2) and flock(2).
-    package func attempt() throws(StoreError) -> Attempt {
+    package func attempt() throws(CacheError) -> Attempt {
         do throws(Errno) {
             return try state.withLock { (state) throws(Errno) in try attempt(&state) }
         } catch {
-            throw StoreError(errno: error, "lock", path: "\(directory.path)/\(StoreLayout.locks)/\(path)")
+            throw CacheError(errno: error, "lock", path: "\(directory.path)/\(StoreLayout.locks)/\(path)")
         }
     }
 

@@ -17,20 +17,20 @@ package final class JanitorLock: Sendable {
     /// Takes the lock; nil where somebody holds it.
     ///
     /// Three system calls where another process has it.
-    func take() throws(StoreError) -> LockFile? {
+    func take() throws(CacheError) -> LockFile? {
         guard let lock = try attempt() else { return nil }
         control.noteSweepHolder()
         return lock
     }
 
     /// Whether nobody holds it at this moment.
-    func isFree() throws(StoreError) -> Bool {
+    func isFree() throws(CacheError) -> Bool {
         guard let lock = try attempt() else { return false }
         lock.release()
         return true
     }
 
-    private func attempt() throws(StoreError) -> LockFile? {
+    private func attempt() throws(CacheError) -> LockFile? {
         try control.directory.lock(StoreLayout.janitorLock, patience: .zero)
     }
 
@@ -120,7 +120,7 @@ struct JanitorWait {
     }
 
     /// Waits a moment for the holder; false where that is of no use.
-    mutating func pause() throws(StoreError) -> Bool {
+    mutating func pause() throws(CacheError) -> Bool {
         begin()
         if isOver { return false }
         guard try mayHope() else { return false }
@@ -131,7 +131,7 @@ struct JanitorWait {
     }
 
     /// Waits until nobody holds the lock; false where that takes too long.
-    mutating func pauseUntilFree() throws(StoreError) -> Bool {
+    mutating func pauseUntilFree() throws(CacheError) -> Bool {
         repeat {
             if try lock.isFree() { return true }
         } while try pause()
@@ -139,7 +139,7 @@ struct JanitorWait {
     }
 
     /// Whether the holder gets on, as far as can be told.
-    private mutating func mayHope() throws(StoreError) -> Bool {
+    private mutating func mayHope() throws(CacheError) -> Bool {
         guard let present = lock.control.sweepSteps else { return true }
         if lock.standstill.withLock({ $0 }) != present {
             let now = ContinuousClock.now

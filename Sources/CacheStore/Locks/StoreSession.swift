@@ -28,7 +28,7 @@ package final class StoreSession: Sendable {
     /// somebody keeps the lock to himself (stopped in the very moment): the cache works without.
     ///
     /// Two system calls.
-    package static func begin(in directory: StoreDirectory) throws(StoreError) -> StoreSession? {
+    package static func begin(in directory: StoreDirectory) throws(CacheError) -> StoreSession? {
         guard directory.isWritable else { return nil }
         let path = "\(directory.path)/\(StoreLayout.locks)/\(StoreLayout.sessionsLock)"
         return try describing("lock", path) { () throws(Errno) -> StoreSession? in
@@ -54,7 +54,7 @@ package final class StoreSession: Sendable {
     ///
     /// The lock is given back at once and not kept for the cleaning, so that a newcomer need not wait for it.
     /// Two system calls, three for the last one.
-    package func end() throws(StoreError) -> Bool {
+    package func end() throws(CacheError) -> Bool {
         guard processGeneration == owner else { return false }
         if hasEnded.exchange(true, ordering: .acquiringAndReleasing) { return false }
         file.unlock()

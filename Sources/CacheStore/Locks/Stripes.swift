@@ -47,16 +47,16 @@ package final class Stripes: Sendable {
     ///
     /// Two `flock` calls, fewer beside other sharers.
     ///
-    /// - Throws: ``StoreError/Code/busy`` when it wasn't free within `patience`; ``StoreError/Code/forked`` in a
+    /// - Throws: ``CacheError/Code/busy`` when it wasn't free within `patience`; ``CacheError/Code/forked`` in a
     ///   child of the process that has opened it.
     func withLock<Value: ~Copyable>(
         _ mode: LockMode,
         stripe: Int,
         patience: Duration = Stripes.writerPatience,
-        _ body: () throws(StoreError) -> Value
-    ) throws(StoreError) -> Value {
+        _ body: () throws(CacheError) -> Value
+    ) throws(CacheError) -> Value {
         guard processGeneration == owner else {
-            throw StoreError(.forked, "lock", path: path(of: stripe))
+            throw CacheError(.forked, to: "lock", path: path(of: stripe))
         }
         while try !take(mode, stripe, patience) { try open(stripe) }
         defer { stripes[stripe].lock.unlock(mode) }
@@ -68,11 +68,11 @@ package final class Stripes: Sendable {
     ///
     /// The stripes that weren't free within `patience`, asked for each with how many those are so far, are
     /// returned; nil where it called the whole off.
-    func barrier(patience: (Int) -> Duration?) throws(StoreError) -> Set<Int>? {
+    func barrier(patience: (Int) -> Duration?) throws(CacheError) -> Set<Int>? {
         var skipped: Set<Int> = []
         for stripe in 0..<StoreLayout.stripeCount {
             guard let patience = patience(skipped.count) else { return nil }
-            do throws(StoreError) {
+            do throws(CacheError) {
                 try withLock(.exclusive, stripe: stripe, patience: patience) {}
             } catch {
                 guard error.code == .busy else { throw error }
@@ -83,7 +83,7 @@ package final class Stripes: Sendable {
     }
 
     /// False where the stripe's file was not opened yet.
-    private func take(_ mode: LockMode, _ stripe: Int, _ patience: Duration) throws(StoreError) -> Bool {
+    private func take(_ mode: LockMode, _ stripe: Int, _ patience: Duration) throws(CacheError) -> Bool {
         let mark = mode == .shared ? 0 : 1
         let until = stripes[stripe].stuckUntil[mark].load(ordering: .relaxed)
         let isStuck = until != 0 && Timestamp.monotonicMilliseconds < until
@@ -118,7 +118,7 @@ package final class Stripes: Sendable {
     }
 
     /// Opens the stripe's file, unless another thread is first: two of one process would exclude each other.
-    private func open(_ stripe: Int) throws(StoreError) {
+    private func open(_ stripe: Int) throws(CacheError) {
         let file = try describing("open a lock file", self.path(of: stripe)) { () throws(Errno) in
             let name = StoreLayout.lockName(tree, stripe)
             return try control.directory.locks.open(name, [.readWrite, .create], mode: FileMode.file)

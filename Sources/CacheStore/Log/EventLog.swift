@@ -101,7 +101,7 @@ package struct EventLog: Sendable {
     package static func forEach(
         in directory: StoreDirectory,
         _ body: (LoggedRemoval) -> Void
-    ) throws(StoreError) -> Bool {
+    ) throws(CacheError) -> Bool {
         // The newer one first: rotated in between, it is found again as the older one, and read once.
         let newer = try reading(StoreLayout.events, in: directory) { () throws(Errno) in
             try ifExists { () throws(Errno) in try directory.root.open(StoreLayout.events, .readOnly) }
@@ -126,7 +126,7 @@ package struct EventLog: Sendable {
         _ name: RelativePath,
         in directory: StoreDirectory,
         _ body: () throws(Errno) -> Value
-    ) throws(StoreError) -> Value {
+    ) throws(CacheError) -> Value {
         try describing("read the event log", "\(directory.path)/\(name)", body)
     }
 

@@ -14,15 +14,15 @@ extension Room {
         forLength length: Int,
         now: Timestamp,
         _ terms: RoomTerms = RoomTerms(),
-        _ attempt: (inout RoomTerms) throws(StoreError) -> Value
-    ) throws(StoreError) -> Value {
+        _ attempt: (inout RoomTerms) throws(CacheError) -> Value
+    ) throws(CacheError) -> Value {
         var terms = terms
         var wait = wait(terms)
         while true {
-            do throws(StoreError) {
+            do throws(CacheError) {
                 return try attempt(&terms)
             } catch {
-                guard error.errno?.tellsOfFullDisk ?? false, makeSpace(Int64(length), now: now, &wait) else {
+                guard error.cause?.tellsOfFullDisk ?? false, makeSpace(Int64(length), now: now, &wait) else {
                     throw error
                 }
                 terms.spent = max(terms.spent, wait.elapsed)
@@ -37,7 +37,7 @@ extension Room {
         let pace = SweepPace(until: wait.deadline)
         if let known = currentImpasse(pace), known != .busy { return false }
         if wait.isOver, !wait.mayTryInVain() { return false }
-        do throws(StoreError) {
+        do throws(CacheError) {
             switch try relieveFullDisk(bytes, now: now + wait.elapsed, pace) {
             case .done: return true
             case .impossible, .unfinished:
@@ -66,7 +66,7 @@ extension Room {
         _ bytes: Int64,
         now: Timestamp,
         _ pace: SweepPace
-    ) throws(StoreError) -> Relief {
+    ) throws(CacheError) -> Relief {
         let limits = configuration.limits
         guard limits.areBounding else {
             if let relief = currentImpasse(pace) { return relief }
@@ -86,7 +86,7 @@ extension Room {
     ///
     /// Where somebody else does, it waits for that, as long as for room. Where it can't be counted, as not all of it can
     /// be read, it looks again after ten times as long, and meanwhile values are stored without a limit.
-    func countIfUnknown(now: Timestamp, _ wait: inout JanitorWait) throws(StoreError) {
+    func countIfUnknown(now: Timestamp, _ wait: inout JanitorWait) throws(CacheError) {
         while let usage = parts.control.usage, !usage.isCounted, !wait.isOver {
             if let end = uncountableUntil.withLock({ $0 }), ContinuousClock.now < end { return }
             wait.begin()
@@ -109,7 +109,7 @@ extension Room {
         _ excess: Excess,
         now: Timestamp,
         pace: SweepPace = SweepPace()
-    ) throws(StoreError) -> Relief {
+    ) throws(CacheError) -> Relief {
         if let relief = currentImpasse(pace) { return relief }
         if !orphansMayDo(for: excess) {
             let report = try ListedEviction.run(excess, on: parts, now: now, pace: pace)
@@ -142,7 +142,7 @@ extension Room {
 
     /// Sweeps down to the low mark, and below where more than that has to go: the list may have to do without who is
     /// to go, and a sweep knows of no claims.
-    func sweep(for excess: Excess, now: Timestamp, pace: SweepPace) throws(StoreError) -> Relief {
+    func sweep(for excess: Excess, now: Timestamp, pace: SweepPace) throws(CacheError) -> Relief {
         let limits = configuration.limits
         var request = SweepRequest()
         request.limits = try limitsOfSweep(for: excess, limits)
@@ -175,7 +175,7 @@ extension Room {
     private func limitsOfSweep(
         for excess: Excess,
         _ limits: SweepLimits
-    ) throws(StoreError) -> SweepLimits {
+    ) throws(CacheError) -> SweepLimits {
         let lowered = limits.lowered(overhead: parts.overhead)
         let usage = parts.control.usage.flatMap { $0.isCounted ? $0 : nil }
         let isOfFreeSpace = excess.reason == .freeSpace

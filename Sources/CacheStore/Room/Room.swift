@@ -84,7 +84,7 @@ package final class Room: Sendable {
         _ limits: SweepLimits,
         entering: Int = 0,
         written: Int64 = 0
-    ) throws(StoreError) -> Occupancy? {
+    ) throws(CacheError) -> Occupancy? {
         guard let usage = parts.control.usage, usage.isCounted else { return nil }
         let claimed = parts.control.claimedBytes
         return Occupancy(
@@ -97,7 +97,7 @@ package final class Room: Sendable {
     }
 
     /// What has to go to be below the low mark, where the high one is passed.
-    package func overflow() throws(StoreError) -> Excess? {
+    package func overflow() throws(CacheError) -> Excess? {
         let limits = configuration.limits
         guard limits.areBounding, let occupancy = try occupancy(limits) else { return nil }
         return limits.overflow(of: occupancy)
@@ -106,7 +106,7 @@ package final class Room: Sendable {
     /// Whether the high mark is passed, so that nobody who could evict should take a rest; false also where that can't
     /// be told: whoever goes on meets the reason.
     package var isPressed: Bool {
-        do throws(StoreError) {
+        do throws(CacheError) {
             return try overflow() != nil
         } catch {
             return false
@@ -131,14 +131,14 @@ package final class Room: Sendable {
     ///   - isWritten: whether its bytes are on disk already.
     ///   - now: the caller's time.
     ///   - terms: what to do where there is none.
-    /// - Throws: ``StoreError/Code/valueTooLarge`` for one that can never fit, ``StoreError/Code/noRoom`` where
+    /// - Throws: ``CacheError/Code/valueTooLarge`` for one that can never fit, ``CacheError/Code/noRoom`` where
     ///   nothing could be evicted in time.
     func claim(
         forLength length: Int,
         isWritten: Bool = false,
         now: Timestamp,
         _ terms: inout RoomTerms
-    ) throws(StoreError) -> RoomClaim? {
+    ) throws(CacheError) -> RoomClaim? {
         let configuration = configuration
         try refuse(length, configuration)
         guard configuration.limits.areBounding else { return nil }
@@ -159,7 +159,7 @@ package final class Room: Sendable {
     /// there is none.
     ///
     /// Waits for nobody, so that it can be called while a stripe is held.
-    func renew(_ claim: inout RoomClaim?, forLength length: Int) throws(StoreError) -> Bool {
+    func renew(_ claim: inout RoomClaim?, forLength length: Int) throws(CacheError) -> Bool {
         guard let old = claim, !parts.control.isStanding(old) else { return true }
         let need = Need(bytes: old.bytes, written: parts.directory.allocation(of: length))
         return try attempt(need, configuration.limits, &claim) == nil
@@ -183,11 +183,11 @@ package final class Room: Sendable {
         _ need: Need,
         _ limits: SweepLimits,
         _ claim: inout RoomClaim?
-    ) throws(StoreError) -> Excess? {
+    ) throws(CacheError) -> Excess? {
         // The claim first, the look afterwards: of two at once at least one sees the other's.
         let fresh = parts.control.claim(need.bytes)
         var granted = fresh
-        do throws(StoreError) {
+        do throws(CacheError) {
             if let occupancy = try occupancy(limits, entering: 1, written: need.written) {
                 if limits.overflow(of: occupancy) != nil, let pressed = pressed.withLock({ $0 }) { pressed() }
                 if limits.excess(of: occupancy).reason != nil {
@@ -208,7 +208,7 @@ package final class Room: Sendable {
         _ need: Need,
         _ now: Timestamp,
         _ wait: inout JanitorWait
-    ) throws(StoreError) -> RoomClaim? {
+    ) throws(CacheError) -> RoomClaim? {
         parts.counters.add(.roomWait)
         wait.begin()
         var relief: Relief?
@@ -237,7 +237,7 @@ package final class Room: Sendable {
         _ excess: Excess,
         _ relief: Relief,
         _ wait: JanitorWait
-    ) -> StoreError {
+    ) -> CacheError {
         let limit =
             switch excess.reason {
             case .entries: "keys"
@@ -251,7 +251,7 @@ package final class Room: Sendable {
             case .busy, .done: wait.hindrance ?? "no room was made in \(wait.patience)"
             }
         let detail = "it is at its limit of \(limit), and \(reason)"
-        return StoreError(.noRoom, "store \(bytes) bytes in", path: parts.directory.path, detail: detail)
+        return CacheError(.noRoom, to: "store \(bytes) bytes in", path: parts.directory.path, detail: detail)
     }
 
     // MARK: What can never fit
@@ -264,7 +264,7 @@ package final class Room: Sendable {
         return min(most, room ?? most)
     }
 
-    private func refuse(_ length: Int, _ configuration: DirectoryConfiguration) throws(StoreError) {
+    private func refuse(_ length: Int, _ configuration: DirectoryConfiguration) throws(CacheError) {
         if let most = configuration.maximumValueSize, Int64(length) > most {
             throw tooLarge(length, "the longest value is \(most) bytes")
         }
@@ -277,7 +277,7 @@ package final class Room: Sendable {
     /// Refuses what would not fit if everything was evicted, or it would be, in vain.
     ///
     /// One system call for a long value, none for others.
-    private func refuseHopeless(_ length: Int, _ limits: SweepLimits) throws(StoreError) {
+    private func refuseHopeless(_ length: Int, _ limits: SweepLimits) throws(CacheError) {
         guard length >= Self.longLength, let usage = parts.control.usage, usage.isCounted else { return }
         let space = try parts.directory.space()
         let floor = limits.minimumFree?.bytes(of: space.totalBytes) ?? 0
@@ -289,7 +289,7 @@ package final class Room: Sendable {
     /// 1 MiB: to write so much takes a thousand times as long as to ask what is free.
     private static let longLength = 1 << 20
 
-    private func tooLarge(_ length: Int, _ limit: String) -> StoreError {
-        StoreError(.valueTooLarge, "store \(length) bytes in", path: parts.directory.path, detail: limit)
+    private func tooLarge(_ length: Int, _ limit: String) -> CacheError {
+        CacheError(.valueTooLarge, to: "store \(length) bytes in", path: parts.directory.path, detail: limit)
     }
 }

@@ -45,14 +45,14 @@ struct Publication {
     var willWrite: (() -> Void)?
 
     /// - Parameter accessed: the access time of a new entry, where it is not to be told by the record.
-    /// - Throws: ``StoreError/Code/invalidArgument`` for a record that is too long, before anything is written for it.
+    /// - Throws: ``CacheError/Code/invalidArgument`` for a record that is too long, before anything is written for it.
     init(
         of record: Record,
         for key: Digest,
         accessed: Timestamp? = nil,
         if precondition: Precondition = .none,
         in directory: StoreDirectory
-    ) throws(StoreError) {
+    ) throws(CacheError) {
         self.key = key
         self.precondition = precondition
         content = record.content
@@ -62,7 +62,7 @@ struct Publication {
         // A draft does not know the length of its content yet, which takes up to ten bytes.
         if bytes.count + 10 > RecordCodec.maximumSize {
             let operation = "store \(bytes.count) bytes of metadata in"
-            throw StoreError(.invalidArgument, operation, path: directory.path)
+            throw CacheError(.invalidArgument, to: operation, path: directory.path)
         }
     }
 

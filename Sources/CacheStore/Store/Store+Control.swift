@@ -37,7 +37,7 @@ extension Store {
     ///
     /// Where that can't be done the store goes on without, which is counted.
     package func renewControl() {
-        do throws(StoreError) {
+        do throws(CacheError) {
             try control.prepare(entries.stripes.barrier)
         } catch {
             counters.add(.controlFailure)
@@ -50,7 +50,7 @@ extension Store {
     /// To be called about once a second: a process that has a removed one mapped sees nothing of what is written by
     /// those that have its successor. One system call where nothing has changed.
     package func followControl() {
-        do throws(StoreError) {
+        do throws(CacheError) {
             let isCurrent = try control.isCurrent()
             if isCurrent, control.isSettled { return }
             // Also where no other can be made: whoever has it mapped is told that it counts no more.
@@ -73,7 +73,7 @@ extension Store {
     package var configuration: DirectoryConfiguration { parts.configuration.present }
 
     /// Why the configuration that is there now can't be used; nil: it can.
-    package var configurationFailure: StoreError? { parts.configuration.failure }
+    package var configurationFailure: CacheError? { parts.configuration.failure }
 
     /// Looks whether there is another configuration: to be called about once a second.
     ///
@@ -93,12 +93,12 @@ extension Store {
     ///
     /// `change` is called again where the disk was full.
     ///
-    /// - Throws: ``StoreError/Code/badConfiguration`` where the one that is there can't be read: it is left as it is.
+    /// - Throws: ``CacheError/Code/badConfiguration`` where the one that is there can't be read: it is left as it is.
     package func configure(
-        _ change: (inout DirectoryConfiguration) throws(StoreError) -> Void
-    ) throws(StoreError) {
+        _ change: (inout DirectoryConfiguration) throws(CacheError) -> Void
+    ) throws(CacheError) {
         // A limit may be what the full disk lacks.
-        try room.makingSpace(forLength: 0, now: .now) { _ throws(StoreError) in
+        try room.makingSpace(forLength: 0, now: .now) { _ throws(CacheError) in
             try parts.configuration.update(change)
         }
         followConfiguration()

@@ -35,8 +35,8 @@ extension Store {
     package func observe(
         _ key: Digest,
         now: Timestamp
-    ) throws(StoreError) -> (stored: StoredEntry?, value: Data?) {
-        try observe(key, now) { (content) throws(StoreError) in
+    ) throws(CacheError) -> (stored: StoredEntry?, value: Data?) {
+        try observe(key, now) { (content) throws(CacheError) in
             switch try objects.read(content, alwaysChecked: true) {
             case .found(let data): return data
             case .missing: return nil
@@ -57,8 +57,8 @@ extension Store {
     package func observePresence(
         of key: Digest,
         now: Timestamp
-    ) throws(StoreError) -> (stored: StoredEntry?, isPresent: Bool) {
-        let (stored, isPresent) = try observe(key, now) { (content) throws(StoreError) in
+    ) throws(CacheError) -> (stored: StoredEntry?, isPresent: Bool) {
+        let (stored, isPresent) = try observe(key, now) { (content) throws(CacheError) in
             try objects.isPresent(content)
         }
         return (stored, isPresent ?? false)
@@ -67,8 +67,8 @@ extension Store {
     private func observe<Value>(
         _ key: Digest,
         _ now: Timestamp,
-        _ read: (Content) throws(StoreError) -> Value?
-    ) throws(StoreError) -> (stored: StoredEntry?, value: Value?) {
+        _ read: (Content) throws(CacheError) -> Value?
+    ) throws(CacheError) -> (stored: StoredEntry?, value: Value?) {
         guard let stored = try entries.read(key) else { return (nil, nil) }
         // Where the entry changes meanwhile, a write that depends on it fails, and it is observed anew.
         guard let record = stored.record, try freshness(of: stored, key, now) == .fresh else {
@@ -82,7 +82,7 @@ extension Store {
     /// Doesn't count as an access and doesn't read the value.
     ///
     /// Three system calls. An object of the right length whose bytes are damaged counts as a hit.
-    package func explain(_ key: Digest, now: Timestamp) throws(StoreError) -> EntryExplanation {
+    package func explain(_ key: Digest, now: Timestamp) throws(CacheError) -> EntryExplanation {
         var previous: [UInt8]?
         while true {
             guard let status = try entries.status(of: key), let stored = try entries.read(key) else {
@@ -106,7 +106,7 @@ extension Store {
         of record: Record,
         accessed: Timestamp,
         now: Timestamp
-    ) throws(StoreError) -> EntryCondition {
+    ) throws(CacheError) -> EntryCondition {
         let freshness = record.freshness(at: now, accessed: accessed)
         if freshness == .expired { return .expired }
         let object = try objects.status(of: record.content.digest)
@@ -122,7 +122,7 @@ extension Store {
     package func evictionRank(
         of key: Digest,
         now: Timestamp
-    ) throws(StoreError) -> (usedLongerAgo: Int, entries: Int)? {
+    ) throws(CacheError) -> (usedLongerAgo: Int, entries: Int)? {
         let explanation = try explain(key, now: now)
         guard let record = explanation.record, let accessed = explanation.accessed else { return nil }
         let lastUse = record.lastUse(accessed: accessed, now: now)

@@ -12,7 +12,7 @@ extension Store {
         isWritten: Bool = false,
         now: Timestamp,
         _ terms: inout RoomTerms
-    ) throws(StoreError) -> RoomClaim? {
+    ) throws(CacheError) -> RoomClaim? {
         if parts.configuration.isDue() { followConfiguration() }
         return try room.claim(forLength: length, isWritten: isWritten, now: now, &terms)
     }

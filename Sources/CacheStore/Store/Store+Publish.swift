@@ -13,9 +13,9 @@ extension Store {
         _ publication: Publication,
         _ bytes: Span<UInt8>,
         _ terms: RoomTerms
-    ) throws(StoreError) -> PublishOutcome {
+    ) throws(CacheError) -> PublishOutcome {
         let (length, now) = (publication.content.length, publication.created)
-        return try room.makingSpace(forLength: length, now: now, terms) { (terms) throws(StoreError) in
+        return try room.makingSpace(forLength: length, now: now, terms) { (terms) throws(CacheError) in
             try publishOnce(publication, bytes, &terms)
         }
     }
@@ -24,7 +24,7 @@ extension Store {
         _ publication: Publication,
         _ bytes: Span<UInt8>,
         _ terms: inout RoomTerms
-    ) throws(StoreError) -> PublishOutcome {
+    ) throws(CacheError) -> PublishOutcome {
         let content = publication.content
         var staged: TemporaryFile?
         if try objects.isWorthTrying(content) {
@@ -55,20 +55,20 @@ extension Store {
         _ staged: inout TemporaryFile?,
         _ claim: inout RoomClaim?,
         _ terms: inout RoomTerms
-    ) throws(StoreError) -> PublishOutcome {
+    ) throws(CacheError) -> PublishOutcome {
         let content = publication.content
         while true {
             let (stripe, patience) = (content.digest.stripe, terms.stripePatience)
             let outcome = try objects.stripes.withLock(.shared, stripe: stripe, patience: patience) {
-                () throws(StoreError) -> PublishOutcome? in
+                () throws(CacheError) -> PublishOutcome? in
                 atStep?(.objectLocked)
-                do throws(StoreError) {
+                do throws(CacheError) {
                     if staged != nil, try !count(content, &claim) { return nil }
                     guard try establish(content, &staged) else { return .objectMissing }
                     return try writeEntry(publication, patience)
                 } catch {
                     // Whoever makes space now would take it for an orphan, if it has its name already.
-                    if error.errno?.tellsOfFullDisk ?? false, var object = staged.take() {
+                    if error.cause?.tellsOfFullDisk ?? false, var object = staged.take() {
                         try objects.keep(&object)
                         staged = consume object
                     }
@@ -89,7 +89,7 @@ extension Store {
     ///
     /// It is counted first, and only then is the claim looked at: at each moment others see the one or the other,
     /// however long this process is stopped in between.
-    private func count(_ content: Content, _ claim: inout RoomClaim?) throws(StoreError) -> Bool {
+    private func count(_ content: Content, _ claim: inout RoomClaim?) throws(CacheError) -> Bool {
         let bytes = directory.allocation(of: content.length)
         while true {
             control.addUsage(bytes: bytes, entries: 0)
@@ -104,14 +104,14 @@ extension Store {
     ///
     /// The stripe is held shared, so no sweep can delete it between a look and the next. What was staged has been
     /// counted, and stays staged in case that the entry can't be written.
-    private func establish(_ content: Content, _ staged: inout TemporaryFile?) throws(StoreError) -> Bool {
+    private func establish(_ content: Content, _ staged: inout TemporaryFile?) throws(CacheError) -> Bool {
         guard var object = staged.take() else {
             guard try objects.touch(content.digest) else { return false }
             try objects.synchronizeIfDurable(content.digest)
             return true
         }
         var isNew = false
-        do throws(StoreError) {
+        do throws(CacheError) {
             // One that is there is counted already, and so is what takes its place.
             defer {
                 if !isNew { control.addUsage(bytes: -directory.allocation(of: content.length), entries: 0) }
@@ -135,7 +135,7 @@ extension Store {
         return true
     }
 
-    private func writeEntry(_ publication: Publication, _ patience: Duration) throws(StoreError)
+    private func writeEntry(_ publication: Publication, _ patience: Duration) throws(CacheError)
         -> PublishOutcome
     {
         let key = publication.key
@@ -144,23 +144,23 @@ extension Store {
         switch publication.precondition {
         case .none:
             return try entries.stripes.withLock(.shared, stripe: key.stripe, patience: patience) {
-                () throws(StoreError) in
+                () throws(CacheError) in
                 try writeRecord(publication)
             }
         case .unchanged(let expected):
             return try entries.stripes.withLock(.exclusive, stripe: key.stripe, patience: patience) {
-                () throws(StoreError) in
+                () throws(CacheError) in
                 guard try entries.read(key)?.bytes == expected else { return .conflict }
                 return try writeRecord(publication)
             }
         }
     }
 
-    private func writeRecord(_ publication: Publication) throws(StoreError) -> PublishOutcome {
+    private func writeRecord(_ publication: Publication) throws(CacheError) -> PublishOutcome {
         atStep?(.entryLocked)
         let key = publication.key
         publication.willWrite?()
-        let (_, generation) = try entries.writing(key) { () throws(StoreError) in
+        let (_, generation) = try entries.writing(key) { () throws(CacheError) in
             let growth = try entries.write(publication.bytes, for: key, accessed: publication.accessed)
             control.addUsage(bytes: growth.bytes, entries: growth.entries)
             if growth.entries == 0 { control.noteReplacement() }

@@ -42,9 +42,9 @@ extension Store {
     /// was made, for most that were removed before the filter was last made, and for one that has not changed
     /// since this process last found it missing; else one. A record in
     /// sidecar form costs six more than `getxattrat` (four where the file system has no attributes).
-    package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(StoreError) -> StoreHit<Data>?
+    package func get(_ key: Digest, now: Timestamp, allowingStale: Bool) throws(CacheError) -> StoreHit<Data>?
     {
-        try find(key, now, allowingStale) { (content) throws(StoreError) in try objects.read(content) }
+        try find(key, now, allowingStale) { (content) throws(CacheError) in try objects.read(content) }
     }
 
     /// The same, as an open file at its start whose bytes have been checked.
@@ -54,8 +54,8 @@ extension Store {
         _ key: Digest,
         now: Timestamp,
         allowingStale: Bool
-    ) throws(StoreError) -> StoreHit<FileDescriptor>? {
-        try find(key, now, allowingStale) { (content) throws(StoreError) in try objects.open(content) }
+    ) throws(CacheError) -> StoreHit<FileDescriptor>? {
+        try find(key, now, allowingStale) { (content) throws(CacheError) in try objects.open(content) }
     }
 
     /// Reads the record and then, by `read`, its object; where that is gone, the record once more.
@@ -63,8 +63,8 @@ extension Store {
         _ key: Digest,
         _ now: Timestamp,
         _ allowingStale: Bool,
-        _ read: (Content) throws(StoreError) -> Lookup<Value>
-    ) throws(StoreError) -> StoreHit<Value>? {
+        _ read: (Content) throws(CacheError) -> Lookup<Value>
+    ) throws(CacheError) -> StoreHit<Value>? {
         records.prefetch(key)
         if control.rulesOut(key) { return countedMiss(of: key) }
         var previous: [UInt8]?
@@ -195,7 +195,7 @@ extension Store {
         _ key: Digest,
         now: Timestamp,
         allowingStale: Bool
-    ) throws(StoreError) -> StoreHit<Void>? {
+    ) throws(CacheError) -> StoreHit<Void>? {
         if control.rulesOut(key) { return nil }
         var previous: [UInt8]?
         for _ in 0..<Self.readAttempts {
@@ -215,7 +215,7 @@ extension Store {
         _ now: Timestamp,
         _ allowingStale: Bool,
         _ generation: Generation?
-    ) throws(StoreError) -> StoreHit<Void>? {
+    ) throws(CacheError) -> StoreHit<Void>? {
         for _ in 0..<Self.readAttempts {
             guard let stored = try entries.read(key) else {
                 if let generation { records.keep(KnownRecord(absenceOf: key), at: generation) }
@@ -242,7 +242,7 @@ extension Store {
         of stored: StoredEntry,
         _ key: Digest,
         _ now: Timestamp
-    ) throws(StoreError) -> Freshness? {
+    ) throws(CacheError) -> Freshness? {
         guard let record = stored.record else { return .fresh }
         if record.expires == nil { return .fresh }
         let freshness = record.freshness(at: now, accessed: .distantPast)
@@ -258,7 +258,7 @@ extension Store {
     /// Content by its digest, checked against it; nil where it is missing or damaged.
     ///
     /// `openat2`, `fstat` twice, `read`, `close`.
-    package func data(for digest: Digest) throws(StoreError) -> Data? {
+    package func data(for digest: Digest) throws(CacheError) -> Data? {
         guard let file = try objects.open(digest) else { return nil }
         let path = objects.path(of: digest)
         let status = try describing("read an object", path) { () throws(Errno) in try file.status() }
@@ -277,7 +277,7 @@ extension Store {
         }
         guard let data, Digest(of: data.span) == digest else {
             counters.add(.corruptObject)
-            repair { () throws(StoreError) in
+            repair { () throws(CacheError) in
                 _ = try objects.deleteIfCorrupt(digest, expecting: expected, patience: .zero)
             }
             return nil
@@ -286,7 +286,7 @@ extension Store {
     }
 
     /// The length of the content that was stored under its digest; nil where none was.
-    private func lengthOfContent(named digest: Digest) throws(StoreError) -> Int? {
+    private func lengthOfContent(named digest: Digest) throws(CacheError) -> Int? {
         let content = try entries.read(Digest(ofKey: digest.description))?.record?.content
         return content?.digest == digest ? content?.length : nil
     }

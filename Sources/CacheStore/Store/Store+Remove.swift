@@ -10,12 +10,12 @@ extension Store {
     /// entry, seven for one that has expired.
     ///
     /// - Parameter name: the key, for the event log.
-    package func remove(_ key: Digest, now: Timestamp, name: String? = nil) throws(StoreError) -> Bool {
+    package func remove(_ key: Digest, now: Timestamp, name: String? = nil) throws(CacheError) -> Bool {
         while true {
             // Raised also where there is no entry: a sweep may have evicted one whose value others still hold.
             let (finding, _) = try entries.stripes.withLock(.shared, stripe: key.stripe) {
-                () throws(StoreError) in
-                try entries.writing(key, isRemoval: true) { () throws(StoreError) in
+                () throws(CacheError) in
+                try entries.writing(key, isRemoval: true) { () throws(CacheError) in
                     try removeIfFresh(key, now)
                 }
             }
@@ -43,7 +43,7 @@ extension Store {
     /// Deletes the entry of `key` if it is fresh.
     ///
     /// Beside other writers: one that has replaced it between the look and the deletion is as good as not come yet.
-    private func removeIfFresh(_ key: Digest, _ now: Timestamp) throws(StoreError) -> RemovalFinding {
+    private func removeIfFresh(_ key: Digest, _ now: Timestamp) throws(CacheError) -> RemovalFinding {
         guard let stored = try entries.read(key) else { return .absent }
         guard stored.record != nil else { return .over(stored) }
         guard let freshness = try freshness(of: stored, key, now) else { return .changed }
@@ -58,13 +58,13 @@ extension Store {
         _ key: Digest,
         ifStill observed: StoredEntry?,
         isLogged: Bool = true
-    ) throws(StoreError) -> Bool {
+    ) throws(CacheError) -> Bool {
         var isRemoved = false
         let isAsObserved = try entries.stripes.withLock(.exclusive, stripe: key.stripe) {
-            () throws(StoreError) in
+            () throws(CacheError) in
             guard try entries.read(key)?.bytes == observed?.bytes else { return false }
             // Raised also where there is no entry, as by any other remove.
-            (isRemoved, _) = try entries.writing(key, isRemoval: true) { () throws(StoreError) in
+            (isRemoved, _) = try entries.writing(key, isRemoval: true) { () throws(CacheError) in
                 try entries.delete(key)
             }
             if isRemoved { noteRemoval() }
@@ -76,8 +76,8 @@ extension Store {
 
     /// Has everybody who holds a value of `key` in memory look at its entry again, which is gone: what a sweep
     /// evicts others may still hold.
-    package func invalidate(_ key: Digest) throws(StoreError) {
-        try entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(StoreError) in
+    package func invalidate(_ key: Digest) throws(CacheError) {
+        try entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(CacheError) in
             _ = try entries.writing(key, isRemoval: true) {}
         }
     }
@@ -91,8 +91,8 @@ extension Store {
     /// Counts as an access now.
     ///
     /// False where there is no such entry. Three system calls.
-    package func touch(_ key: Digest, now: Timestamp) throws(StoreError) -> Bool {
-        try entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(StoreError) in
+    package func touch(_ key: Digest, now: Timestamp) throws(CacheError) -> Bool {
+        try entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(CacheError) in
             try entries.setAccessTime(of: key, to: now)
         }
     }
@@ -106,7 +106,7 @@ extension Store {
     /// any failure: the value is a miss either way.
     func discard(_ key: Digest, _ stored: StoredEntry, _ content: Content) {
         var isRecordWrong = false
-        repair { () throws(StoreError) in
+        repair { () throws(CacheError) in
             let verdict = try objects.deleteIfCorrupt(
                 content.digest,
                 expecting: content.length,
@@ -122,13 +122,13 @@ extension Store {
     /// Left there, it would be a value to whoever does not read it.
     func forget(_ key: Digest, _ stored: StoredEntry, unlessPresent content: Content?) {
         guard directory.isWritable else { return }
-        repair { () throws(StoreError) in
+        repair { () throws(CacheError) in
             _ = try parts.deleteEntry(key, ifStill: stored.bytes, unlessPresent: content, patience: .zero)
         }
     }
 
-    func repair(_ body: () throws(StoreError) -> Void) {
-        do throws(StoreError) {
+    func repair(_ body: () throws(CacheError) -> Void) {
+        do throws(CacheError) {
             try body()
         } catch {
             counters.add(.repairFailure)

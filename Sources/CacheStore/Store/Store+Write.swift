@@ -28,7 +28,7 @@ extension Store {
         _ record: Record,
         _ terms: RoomTerms = RoomTerms(),
         willWrite: (() -> Void)? = nil
-    ) throws(StoreError) -> Generation? {
+    ) throws(CacheError) -> Generation? {
         var publication = try Publication(of: record, for: key, in: directory)
         publication.willWrite = willWrite
         let outcome = try publish(publication, bytes, terms)
@@ -44,19 +44,19 @@ extension Store {
         copying source: borrowing FileDescriptor,
         for key: Digest,
         _ draft: Record
-    ) throws(StoreError) -> StagedCopy {
+    ) throws(CacheError) -> StagedCopy {
         _ = try Publication(of: draft, for: key, in: directory)
         let now = draft.created
         let length = try describing("read the length of a value for", directory.path) { () throws(Errno) in
             try source.lengthLeft()
         }
         var terms = RoomTerms()
-        var claim = try length.flatMap { (length) throws(StoreError) in
+        var claim = try length.flatMap { (length) throws(CacheError) in
             try claimRoom(forLength: Int(clamping: length), now: now, &terms)
         }
         var wait = room.wait(terms)
         var copied: Int64 = 0
-        do throws(StoreError) {
+        do throws(CacheError) {
             var staged = try objects.stage(copying: source, atMost: room.longestValue) { left in
                 // It is no room that others will set free, and is claimed anew once the value is there.
                 room.giveBack(claim.take())
@@ -80,7 +80,7 @@ extension Store {
         _ staged: consuming StagedCopy,
         for key: Digest,
         _ record: Record
-    ) throws(StoreError) -> Generation? {
+    ) throws(CacheError) -> Generation? {
         let length = staged.content.length
         let publication = try Publication(of: record, for: key, in: directory)
         var claim = staged.claim
@@ -94,7 +94,7 @@ extension Store {
         }
         var isFirst = true
         let outcome = try room.makingSpace(forLength: length, now: record.created, terms) {
-            (terms) throws(StoreError) in
+            (terms) throws(CacheError) in
             defer { isFirst = false }
             if !isFirst {
                 // Where the object has got its name and the entry did not fit.
@@ -105,7 +105,7 @@ extension Store {
             return try publish(publication, &object, &claim, &terms)
         }
         guard outcome.isPublished else {
-            throw StoreError(errno: .noSpace, "keep an object while room was made in", path: directory.path)
+            throw CacheError(errno: .noSpace, "keep an object while room was made in", path: directory.path)
         }
         counters.add(.put)
         return outcome.generation
@@ -117,7 +117,7 @@ extension Store {
         for key: Digest,
         _ record: Record,
         ifStill observed: StoredEntry?
-    ) throws(StoreError) -> PublishOutcome {
+    ) throws(CacheError) -> PublishOutcome {
         let precondition = Precondition.unchanged(observed?.bytes)
         let publication = try Publication(of: record, for: key, if: precondition, in: directory)
         let outcome = try publish(publication, bytes, RoomTerms())
@@ -133,7 +133,7 @@ extension Store {
         for key: Digest,
         ifStill observed: StoredEntry?,
         now: Timestamp
-    ) throws(StoreError) -> PublishOutcome {
+    ) throws(CacheError) -> PublishOutcome {
         let precondition = Precondition.unchanged(observed?.bytes)
         let publication = try Publication(
             of: record,
@@ -145,7 +145,7 @@ extension Store {
         // Before the lock is taken: another process may have left any amount unwritten, and nobody should
         // have to wait for that. Under it the same finds next to nothing left to do.
         try objects.synchronizeIfDurable(record.content.digest)
-        let outcome = try room.makingSpace(forLength: 0, now: now) { (terms) throws(StoreError) in
+        let outcome = try room.makingSpace(forLength: 0, now: now) { (terms) throws(CacheError) in
             var nothing: TemporaryFile?
             var nothingClaimed: RoomClaim?
             return try publish(publication, &nothing, &nothingClaimed, &terms)

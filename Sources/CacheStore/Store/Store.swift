@@ -34,7 +34,7 @@ package final class Store: Sendable {
         at path: String,
         options: StoreOptions = StoreOptions(),
         replacing previous: Store? = nil
-    ) throws(StoreError) {
+    ) throws(CacheError) {
         let directory = try StoreDirectory(opening: path, assuming: options.assumedCapabilities)
         let control = Control(of: directory)
         let entries = Entries(in: control, form: options.recordForm, isDurable: options.isDurable)

@@ -123,8 +123,8 @@ struct Deletions: Sendable {
         _ removals: [Removal],
         stripe: Int,
         _ pacer: inout SweepPacer,
-        _ delete: (Removal) throws(StoreError) -> Bool
-    ) -> (outcomes: [DeletionOutcome], failure: StoreError?) {
+        _ delete: (Removal) throws(CacheError) -> Bool
+    ) -> (outcomes: [DeletionOutcome], failure: CacheError?) {
         guard let tree = removals.first?.tree else { return ([], nil) }
         var outcomes: [DeletionOutcome] = []
         outcomes.reserveCapacity(removals.count)
@@ -135,9 +135,9 @@ struct Deletions: Sendable {
                 outcomes += repeatElement(.skipped, count: removals.count - outcomes.count)
                 break
             }
-            do throws(StoreError) {
+            do throws(CacheError) {
                 try parts.stripes(tree).withLock(.exclusive, stripe: stripe, patience: patience(pacer)) {
-                    () throws(StoreError) in
+                    () throws(CacheError) in
                     let end = instant() + (pacer.isSparing ? .zero : Self.longestHold)
                     repeat {
                         outcomes.append(try outcome(removals[outcomes.count], delete))
@@ -155,9 +155,9 @@ struct Deletions: Sendable {
 
     private func outcome(
         _ removal: Removal,
-        _ delete: (Removal) throws(StoreError) -> Bool
-    ) throws(StoreError) -> DeletionOutcome {
-        do throws(StoreError) {
+        _ delete: (Removal) throws(CacheError) -> Bool
+    ) throws(CacheError) -> DeletionOutcome {
+        do throws(CacheError) {
             return try delete(removal) ? .deleted : .spared
         } catch {
             guard error.concernsOneFile else { throw error }
@@ -201,20 +201,20 @@ struct Deletions: Sendable {
     }
 }
 
-extension StoreError {
+extension CacheError {
     /// Whether others may well be as they should: a damaged sector or inode, or permissions that somebody has
     /// changed.
     var concernsOneFile: Bool {
         let them: [Errno] = [
             .inputOutput, .accessDenied, .notPermitted, .structureNeedsCleaning, .badMessage,
         ]
-        return errno.map { them.contains($0) } ?? false
+        return cause.map { them.contains($0) } ?? false
     }
 }
 
 extension StoreDirectory {
     /// Where it happened, below the cache directory.
-    func relativePath(_ error: StoreError) -> String {
-        String(error.path.dropFirst(path.count + 1))
+    func relativePath(_ error: CacheError) -> String {
+        String((error.path ?? path).dropFirst(path.count + 1))
     }
 }

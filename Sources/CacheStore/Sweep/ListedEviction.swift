@@ -34,7 +34,7 @@ struct ListedEviction {
         on parts: StoreParts,
         now: Timestamp,
         pace: SweepPace = SweepPace()
-    ) throws(StoreError) -> CollectionReport? {
+    ) throws(CacheError) -> CollectionReport? {
         guard let lock = try parts.janitor.take() else { return nil }
         var report = CollectionReport()
         report.isExhausted = true
@@ -61,7 +61,7 @@ struct ListedEviction {
         _ file: borrowing FileDescriptor,
         _ report: inout CollectionReport,
         under lock: borrowing LockFile
-    ) throws(StoreError) {
+    ) throws(CacheError) {
         var isAtEnd = false
         while !isAtEnd, let reason = rest.reason, pacer.mayGoOn() {
             // What can't be read is not there.
@@ -109,7 +109,7 @@ struct ListedEviction {
     private mutating func evict(
         _ candidates: ArraySlice<ListedCandidate>,
         for reason: RemovalReason
-    ) throws(StoreError) -> CollectionReport.Tally {
+    ) throws(CacheError) -> CollectionReport.Tally {
         let before = evicted
         let (gone, failure) = delete(candidates) { Removal($0.entry, reason) }
         evicted.count += gone.count
@@ -128,7 +128,7 @@ struct ListedEviction {
     private mutating func delete(
         _ candidates: ArraySlice<ListedCandidate>,
         as removal: (ListedCandidate) -> Removal
-    ) -> (gone: [ListedCandidate], failure: StoreError?) {
+    ) -> (gone: [ListedCandidate], failure: CacheError?) {
         let (parts, stamp) = (parts, list.stamp)
         var groups = [[ListedCandidate]](repeating: [], count: StoreLayout.stripeCount)
         for candidate in candidates { groups[removal(candidate).digest.stripe].append(candidate) }
@@ -136,7 +136,7 @@ struct ListedEviction {
         for (stripe, group) in groups.enumerated() {
             let removals = group.map(removal)
             let (outcomes, failure) = deletions.run(removals, stripe: stripe, &pacer) {
-                (removal) throws(StoreError) in
+                (removal) throws(CacheError) in
                 try parts.delete(removal, stamp)
             }
             let gone = outcomes.indices.filter { outcomes[$0].isDeletion }
@@ -156,7 +156,7 @@ extension StoreParts {
     /// touched it since the mark; false: it stays as it is.
     ///
     /// The caller holds its stripe exclusively. Two system calls, three for an entry where somebody has been at it.
-    fileprivate func delete(_ removal: Removal, _ stamp: SweepStamp) throws(StoreError) -> Bool {
+    fileprivate func delete(_ removal: Removal, _ stamp: SweepStamp) throws(CacheError) -> Bool {
         guard let entry = removal.entry else {
             guard let status = try object(removal.digest), stamp.isUntouched(object: status)
             else { return false }

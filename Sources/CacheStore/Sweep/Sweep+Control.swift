@@ -8,11 +8,11 @@ extension Sweep {
     ///
     /// With the stripe held exclusively no writer is at work, so whoever is still counted is dead. He may
     /// have published, so the version is raised. Until then nothing of those keys is held in memory.
-    func clearDeadWriters() throws(StoreError) {
+    func clearDeadWriters() throws(CacheError) {
         if request.isDryRun { return }
         let control = parts.control
         for stripe in 0..<StoreLayout.stripeCount where control.hasWriters(inStripe: stripe) {
-            do throws(StoreError) {
+            do throws(CacheError) {
                 let patience = deletions.patience(pacer)
                 control.noteSweepStep()
                 try parts.entries.stripes.withLock(.exclusive, stripe: stripe, patience: patience) {

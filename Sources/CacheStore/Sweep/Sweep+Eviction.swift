@@ -10,7 +10,7 @@ extension Sweep {
     ///
     /// Asked once, when the sweep begins: what it removes is added up from then on, so that a dry run and the run after
     /// it decide the same.
-    func freeSpaceGoal() throws(StoreError) -> FreeSpaceGoal? {
+    func freeSpaceGoal() throws(CacheError) -> FreeSpaceGoal? {
         guard let floor = request.limits.minimumFree else { return nil }
         return FreeSpaceGoal(floor, at: try parts.directory.space())
     }
@@ -80,7 +80,7 @@ extension Sweep {
 
     /// Deletes the candidates at `places` as planned, and then the objects that no entry names any more; false: time ran
     /// out.
-    mutating func evict(_ places: ArraySlice<UInt32>, _ plan: SweepPlan) throws(StoreError) -> Bool {
+    mutating func evict(_ places: ArraySlice<UInt32>, _ plan: SweepPlan) throws(CacheError) -> Bool {
         var position = places.startIndex
         for part in plan.parts {
             let end = position + part.count
@@ -105,7 +105,7 @@ extension Sweep {
         _ places: [UInt32],
         in tree: Tree,
         _ removal: @escaping @Sendable (UInt32, SweepState) -> Removal
-    ) throws(StoreError) -> Bool {
+    ) throws(CacheError) -> Bool {
         let shards = parts.shards(tree)
         var places = places
         if pacer.isUnlimited {
@@ -126,7 +126,7 @@ extension Sweep {
             }
             // Before anybody begins: whoever is told can still do something before the first deletion.
             showProgress(start)
-            let isDone = try share(busy) { (sweep, shard) throws(StoreError) in
+            let isDone = try share(busy) { (sweep, shard) throws(CacheError) in
                 guard sweep.pacer.mayGoOn() else { return false }
                 guard let directory = try sweep.open(tree, shard: shard) else { return true }
                 let removals = sweep.state.value.withLock { state in

@@ -5,7 +5,7 @@ import Platform
 extension Sweep {
     /// Deletes what killed processes have left, and keeps others from deleting what is to stay; false: time
     /// ran out.
-    mutating func deleteLeftovers() throws(StoreError) -> Bool {
+    mutating func deleteLeftovers() throws(CacheError) -> Bool {
         let others = try deleteStaleTemporaries()
         state.value.withLock { $0.report.unrecognised += others }
         guard pacer.mayGoOn() else { return false }
@@ -24,14 +24,14 @@ extension Sweep {
     }
 
     /// A temporary file is locked as long as its process lives.
-    private func deleteStaleTemporaries() throws(StoreError) -> [String] {
+    private func deleteStaleTemporaries() throws(CacheError) -> [String] {
         let temporaries: TemporaryArea
         do throws(Errno) {
             temporaries = try TemporaryArea(of: parts.directory)
         } catch {
             // No directory: nothing of ours is in it, and puts can do without where they need no names.
             if error == .notDirectory || error == .tooManyLinks { return ["\(StoreLayout.temporaries)"] }
-            throw StoreError(errno: error, "clean", path: path(of: StoreLayout.temporaries))
+            throw CacheError(errno: error, "clean", path: path(of: StoreLayout.temporaries))
         }
         return try deleteUnlocked(in: temporaries.directory, StoreLayout.temporaries) {
             StoreLayout.path(ofTemporary: $0)
@@ -46,7 +46,7 @@ extension Sweep {
         in directory: borrowing Directory,
         _ place: RelativePath,
         path: (String) -> RelativePath?
-    ) throws(StoreError) -> [String] {
+    ) throws(CacheError) -> [String] {
         var tally = CollectionReport.Tally()
         var others: [String] = []
         try describing("clean", self.path(of: place)) { () throws(Errno) in

@@ -19,7 +19,7 @@ extension Sweep {
     // MARK: Entries
 
     /// Reads the entries of one shard; all that are listed are noted in `filter`.
-    mutating func readEntries(inShard shard: Int, noting filter: KeyFilter?) throws(StoreError) -> Bool {
+    mutating func readEntries(inShard shard: Int, noting filter: KeyFilter?) throws(CacheError) -> Bool {
         var files: [StoreParts.File] = []
         guard let directory = try list(.entries, shard: shard, &files) else { return true }
         if let filter { for file in files { filter.insert(file.digest) } }
@@ -27,7 +27,7 @@ extension Sweep {
     }
 
     /// Looks through the entries of one shard for those whose objects are gone; all objects have been listed.
-    mutating func deleteDangling(inShard shard: Int) throws(StoreError) -> Bool {
+    mutating func deleteDangling(inShard shard: Int) throws(CacheError) -> Bool {
         var files: [StoreParts.File] = []
         guard let directory = try list(.entries, shard: shard, &files, isFirst: false) else { return true }
         return try forEachPiece(of: files, in: directory) { (state, sightings) in
@@ -40,7 +40,7 @@ extension Sweep {
         of files: [StoreParts.File],
         in directory: borrowing Directory,
         _ note: (inout SweepState, [SweepState.Sighting]) -> [Removal]
-    ) throws(StoreError) -> Bool {
+    ) throws(CacheError) -> Bool {
         var position = 0
         while position < files.count {
             let piece = files[position..<min(position + entriesAtATime, files.count)]
@@ -59,13 +59,13 @@ extension Sweep {
         _ files: ArraySlice<StoreParts.File>,
         in directory: borrowing Directory,
         into sightings: inout [SweepState.Sighting]
-    ) throws(StoreError) -> Bool {
+    ) throws(CacheError) -> Bool {
         // Once for all of them, as it is not for free.
         let (now, parts) = (now, parts)
         for file in files {
             guard pacer.mayGoOn() else { return false }
             let key = file.digest
-            do throws(StoreError) {
+            do throws(CacheError) {
                 guard let (bytes, status) = try parts.entry(key, in: directory) else { continue }
                 let record = RecordCodec.decode(bytes, for: key)
                 let entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
@@ -80,7 +80,7 @@ extension Sweep {
     // MARK: Objects
 
     /// Looks at the objects of one shard, and deletes those that no entry names; all entries have been read.
-    mutating func lookAtObjects(inShard shard: Int) throws(StoreError) -> Bool {
+    mutating func lookAtObjects(inShard shard: Int) throws(CacheError) -> Bool {
         var files: [StoreParts.File] = []
         guard let directory = try list(.objects, shard: shard, &files) else { return true }
         let listed = files
@@ -103,13 +103,13 @@ extension Sweep {
     private mutating func statuses(
         of files: [StoreParts.File],
         in directory: borrowing Directory
-    ) throws(StoreError) -> [(digest: Digest, status: FileStatus)]? {
+    ) throws(CacheError) -> [(digest: Digest, status: FileStatus)]? {
         var found: [(digest: Digest, status: FileStatus)] = []
         found.reserveCapacity(files.count)
         for file in files {
             guard pacer.mayGoOn() else { return nil }
             let digest = file.digest
-            do throws(StoreError) {
+            do throws(CacheError) {
                 let status = try parts.status(of: digest, .objects, in: directory)
                 guard let status, status.kind == .regular else { continue }
                 found.append((digest, status))
@@ -126,11 +126,11 @@ extension Sweep {
     /// Deletes entries, or objects, of one shard that nobody has used or changed since they were seen.
     ///
     /// Two system calls each, and a third for an entry where somebody has been at it, beside those for the lock.
-    mutating func delete(_ removals: [Removal], in shard: borrowing Directory) throws(StoreError) -> Bool {
+    mutating func delete(_ removals: [Removal], in shard: borrowing Directory) throws(CacheError) -> Bool {
         guard let first = removals.first else { return true }
         let sweep = self
         let (outcomes, failure) = deletions.run(removals, stripe: first.digest.stripe, &pacer) {
-            (removal) throws(StoreError) in
+            (removal) throws(CacheError) in
             try sweep.delete(removal, in: shard)
         }
         state.value.withLock { state in
@@ -141,14 +141,14 @@ extension Sweep {
     }
 
     /// Decides again under the lock that keeps writers away; false: it stays as it is.
-    private func delete(_ removal: Removal, in shard: borrowing Directory) throws(StoreError) -> Bool {
+    private func delete(_ removal: Removal, in shard: borrowing Directory) throws(CacheError) -> Bool {
         guard try isAsSeen(removal, in: shard) else { return false }
         return request.isDryRun ? true : try parts.delete(removal.digest, removal.tree, in: shard)
     }
 
     /// One system call for an object, and for an entry where its change time tells that nobody has been at it since the
     /// sweep began; two where the record must be read again.
-    private func isAsSeen(_ removal: Removal, in shard: borrowing Directory) throws(StoreError) -> Bool {
+    private func isAsSeen(_ removal: Removal, in shard: borrowing Directory) throws(CacheError) -> Bool {
         guard let status = try parts.status(of: removal.digest, removal.tree, in: shard),
             status.kind == .regular
         else { return false }
@@ -171,8 +171,8 @@ extension Sweep {
         shard: Int,
         _ files: inout [StoreParts.File],
         isFirst: Bool = true
-    ) throws(StoreError) -> Directory? {
-        do throws(StoreError) {
+    ) throws(CacheError) -> Directory? {
+        do throws(CacheError) {
             var listing = StoreParts.Listing()
             let found = try parts.list(tree, shard: shard, into: &listing)
             files = listing.files
@@ -200,8 +200,8 @@ extension Sweep {
     }
 
     /// Opens a shard to delete something in it; nil where it is gone, or can't be opened.
-    func open(_ tree: Tree, shard: Int) throws(StoreError) -> Directory? {
-        do throws(StoreError) {
+    func open(_ tree: Tree, shard: Int) throws(CacheError) -> Directory? {
+        do throws(CacheError) {
             return try parts.open(tree, shard: shard)
         } catch {
             try noteUnreadable(tree, error)
@@ -210,7 +210,7 @@ extension Sweep {
     }
 
     /// Passes over what concerns a single file or shard; what concerns all ends the sweep.
-    private func noteUnreadable(_ tree: Tree, _ error: StoreError) throws(StoreError) {
+    private func noteUnreadable(_ tree: Tree, _ error: CacheError) throws(CacheError) {
         guard error.concernsOneFile else { throw error }
         let path = parts.directory.relativePath(error)
         state.value.withLock { state in

@@ -46,7 +46,7 @@ package struct Sweep: Sendable {
 
     /// Sweeps the store of these parts as it is at `now`.
     ///
-    /// - Throws: ``StoreError/Code/busy`` where another sweep did not end within the request's patience, or does not get
+    /// - Throws: ``CacheError/Code/busy`` where another sweep did not end within the request's patience, or does not get
     ///   on at all.
     /// - Complexity: O(*n*) in entries and objects: two system calls for each of the former and one for each of the
     ///   latter, of which small ones need none on ext4 (``SweepAllocation``); and two more for each that is deleted, three
@@ -61,14 +61,14 @@ package struct Sweep: Sendable {
         _ request: SweepRequest,
         on parts: StoreParts,
         now: Timestamp
-    ) throws(StoreError) -> CollectionReport {
+    ) throws(CacheError) -> CollectionReport {
         var wait = JanitorWait(for: parts.janitor, patience: request.patience)
         while true {
             let report = try runIfDue(request, on: parts, now: now) { _ in true }
             if let report { return report }
             guard try wait.pause() else {
                 let path = parts.janitor.path
-                throw StoreError(.busy, "sweep", path: path, errno: .timedOut, detail: wait.hindrance)
+                throw CacheError(.busy, to: "sweep", path: path, cause: .timedOut, detail: wait.hindrance)
             }
         }
     }
@@ -82,7 +82,7 @@ package struct Sweep: Sendable {
         on parts: StoreParts,
         now: Timestamp,
         isDue: (SweepRecord?) -> Bool
-    ) throws(StoreError) -> CollectionReport? {
+    ) throws(CacheError) -> CollectionReport? {
         guard let lock = try parts.janitor.take() else { return nil }
         let last = SweepRecord.read(from: lock.descriptor)
         guard isDue(last) else { return nil }
@@ -94,12 +94,12 @@ package struct Sweep: Sendable {
     private mutating func run(
         under lock: borrowing LockFile,
         after last: SweepRecord?
-    ) throws(StoreError) -> CollectionReport {
+    ) throws(CacheError) -> CollectionReport {
         var record = SweepRecord(beginning: request, after: last)
         if !request.isDryRun { record.write(to: lock.descriptor) }
         var isComplete = false
-        var failure: StoreError?
-        do throws(StoreError) {
+        var failure: CacheError?
+        do throws(CacheError) {
             isComplete = try run(under: lock)
         } catch {
             failure = error
@@ -131,7 +131,7 @@ package struct Sweep: Sendable {
 
     /// Passes over everything until the limits hold or nothing can be evicted: once, but where more has to go than
     /// there can be candidates; false: time ran out.
-    private mutating func run(under lock: borrowing LockFile) throws(StoreError) -> Bool {
+    private mutating func run(under lock: borrowing LockFile) throws(CacheError) -> Bool {
         var space = try freeSpaceGoal()
         guard try deleteLeftovers() else { return false }
         var wanted = wantedByUsage(space?.shortfall)
@@ -170,7 +170,7 @@ package struct Sweep: Sendable {
     /// entries before the objects are listed.
     ///
     /// See ``Store``.
-    private mutating func mark(isFirst: Bool) throws(StoreError) -> Bool {
+    private mutating func mark(isFirst: Bool) throws(CacheError) -> Bool {
         let control = parts.control
         guard try passBarrier() else { return false }
         let replaced = control.replacedEntries
@@ -193,7 +193,7 @@ package struct Sweep: Sendable {
     ///
     /// Waits for the tick to change, so that everything that was done before the sweep began is older
     /// than the stamp, and one sweep leaves nothing of it.
-    private func fileSystemTime(by lock: borrowing LockFile) throws(StoreError) -> Timestamp {
+    private func fileSystemTime(by lock: borrowing LockFile) throws(CacheError) -> Timestamp {
         try describing("take a time stamp", parts.directory.path) { () throws(Errno) in
             let start = try lock.descriptor.touched()
             let deadline = ContinuousClock.now + Self.longestTick
@@ -212,7 +212,7 @@ package struct Sweep: Sendable {
     private static let longestTick: Duration = .seconds(3)
 
     /// Waits until every put that held a stripe when this began is over; false: time ran out.
-    private mutating func passBarrier() throws(StoreError) -> Bool {
+    private mutating func passBarrier() throws(CacheError) -> Bool {
         request.progress(CacheProgress(.waiting, done: 0, total: StoreLayout.stripeCount))
         let skipped = try parts.objects.stripes.barrier { count in
             parts.control.noteSweepStep()
@@ -222,10 +222,10 @@ package struct Sweep: Sendable {
         return skipped != nil
     }
 
-    private mutating func readEntries() throws(StoreError) -> Bool {
+    private mutating func readEntries() throws(CacheError) -> Bool {
         let file = request.isDryRun ? nil : parts.control.fileToComplete
         let filter = file.map { KeyFilter(in: $0.words) }
-        let isDone = try scan(.entries) { (sweep, shard) throws(StoreError) in
+        let isDone = try scan(.entries) { (sweep, shard) throws(CacheError) in
             try sweep.readEntries(inShard: shard, noting: filter)
         }
         guard isDone else { return false }
@@ -234,12 +234,12 @@ package struct Sweep: Sendable {
         return true
     }
 
-    private mutating func lookAtObjects() throws(StoreError) -> Bool {
-        try scan(.objects) { (sweep, shard) throws(StoreError) in try sweep.lookAtObjects(inShard: shard) }
+    private mutating func lookAtObjects() throws(CacheError) -> Bool {
+        try scan(.objects) { (sweep, shard) throws(CacheError) in try sweep.lookAtObjects(inShard: shard) }
     }
 
     /// Takes a second look at the entries where an object is missing, to find those that name it; false: time ran out.
-    private mutating func deleteDangling() throws(StoreError) -> Bool {
+    private mutating func deleteDangling() throws(CacheError) -> Bool {
         let hasMissing = state.value.withLock { state in
             let hasMissing = state.pass.marks.hasMissing
             // Whether they go or are spared, they are no candidates.
@@ -247,7 +247,7 @@ package struct Sweep: Sendable {
             return hasMissing
         }
         guard hasMissing else { return true }
-        return try scan(.entries) { (sweep, shard) throws(StoreError) in
+        return try scan(.entries) { (sweep, shard) throws(CacheError) in
             try sweep.deleteDangling(inShard: shard)
         }
     }
@@ -255,10 +255,10 @@ package struct Sweep: Sendable {
     // MARK: Threads
 
     /// A task of a thread, about one shard; false: time ran out.
-    typealias ShardTask = @Sendable (inout Sweep, Int) throws(StoreError) -> Bool
+    typealias ShardTask = @Sendable (inout Sweep, Int) throws(CacheError) -> Bool
 
     /// Runs `task` for each shard of one tree; false: time ran out.
-    private mutating func scan(_ tree: Tree, _ task: @escaping ShardTask) throws(StoreError) -> Bool {
+    private mutating func scan(_ tree: Tree, _ task: @escaping ShardTask) throws(CacheError) -> Bool {
         let progress = request.progress
         return try share(parts.shards(tree), task) { number in
             let done = tree == .entries ? number : StoreLayout.shardCount + number
@@ -273,11 +273,11 @@ package struct Sweep: Sendable {
         _ shards: [Int],
         _ task: @escaping ShardTask,
         began: (Int) -> Void
-    ) throws(StoreError) -> Bool {
+    ) throws(CacheError) -> Bool {
         let threads = pacer.isSparing ? 1 : SweepCrew.usualSize
         let lanes = shards.map(StoreLayout.stripe(ofShard:))
         return try SweepCrew.run(lanes, threads: threads, worker: &self, progress: began) {
-            (sweep, number) throws(StoreError) in try task(&sweep, shards[number])
+            (sweep, number) throws(CacheError) in try task(&sweep, shards[number])
         }
     }
 }

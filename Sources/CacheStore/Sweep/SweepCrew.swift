@@ -21,7 +21,7 @@ enum SweepCrew {
         /// Threads beside the caller's.
         var atWork = 0
         var isOver = false
-        var failure: StoreError?
+        var failure: CacheError?
 
         /// The next task to be begun: the first one in a lane that nobody is in.
         ///
@@ -56,8 +56,8 @@ enum SweepCrew {
         threads: Int,
         worker: inout Worker,
         progress: (Int) -> Void,
-        task: @escaping @Sendable (inout Worker, Int) throws(StoreError) -> Bool
-    ) throws(StoreError) -> Bool {
+        task: @escaping @Sendable (inout Worker, Int) throws(CacheError) -> Bool
+    ) throws(CacheError) -> Bool {
         let board = Monitored(Board(lanes: lanes))
         // One task before there are others, so that it initializes the globals that all of them use: in a child by
         // fork(2) two threads that come upon one at once may spin for good (Swift 6.3, `swift_once`).
@@ -89,12 +89,12 @@ enum SweepCrew {
         _ board: Monitored<Board>,
         _ worker: inout Worker,
         _ progress: (Int) -> Void,
-        _ task: (inout Worker, Int) throws(StoreError) -> Bool
+        _ task: (inout Worker, Int) throws(CacheError) -> Bool
     ) -> Bool {
         let begun = board.withLock { board in board.begin().map { ($0, board.begun) } }
         guard let (number, count) = begun else { return false }
         progress(count - 1)
-        do throws(StoreError) {
+        do throws(CacheError) {
             if try !task(&worker, number) { board.withLock { $0.isOver = true } }
         } catch {
             board.withLock { board in

@@ -4,7 +4,7 @@ import Platform
 
 /// Holding entries against the objects that they name, all of which have been read.
 extension Verification {
-    func verifyEntry(_ key: Digest) throws(StoreError) {
+    func verifyEntry(_ key: Digest) throws(CacheError) {
         guard let stored = try parts.entry(key)?.stored else { return }
         state.value.withLock { $0.report.entries += 1 }
         switch try condition(of: key, stored) {
@@ -13,7 +13,7 @@ extension Verification {
         case .corrupt: report(.corruptEntry(key))
         case .dangling: report(.danglingEntry(key))
         }
-        _ = try repair { (patience) throws(StoreError) in
+        _ = try repair { (patience) throws(CacheError) in
             try parts.deleteEntry(key, ifStill: stored.bytes, patience: patience)
         }
     }
@@ -22,7 +22,7 @@ extension Verification {
         case sound, unfinished, corrupt, dangling
     }
 
-    private func condition(of key: Digest, _ stored: StoredEntry) throws(StoreError) -> Condition {
+    private func condition(of key: Digest, _ stored: StoredEntry) throws(CacheError) -> Condition {
         guard let content = stored.record?.content else {
             // Without a byte it is an entry that is being made, or whose maker was killed.
             return stored.bytes.isEmpty ? .unfinished : .corrupt
@@ -47,7 +47,7 @@ extension Verification {
     private func conditionWithoutObject(
         _ key: Digest,
         _ stored: StoredEntry
-    ) throws(StoreError) -> Condition {
+    ) throws(CacheError) -> Condition {
         // Swept because the entry had been overwritten: then it is another one now, judged next time.
         try parts.entries.read(key)?.bytes == stored.bytes ? .dangling : .sound
     }
@@ -57,7 +57,7 @@ extension Verification {
         _ key: Digest,
         _ stored: StoredEntry,
         _ content: Content
-    ) throws(StoreError) -> Condition {
+    ) throws(CacheError) -> Condition {
         let read = try parts.objects.content(ofObject: content.digest, atMost: content.length)
         guard let (present, status) = read else { return try conditionWithoutObject(key, stored) }
         let isLonger = status.size > Int64(present.length)
@@ -67,7 +67,7 @@ extension Verification {
         }
         // Longer, and not with the value at its beginning: the record may be wrong, and is of no use.
         if isLonger, present.digest != content.digest { return .corrupt }
-        return try condemning.value.withLock { _ throws(StoreError) -> Condition in
+        return try condemning.value.withLock { _ throws(CacheError) -> Condition in
             // Another thread may have come upon it by another entry.
             if objects.compare(content) == .corrupt { return .sound }
             guard try parts.objects.status(of: content.digest) != nil else {

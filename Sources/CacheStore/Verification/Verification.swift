@@ -54,7 +54,7 @@ package struct Verification: Sendable {
         on parts: StoreParts,
         found: @escaping @Sendable (VerifyReport.Finding) -> Void = { _ in },
         progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
-    ) throws(StoreError) -> VerifyReport {
+    ) throws(CacheError) -> VerifyReport {
         var verification = Verification(parts: parts, options: options, found: found, progress: progress)
         verification.sample = try verification.chosenSample()
         try verification.verifyAll(.objects)
@@ -63,7 +63,7 @@ package struct Verification: Sendable {
     }
 
     /// Verifies a tree, several shards at a time; the objects first.
-    private mutating func verifyAll(_ tree: Tree) throws(StoreError) {
+    private mutating func verifyAll(_ tree: Tree) throws(CacheError) {
         state.value.withLock { state in
             state.phase = tree == .objects ? .verifying : .verifyingEntries
             state.steps = 0
@@ -71,14 +71,14 @@ package struct Verification: Sendable {
         showProgress()
         let shards = Array(0..<StoreLayout.shardCount)
         try SweepCrew.run(shards, threads: options.threads, worker: &self, progress: { _ in }) {
-            (verification, shard) throws(StoreError) in
+            (verification, shard) throws(CacheError) in
             try verification.verify(tree, inShard: shard)
             return true
         }
     }
 
     /// Looks at the files of one shard, or at those of them that are chosen.
-    private func verify(_ tree: Tree, inShard shard: Int) throws(StoreError) {
+    private func verify(_ tree: Tree, inShard shard: Int) throws(CacheError) {
         guard let listing = try listing(tree, shard: shard) else { return step(of: 1) }
         var files = listing.digests
         state.value.withLock { [count = files.count] state in
@@ -94,7 +94,7 @@ package struct Verification: Sendable {
                 ? sample.objects[shard] : files.filter { _ in Double.random(in: 0..<1) < sample.share }
         }
         for digest in files {
-            try passingOver { () throws(StoreError) in
+            try passingOver { () throws(CacheError) in
                 if tree == .objects { try verifyObject(digest) } else { try verifyEntry(digest) }
             }
             step(of: files.count)
@@ -118,7 +118,7 @@ package struct Verification: Sendable {
     ///
     /// For a number a reservoir: each object that is listed takes the place of one chosen before with a probability that
     /// leaves all equally likely.
-    private func chosenSample() throws(StoreError) -> Sample? {
+    private func chosenSample() throws(CacheError) -> Sample? {
         guard let kind = options.sample else { return nil }
         var sample = Sample()
         if case .percent(let percent) = kind { sample.share = percent / 100 }
@@ -148,7 +148,7 @@ package struct Verification: Sendable {
 
     // MARK: Objects
 
-    private func verifyObject(_ digest: Digest) throws(StoreError) {
+    private func verifyObject(_ digest: Digest) throws(CacheError) {
         // One that was lengthened by a terabyte takes no time to make, and ten minutes to read.
         if try parts.objects.status(of: digest)?.hasLargeHoles == true { return objects.noteUnread(digest) }
         guard let content = try parts.objects.content(ofObject: digest)?.content else { return }
@@ -169,9 +169,9 @@ package struct Verification: Sendable {
     }
 
     /// Reports a corrupt object; true where it was deleted.
-    func condemn(_ digest: Digest, expecting length: Int?) throws(StoreError) -> Bool {
+    func condemn(_ digest: Digest, expecting length: Int?) throws(CacheError) -> Bool {
         report(.corruptObject(digest))
-        return try repair { (patience) throws(StoreError) in
+        return try repair { (patience) throws(CacheError) in
             try parts.objects.deleteIfCorrupt(digest, expecting: length, patience: patience) == .deleted
         }
     }
@@ -187,9 +187,9 @@ package struct Verification: Sendable {
     ///
     /// Where somebody who is stopped holds the lock it stays, reported, for the next time; one wait is
     /// enough for all that he holds.
-    func repair(_ delete: (Duration) throws(StoreError) -> Bool) throws(StoreError) -> Bool {
+    func repair(_ delete: (Duration) throws(CacheError) -> Bool) throws(CacheError) -> Bool {
         guard options.repair else { return false }
-        do throws(StoreError) {
+        do throws(CacheError) {
             guard try delete(state.value.withLock { $0.patience }) else { return false }
             state.value.withLock { $0.report.repaired += 1 }
             return true
@@ -201,17 +201,17 @@ package struct Verification: Sendable {
     }
 
     /// nil where the shard can't be listed, which is noted.
-    private func listing(_ tree: Tree, shard: Int) throws(StoreError) -> StoreParts.Listing? {
+    private func listing(_ tree: Tree, shard: Int) throws(CacheError) -> StoreParts.Listing? {
         var listing: StoreParts.Listing?
-        try passingOver { () throws(StoreError) in
+        try passingOver { () throws(CacheError) in
             listing = try parts.digests(tree, shard: shard)
         }
         return listing
     }
 
     /// Notes a failure that concerns a single file or shard; what concerns all ends the verification.
-    private func passingOver(_ body: () throws(StoreError) -> Void) throws(StoreError) {
-        do throws(StoreError) {
+    private func passingOver(_ body: () throws(CacheError) -> Void) throws(CacheError) {
+        do throws(CacheError) {
             try body()
         } catch {
             guard error.concernsOneFile else { throw error }

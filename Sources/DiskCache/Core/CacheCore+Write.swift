@@ -13,7 +13,7 @@ extension CacheCore {
         _ room: RoomTerms = RoomTerms(),
         _ held: (Record) -> HeldItem
     ) throws(CacheError) {
-        let generation = try describingFailures { (store) throws(StoreError) in
+        let generation = try describingFailures { (store) throws(CacheError) in
             try store.put(bytes, for: key, record, room)
         }
         // Made only where it can be kept: it costs two allocations.
@@ -31,7 +31,7 @@ extension CacheCore {
             let generation: Generation?
             do {
                 defer { write.noteEnd() }
-                generation = try describingFailures { (store) throws(StoreError) in
+                generation = try describingFailures { (store) throws(CacheError) in
                     try store.put(bytes, for: digest, record) {
                         write.noteWriting(at: store.generation(of: digest))
                     }

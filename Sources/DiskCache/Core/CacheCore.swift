@@ -20,7 +20,7 @@ final class CacheCore: Sendable {
     private let isClosed = Atomic<Bool>(false)
     private let owner = processGeneration
 
-    init(path: String, configuration: CacheConfiguration) throws(StoreError) {
+    init(path: String, configuration: CacheConfiguration) throws(CacheError) {
         self.path = path
         self.configuration = configuration
         let store = try Store(at: path, options: configuration.storeOptions)
@@ -69,26 +69,27 @@ final class CacheCore: Sendable {
     private var closedError: CacheError {
         isOwn
             ? CacheError(.closed, "use \(path): the cache was closed: open it again", path: path)
-            : CacheError(StoreError(.forked, "use", path: path))
+            : CacheError(.forked, to: "use", path: path)
     }
 
-    /// Runs `body` on the store, and turns its errors into ones that say what the user can do.
+    /// Runs `body` on the store; its errors say if the directory is gone.
     func withStore<Value: ~Copyable>(
-        _ body: (Store, Timestamp) throws(StoreError) -> Value
+        _ body: (Store, Timestamp) throws(CacheError) -> Value
     ) throws(CacheError) -> Value {
         try checkOpen()
-        return try describingFailures { (store) throws(StoreError) in try body(store, now) }
+        return try describingFailures { (store) throws(CacheError) in try body(store, now) }
     }
 
     /// The same, even during and after closing, for what is left to be done then.
     func describingFailures<Value: ~Copyable>(
-        _ body: (Store) throws(StoreError) -> Value
+        _ body: (Store) throws(CacheError) -> Value
     ) throws(CacheError) -> Value {
         let store = store
-        do throws(StoreError) {
+        do throws(CacheError) {
             return try body(store)
         } catch {
-            throw CacheError(error, directoryIsGone: error.errno == .noEntry && Self.isGone(store))
+            guard error.cause == .noEntry, Self.isGone(store) else { throw error }
+            throw CacheError(.directoryVanished, to: "use", path: error.path ?? path, cause: .noEntry)
         }
     }
 
@@ -101,7 +102,7 @@ final class CacheCore: Sendable {
     }
 
     /// Continues in the directory that the path leads to now, creating it if there is none.
-    func reopen() throws(StoreError) {
+    func reopen() throws(CacheError) {
         let store = try Store(at: path, options: configuration.storeOptions, replacing: store)
         // The memory tier first: what it has from the old directory is then judged by the store that puts go to,
         // whichever that is. The old one is let go of last, and under no lock.

@@ -130,7 +130,7 @@ extension SharedCache {
         allowingStale: Bool
     ) throws(CacheError) -> CacheHit<Codec.Value>? {
         let digest = try digest(ofKey: key)
-        return try withStore { (store, now) throws(StoreError) in
+        return try withStore { (store, now) throws(CacheError) in
             guard let hit = try store.get(digest, now: now, allowingStale: allowingStale),
                 let held = held(hit.value, key, codec, hit.record)
             else { return nil }

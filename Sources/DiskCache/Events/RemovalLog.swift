@@ -28,7 +28,7 @@ extension SharedCache {
         }
         var digest: Digest?
         if let key { digest = try self.digest(ofKey: key) }
-        return try withStore { (store, _) throws(StoreError) in
+        return try withStore { (store, _) throws(CacheError) in
             var newest: [LoggedRemoval] = []
             let isThere = try EventLog.forEach(in: store.directory) { event in
                 if digest ?? event.keyDigest == event.keyDigest {

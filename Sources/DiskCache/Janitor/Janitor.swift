@@ -35,13 +35,13 @@ final class Janitor: Sendable {
         /// The granularity of accesses when last looked at, ns.
         var granularity: Int64
         /// What was wrong with the directory's configuration when last looked at.
-        var configurationFailure: StoreError?
+        var configurationFailure: CacheError?
         /// The last sweep as far as it was read, and when it was written.
         var last: SweepRecord?
         var lastNote: Timestamp?
         /// When the next sweep may begin after one that failed.
         var notBefore: ContinuousClock.Instant?
-        var reported: StoreError?
+        var reported: CacheError?
         /// What was done by the end of the last sweep of this process, and until when not to report it.
         var activity: CacheActivity?
         var silentUntil = ContinuousClock.now
@@ -72,7 +72,7 @@ final class Janitor: Sendable {
             try DetachedThread.start("diskcache") { self.run() }
         } catch {
             state.withLock { $0.isRunning = false }
-            failed(StoreError(errno: error, "start a thread for", path: core.store.directory.path))
+            failed(CacheError(errno: error, "start a thread for", path: core.store.directory.path))
         }
     }
 
@@ -89,7 +89,7 @@ final class Janitor: Sendable {
 
     private func join() {
         guard core.configuration.janitor.joinsSession else { return }
-        do throws(StoreError) {
+        do throws(CacheError) {
             let joined = try StoreSession.begin(in: core.store.directory)
             session.withLock { $0 = joined }
         } catch {
@@ -98,12 +98,12 @@ final class Janitor: Sendable {
     }
 
     /// Reports that something in the background has failed, which is tried again.
-    private func failed(_ error: StoreError) {
-        core.events.send(.collectionFailed(CacheError(error)))
+    private func failed(_ error: CacheError) {
+        core.events.send(.collectionFailed(error))
     }
 
     /// Leaves the session; true if it was the last one in it.
-    func leave() throws(StoreError) -> Bool {
+    func leave() throws(CacheError) -> Bool {
         let left = session.withLock { $0 }
         return try left?.end() ?? false
     }
@@ -175,7 +175,7 @@ final class Janitor: Sendable {
             return (rounds.configurationFailure != failure, rounds.granularity)
         }
         // One that repeats every second is reported only once.
-        if isNew, let failure { core.events.send(.configurationFailed(CacheError(failure))) }
+        if isNew, let failure { core.events.send(.configurationFailed(failure)) }
         // Noticeably finer than what values in memory were held by: it takes a walk through all of them.
         if granularity < before - before / 4 {
             core.memory?.advanceAccesses(to: core.coarseNow.advanced(byNanoseconds: granularity))
@@ -202,7 +202,7 @@ final class Janitor: Sendable {
         let store = core.store
         guard store.directory.isWritable else { return }
         var relief = Relief.done
-        do throws(StoreError) {
+        do throws(CacheError) {
             while relief == .done, let excess = try store.room.overflow(), !isStopped(within: .zero) {
                 relief = try store.room.relieve(excess, now: core.now, pace: hurried)
                 lookAround()
@@ -226,7 +226,7 @@ final class Janitor: Sendable {
 
     /// Continues in the directory that the path leads to now.
     private func followDirectory() {
-        do throws(StoreError) {
+        do throws(CacheError) {
             if try core.store.directory.isCurrent() { return }
             try core.reopen()
             attend(core.store)
@@ -242,7 +242,7 @@ final class Janitor: Sendable {
     }
 
     /// Reports a failure that repeats every second only once.
-    private func report(_ error: StoreError) {
+    private func report(_ error: CacheError) {
         let isNew = rounds.withLock { rounds in
             defer { rounds.reported = error }
             return rounds.reported != error
@@ -262,7 +262,7 @@ final class Janitor: Sendable {
             self.pause($0) && core.store === store && !store.room.isPressed
         }
         let schedule = schedule
-        do throws(StoreError) {
+        do throws(CacheError) {
             let note = store.lastSweepNote()
             let report = try Sweep.runIfDue(request, on: store.parts, now: core.now) { last in
                 schedule.isDue(after: last, noted: note, at: .now)

@@ -44,17 +44,17 @@ final class Presence: Sendable {
         // A janitor that is stuck in the kernel is left behind.
         _ = janitor.waitUntilStopped(end)
         core.flushAccesses()
-        do throws(StoreError) {
+        do throws(CacheError) {
             report.wasLast = try janitor.leave()
             if report.wasLast { try sweep(until: end, &report) }
         } catch {
             report.isComplete = false
-            report.failure = CacheError(error)
+            report.failure = error
         }
         return report
     }
 
-    private func sweep(until end: ContinuousClock.Instant, _ report: inout CloseReport) throws(StoreError) {
+    private func sweep(until end: ContinuousClock.Instant, _ report: inout CloseReport) throws(CacheError) {
         var request = SweepRequest()
         request.expiredOnly = true
         request.pace.deadline = end

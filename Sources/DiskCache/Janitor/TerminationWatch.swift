@@ -33,7 +33,7 @@ final class TerminationWatch: Sendable {
                     "close on termination: this process handles SIGTERM or SIGINT itself: call close there"
                 )
             }
-            throw CacheError(StoreError(errno: error, "watch for", path: "signals"))
+            throw CacheError(errno: error, "watch for", path: "signals")
         }
     }
 

@@ -72,7 +72,7 @@ extension SharedCache {
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func explanation(forKey key: String, ranking: Bool = false) throws(CacheError) -> KeyExplanation {
         let digest = try settledDigest(ofKey: key)
-        let (explanation, rank, now) = try withStore { (store, now) throws(StoreError) in
+        let (explanation, rank, now) = try withStore { (store, now) throws(CacheError) in
             let rank = ranking ? try store.evictionRank(of: digest, now: now) : nil
             return (try store.explain(digest, now: now), rank, now)
         }

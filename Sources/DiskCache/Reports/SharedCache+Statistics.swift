@@ -10,7 +10,7 @@ extension SharedCache {
     /// - Complexity: O(*n*) in keys and values: two system calls for each key and one for each value.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func statistics() throws(CacheError) -> CacheStatistics {
-        try withStore { (store, now) throws(StoreError) in
+        try withStore { (store, now) throws(CacheError) in
             var statistics = CacheStatistics()
             for shard in 0..<StoreLayout.shardCount {
                 for key in try store.parts.digests(.entries, shard: shard).digests {
@@ -46,7 +46,7 @@ extension SharedCache {
     ///
     /// - Throws: ``CacheError``, only with the code `closed`.
     public func totals() throws(CacheError) -> CacheStatistics.Totals? {
-        try withStore { (store, _) throws(StoreError) in CacheStatistics.Totals(of: store) }
+        try withStore { (store, _) throws(CacheError) in CacheStatistics.Totals(of: store) }
     }
 
     /// Resets what all processes have counted to 0.
@@ -59,7 +59,7 @@ extension SharedCache {
     /// - Throws: ``CacheError``, only with the code `closed`.
     @discardableResult
     public func resetTotals() throws(CacheError) -> Bool {
-        try withStore { (store, now) throws(StoreError) in store.control.resetCounters(now: now) }
+        try withStore { (store, now) throws(CacheError) in store.control.resetCounters(now: now) }
     }
 
     /// What the last collection by any process did or, while one is running, has recorded so far; nil if there
@@ -70,7 +70,7 @@ extension SharedCache {
     /// - Throws: ``CacheError``, only with the code `closed`.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func lastCollection() throws(CacheError) -> CacheStatistics.LastCollection? {
-        try withStore { (store, _) throws(StoreError) in
+        try withStore { (store, _) throws(CacheError) in
             store.lastSweep().map { CacheStatistics.LastCollection($0) }
         }
     }

@@ -147,7 +147,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         lock =
             lock
             ?? request.withoutFailing { () throws(CacheError) in try cache.flightLock(forKey: request.key) }
-        do throws(StoreError) {
+        do throws(CacheError) {
             guard let attempt = try lock?.attempt() else { return .unavailable }
             return .attempted(attempt)
         } catch {

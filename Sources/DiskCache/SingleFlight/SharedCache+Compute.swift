@@ -149,7 +149,7 @@ extension SharedCache {
     /// Three system calls.
     func computingProcess(forKey key: String) throws(CacheError) -> ComputingProcess? {
         let digest = try digest(ofKey: key)
-        return try withStore { (store, _) throws(StoreError) in
+        return try withStore { (store, _) throws(CacheError) in
             try ComputingProcess.current(of: digest, in: store.directory)
         }
     }

@@ -129,7 +129,7 @@ extension SharedCache {
     /// - Throws: ``CacheError`` with the code `badConfiguration` if `config.json` can't be understood.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func limits() throws(CacheError) -> CacheLimits {
-        try withStore { (store, _) throws(StoreError) in
+        try withStore { (store, _) throws(CacheError) in
             store.followConfiguration()
             if let failure = store.configurationFailure { throw failure }
             return CacheLimits(store.configuration)
@@ -152,8 +152,8 @@ extension SharedCache {
     ) throws(CacheError) -> CacheLimits {
         var result = CacheLimits()
         var refusal: CacheError?
-        try withStore { (store, _) throws(StoreError) in
-            try store.configure { (configuration) throws(StoreError) in
+        try withStore { (store, _) throws(CacheError) in
+            try store.configure { (configuration) throws(CacheError) in
                 let before = CacheLimits(configuration)
                 var limits = before
                 do throws(CacheError) {

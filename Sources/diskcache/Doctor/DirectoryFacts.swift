@@ -95,7 +95,7 @@ extension DirectoryFacts {
     /// object. Sets the times of one file of the cache (`locks/format`), to read the file system's clock.
     init(of cache: SharedCache) throws(CacheError) {
         let totals = try cache.totals()
-        self = try cache.withStore { (store, _) throws(StoreError) in
+        self = try cache.withStore { (store, _) throws(CacheError) in
             let isCurrent = try store.directory.isCurrent()
             var facts = try describing("examine", store.directory.path) { () throws(Errno) in
                 try DirectoryFacts(of: store.directory)
@@ -109,7 +109,7 @@ extension DirectoryFacts {
             store.followConfiguration()
             facts.configuration = store.configuration
             let failure = store.configurationFailure
-            facts.configurationProblem = failure?.detail ?? failure?.errno?.description
+            facts.configurationProblem = failure?.reason
             return facts
         }
         usedBytes = totals.flatMap { $0.usage.isCounted ? $0.usage.bytes + overhead : nil }
@@ -170,7 +170,7 @@ extension DirectoryFacts {
     /// Looks at the first entries that are found.
     private mutating func sampleEntries(of parts: StoreParts) {
         for shard in 0..<StoreLayout.shardCount where sampledEntries < Self.sampleSize {
-            do throws(StoreError) {
+            do throws(CacheError) {
                 for key in try parts.digests(.entries, shard: shard).digests.prefix(Self.sampleSize) {
                     guard let (stored, _) = try parts.entry(key) else { continue }
                     sampledEntries += 1

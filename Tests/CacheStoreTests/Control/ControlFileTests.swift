@@ -221,7 +221,7 @@ import Testing
     @Test func `it is forming until every writer that began without it is gone`() throws {
         let fixture = try StoreFixture()
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
-        try fixture.store.entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(StoreError) in
+        try fixture.store.entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(CacheError) in
             let other = try Store(at: fixture.path)
             #expect(other.control.file?.state == .forming)
         }
@@ -265,8 +265,8 @@ import Testing
         let store = try StoreFixture.open(fixture.path)
         #expect(store.counters[.controlFailure] == 1)
         #expect(try store.get(key, now: .now, allowingStale: false)?.value == Data("one".utf8))
-        #expect(throws: StoreError.self) { try put(store, "two") }
-        #expect(throws: StoreError.self) { try store.remove(key) }
+        #expect(throws: CacheError.self) { try put(store, "two") }
+        #expect(throws: CacheError.self) { try store.remove(key) }
         kill(program.processIdentifier, SIGKILL)
         program.waitUntilExit()
         try FileManager.default.removeItem(atPath: control)
@@ -362,6 +362,6 @@ struct ControlFileSystemTests {
         #expect(store.counters[.hit] == 1)
         #expect(store.cumulative?[.hit] == 0)
         #expect(store.cumulative?[.put] == 1)
-        #expect(throws: StoreError.self) { try store.remove(key) }
+        #expect(throws: CacheError.self) { try store.remove(key) }
     }
 }

@@ -239,7 +239,7 @@ import Testing
         let shard = fixture.path + "/entries/" + StoreLayout.shard(of: key).description
         try FileManager.default.moveItem(atPath: shard, toPath: shard + "-away")
         makeFile(shard)
-        #expect(throws: StoreError.self) { try putByOther("two") }
+        #expect(throws: CacheError.self) { try putByOther("two") }
         #expect(!isCurrent(held))
         #expect(try !generation(of: key).hasWriters)
         try FileManager.default.removeItem(atPath: shard)
@@ -249,7 +249,7 @@ import Testing
 
     @Test func `what is read while another store puts is held by nothing that says it is current`() throws {
         try fixture.put("old", "key")
-        let old = try fixture.store.find(key, .now, false) { (content) throws(StoreError) -> Lookup<Int> in
+        let old = try fixture.store.find(key, .now, false) { (content) throws(CacheError) -> Lookup<Int> in
             try other.put(Array("new".utf8).span, for: key, fixture.record("new"))
             return .found(content.length)
         }
@@ -280,7 +280,7 @@ import Testing
         let store = fixture.store
         let other = other
         let key = key
-        try other.entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(StoreError) in
+        try other.entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(CacheError) in
             let writing = try other.control.beginWriting(key)
             let wait = expectBlocks { _ = try? Sweep.run(SweepRequest(), on: store.parts, now: .now) }
             // The sweep's patience is a second; less than that has passed.

@@ -51,7 +51,7 @@ import Testing
     @Test func `the bits of a key are set before its entry is published`() throws {
         let shard = fixture.path + "/entries/" + StoreLayout.shard(of: key).description
         makeFile(shard)
-        #expect(throws: StoreError.self) { try fixture.put("value", "key") }
+        #expect(throws: CacheError.self) { try fixture.put("value", "key") }
         #expect(!isAbsent(fixture.store, key))
     }
 

@@ -102,7 +102,7 @@ import Testing
         #expect(fixture.store.configurationFailure?.code == .badConfiguration)
         fixture.store.followConfiguration()
         #expect(fixture.store.configurationFailure?.code == .badConfiguration)
-        #expect(throws: StoreError.self) { try fixture.store.configure { $0.limits.maximumEntries = 6 } }
+        #expect(throws: CacheError.self) { try fixture.store.configure { $0.limits.maximumEntries = 6 } }
         #expect(
             try String(contentsOfFile: fixture.path + "/config.json", encoding: .utf8)
                 == #"{"maximumEntries": }"#
@@ -125,7 +125,7 @@ import Testing
             fixture.store.followConfiguration()
             let failure = fixture.store.configurationFailure
             setrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &before)
-            #expect(failure?.errno == .tooManyOpenFiles)
+            #expect(failure?.cause == .tooManyOpenFiles)
             fixture.store.followConfiguration()
             #expect(fixture.store.configuration.limits.maximumEntries == 7)
             #expect(fixture.store.configurationFailure == nil)

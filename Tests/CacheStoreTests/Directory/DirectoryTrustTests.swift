@@ -56,8 +56,8 @@ import Testing
         let path = place.path + "/cache"
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
         #expect(chmod(path, 0o777) == 0)
-        let error = #expect(throws: StoreError.self) { try Store(at: path) }
-        #expect(error?.code == .untrusted && error?.detail?.contains("0777") == true)
+        let error = #expect(throws: CacheError.self) { try Store(at: path) }
+        #expect(error?.code == .untrusted && error?.reason?.contains("0777") == true)
         #expect(try FileManager.default.contentsOfDirectory(atPath: path).isEmpty)
         #expect(chmod(path, 0o700) == 0)
         #expect(throws: Never.self) { try Store(at: path) }
@@ -69,8 +69,8 @@ import Testing
         #expect(chmod(fixture.path + "/" + part, 0o777) == 0)
         #expect(throws: Never.self, "nobody gets there") { try Store(at: fixture.path) }
         #expect(chmod(fixture.path, 0o711) == 0)
-        let error = #expect(throws: StoreError.self) { try Store(at: fixture.path) }
-        #expect(error?.code == .untrusted && error?.path.hasSuffix(part) == true)
+        let error = #expect(throws: CacheError.self) { try Store(at: fixture.path) }
+        #expect(error?.code == .untrusted && error?.path?.hasSuffix(part) == true)
     }
 
     @Test(.enabled(if: geteuid() == 0, "only root can give a directory away"))
@@ -79,8 +79,8 @@ import Testing
         let path = place.path + "/cache"
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)
         #expect(chown(path, 65534, 65534) == 0 && chmod(place.path, 0o1777) == 0)
-        let error = #expect(throws: StoreError.self) { try Store(at: path) }
-        #expect(error?.code == .untrusted && error?.detail?.contains("65534") == true)
+        let error = #expect(throws: CacheError.self) { try Store(at: path) }
+        #expect(error?.code == .untrusted && error?.reason?.contains("65534") == true)
         #expect(chmod(place.path, 0o755) == 0)
         #expect(throws: Never.self) { try Store(at: path) }
     }
@@ -94,8 +94,8 @@ import Testing
             #expect(chown(made, 65534, 65534) == 0 && chmod(made, 0o755) == 0)
         }
         #expect(chmod(place.path, 0o1777) == 0)
-        let error = #expect(throws: StoreError.self) { try Store(at: path) }
-        #expect(error?.code == .untrusted && error?.detail?.contains("65534") == true)
+        let error = #expect(throws: CacheError.self) { try Store(at: path) }
+        #expect(error?.code == .untrusted && error?.reason?.contains("65534") == true)
         // As in /home, or as who has put one there for him.
         #expect(chmod(place.path, 0o755) == 0)
         #expect(throws: Never.self) { try Store(at: path) }

@@ -18,8 +18,8 @@ import Testing
         try Data(text.utf8).write(to: URL(fileURLWithPath: directory.path + "/" + name))
     }
 
-    private func code(opening path: String) -> StoreError.Code? {
-        do throws(StoreError) {
+    private func code(opening path: String) -> CacheError.Code? {
+        do throws(CacheError) {
             _ = try Store(at: path)
             return nil
         } catch {
@@ -177,8 +177,8 @@ import Testing
         for make in [{ makeFile(format, "\0\0\0") }, { _ = mkfifo(format, 0o600) }] {
             try FileManager.default.removeItem(atPath: format)
             make()
-            let error = #expect(throws: StoreError.self) { try Store(at: fixture.path) }
-            #expect(error?.code == .notACache && error?.detail == "its file `format` is not the cache's")
+            let error = #expect(throws: CacheError.self) { try Store(at: fixture.path) }
+            #expect(error?.code == .notACache && error?.reason == "its file `format` is not the cache's")
         }
         try FileManager.default.removeItem(atPath: format)
         let hit = try Store(at: fixture.path).get(Digest(ofKey: "key"), now: .now, allowingStale: false)
@@ -193,12 +193,15 @@ import Testing
         let path = fixture.path + "/" + part
         try FileManager.default.removeItem(atPath: path)
         try #require(mkfifo(path, 0o600) == 0)
-        let error = #expect(throws: StoreError.self) { try Store(at: fixture.path) }
+        let error = #expect(throws: CacheError.self) { try Store(at: fixture.path) }
         #expect(error?.code == .notADirectory && error?.path == path)
-        #expect(error?.detail == "something is in the place of a directory")
+        #expect(error?.reason == "something is in the place of a directory")
         try FileManager.default.removeItem(atPath: fixture.path)
         makeFile(fixture.path)
-        #expect(#expect(throws: StoreError.self) { try Store(at: fixture.path) }?.detail == nil)
+        #expect(
+            #expect(throws: CacheError.self) { try Store(at: fixture.path) }?.reason
+                == "it is not a directory"
+        )
     }
 
     @Test func `a set-up that was killed after any of its steps is finished by the next`() throws {
@@ -287,7 +290,7 @@ import Testing
         let path = directory.path + "/cache"
         let failures = FailureCount()
         onThreads(8) { _ in
-            do throws(StoreError) {
+            do throws(CacheError) {
                 _ = try Store(at: path)
             } catch {
                 failures.add("\(error)")

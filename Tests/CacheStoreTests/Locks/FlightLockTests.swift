@@ -157,8 +157,8 @@ import Testing
 
     @Test func `a directory without locks is a typed error`() throws {
         try FileManager.default.removeItem(atPath: fixture.path + "/locks")
-        let error = #expect(throws: StoreError.self) { try acquire(key).release() }
-        #expect(error?.errno == .noEntry)
+        let error = #expect(throws: CacheError.self) { try acquire(key).release() }
+        #expect(error?.cause == .noEntry)
     }
 
     @Test(

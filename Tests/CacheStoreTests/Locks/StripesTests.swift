@@ -34,7 +34,7 @@ import Testing
         #expect {
             try store.entries.stripes.withLock(.exclusive, stripe: digest.stripe, patience: patience) {}
         } throws: {
-            ($0 as? StoreError)?.code == .busy
+            ($0 as? CacheError)?.code == .busy
         }
         return .now - start
     }

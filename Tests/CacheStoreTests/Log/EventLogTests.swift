@@ -15,7 +15,7 @@ import Testing
     }
 
     private func startLog(limit: Int64 = 1 << 20) throws {
-        try fixture.store.configure { (limits) throws(StoreError) in limits.eventLogSize = limit }
+        try fixture.store.configure { (limits) throws(CacheError) in limits.eventLogSize = limit }
     }
 
     private var events: [LoggedRemoval] {
@@ -150,7 +150,7 @@ import Testing
         let path = fixture.path + "/" + name
         _ = try? FileManager.default.removeItem(atPath: path)
         try #require(mkfifo(path, 0o600) == 0)
-        let error = #expect(throws: StoreError.self) { try isLogged() }
+        let error = #expect(throws: CacheError.self) { try isLogged() }
         #expect(error?.path == path)
     }
 

@@ -38,7 +38,7 @@ import Testing
             makeFile(place.path + "/source")
             try #require(truncate(place.path + "/source", .max) == 0)
             let content = Content(digest: Digest(ofKey: "a"), length: 0, checksum: 0)
-            let error = #expect(throws: StoreError.self) {
+            let error = #expect(throws: CacheError.self) {
                 _ = try store.stage(
                     copying: FileDescriptor(opening: place.path + "/source", .readOnly),
                     for: Digest(ofKey: "a"),

@@ -30,7 +30,7 @@ import Testing
         let lock = try janitorLock()
         let failure = try #require(error { try put("second", in: store) })
         #expect(failure.code == .noRoom)
-        #expect(failure.detail?.contains("process \(CurrentProcess.identifier),") == true)
+        #expect(failure.reason?.contains("process \(CurrentProcess.identifier),") == true)
         var wait = store.room.wait(RoomTerms())
         #expect(try !wait.pause())
         #expect(error { _ = try Sweep.run(SweepRequest(), on: store.parts, now: .now) }?.code == .busy)
@@ -121,12 +121,12 @@ struct StoreFullDiskTests {
 
     @Test func `nobody waits long for a sweep that does not get on`() throws {
         guard let lock = try store.parts.janitor.take() else { throw Errno.wouldBlock }
-        var (stored, failure) = (0, StoreError?.none)
+        var (stored, failure) = (0, CacheError?.none)
         let time = ContinuousClock().measure {
             while failure == nil, stored < 1000 {
                 let bytes = SeededGenerator.bytes(50_000, seed: UInt64(stored))
                 let record = Record(content: Content(of: bytes.span), created: .now)
-                do throws(StoreError) {
+                do throws(CacheError) {
                     try store.put(bytes.span, for: Digest(ofKey: "key \(stored)"), record)
                     stored += 1
                 } catch {
@@ -134,7 +134,7 @@ struct StoreFullDiskTests {
                 }
             }
         }
-        #expect(failure?.errno == .noSpace && stored > 5)
+        #expect(failure?.cause == .noSpace && stored > 5)
         #expect(time < patience / 100)
         lock.release()
     }

@@ -120,7 +120,7 @@ import Testing
         do {
             try body()
         } catch {
-            #expect(error is StoreError, "\(error)")
+            #expect(error is CacheError, "\(error)")
         }
     }
 

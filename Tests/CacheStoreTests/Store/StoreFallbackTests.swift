@@ -124,7 +124,7 @@ import Testing
     @Test func `an entry that may not be opened is an error and no damage`() throws {
         let fixture = try StoreFixture(assuming: Capabilities(attributes: .absent, unnamedFiles: true))
         try fixture.put("value", "key")
-        let refused = #expect(throws: StoreError.self) {
+        let refused = #expect(throws: CacheError.self) {
             try SystemCall.withFaults({ $0 == .open ? .error(.notPermitted) : nil }) {
                 try fixture.store.entries.read(Digest(ofKey: "key"))
             }

@@ -73,7 +73,7 @@ import Testing
         var record = fixture.record("new")
         record.details.metadata = ["long": String(repeating: "x", count: 66_000)]
         #expect { try fixture.store.put(Array("new".utf8).span, for: Digest(ofKey: "key"), record) } throws: {
-            ($0 as? StoreError)?.code == .invalidArgument
+            ($0 as? CacheError)?.code == .invalidArgument
         }
         #expect(try fixture.get("key") == "old")
         #expect(fixture.objects.count == 1)
@@ -171,7 +171,7 @@ import Testing
         try fixture.put("old", "key")
         var values: [String] = []
         let hit = try fixture.store.find(Digest(ofKey: "key"), .now, false) {
-            (content) throws(StoreError) -> Lookup<Data> in
+            (content) throws(CacheError) -> Lookup<Data> in
             if values.isEmpty {
                 values.append("swept")
                 try? fixture.put("new", "key")

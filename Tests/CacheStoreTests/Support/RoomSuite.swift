@@ -25,7 +25,7 @@ extension RoomSuite {
     }
 
     func limit(_ change: (inout DirectoryConfiguration) -> Void) throws {
-        try store.configure { (configuration) throws(StoreError) in change(&configuration) }
+        try store.configure { (configuration) throws(CacheError) in change(&configuration) }
     }
 
     /// Room for so many values of a block each beside what the directory takes by itself.
@@ -34,12 +34,12 @@ extension RoomSuite {
         try limit { $0.limits.maximumSize = size }
     }
 
-    func error(_ body: () throws -> Void) -> StoreError? {
+    func error(_ body: () throws -> Void) -> CacheError? {
         do {
             try body()
             return nil
         } catch {
-            return error as? StoreError
+            return error as? CacheError
         }
     }
 }

@@ -96,7 +96,7 @@ final class StoreFixture: Sendable {
 extension Verification {
     /// Verifies all of it.
     @discardableResult
-    static func run(on store: Store, isRepairing: Bool) throws(StoreError) -> VerifyReport {
+    static func run(on store: Store, isRepairing: Bool) throws(CacheError) -> VerifyReport {
         var options = VerifyOptions()
         options.repair = isRepairing
         return try run(options, on: store.parts)
@@ -109,7 +109,7 @@ extension RecordForm {
 
 extension Store {
     /// Removes at the present.
-    func remove(_ key: Digest, name: String? = nil) throws(StoreError) -> Bool {
+    func remove(_ key: Digest, name: String? = nil) throws(CacheError) -> Bool {
         try remove(key, now: .now, name: name)
     }
 }

@@ -50,12 +50,12 @@ import Testing
     @Test func `what a task throws is thrown, after all have ended`() throws {
         let atWork = Locked<Int>.Box(0)
         var worker = 0
-        #expect(throws: StoreError.self) {
+        #expect(throws: CacheError.self) {
             try SweepCrew.run([Int](0..<1000), threads: 4, worker: &worker, progress: { _ in }) {
-                (_, number) throws(StoreError) in
+                (_, number) throws(CacheError) in
                 atWork.value.withLock { $0 += 1 }
                 defer { atWork.value.withLock { $0 -= 1 } }
-                if number == 100 { throw StoreError(.inputOutput, "fail", path: "") }
+                if number == 100 { throw CacheError(.inputOutput, to: "fail", path: "") }
                 return true
             }
         }

@@ -90,7 +90,7 @@ import Testing
     @Test func `evictions from the list are logged like any others`() throws {
         try fill(6)
         try sweep()
-        try fixture.store.configure { (limits) throws(StoreError) in limits.eventLogSize = 1 << 20 }
+        try fixture.store.configure { (limits) throws(CacheError) in limits.eventLogSize = 1 << 20 }
         _ = try evict(entries: 2)
         var events: [LoggedRemoval] = []
         _ = try EventLog.forEach(in: fixture.store.directory) { events.append($0) }
@@ -156,7 +156,7 @@ import Testing
         try fill(2)
         let digest = Digest(of: Array("value 0".utf8).span)
         let other = try StoreFixture.open(fixture.path)
-        try other.objects.stripes.withLock(.shared, stripe: digest.stripe) { () throws(StoreError) in
+        try other.objects.stripes.withLock(.shared, stripe: digest.stripe) { () throws(CacheError) in
             var request = SweepRequest()
             request.limits.maximumEntries = 1000
             _ = try Sweep.run(request, on: fixture.store.parts, now: .now)

@@ -97,8 +97,8 @@ import Testing
         let digest = Digest(of: Array("value 1".utf8).span)
         // What the barrier waits for him without a deadline.
         let patience = SweepRequest().stripePatience
-        try other.objects.stripes.withLock(.shared, stripe: digest.stripe) { () throws(StoreError) in
-            let time = try shortestTime(below: patience) { () throws(StoreError) in
+        try other.objects.stripes.withLock(.shared, stripe: digest.stripe) { () throws(CacheError) in
+            let time = try shortestTime(below: patience) { () throws(CacheError) in
                 var request = SweepRequest()
                 request.pace.deadline = .now + patience / 10
                 #expect(try !Sweep.run(request, on: fixture.store.parts, now: .now).isComplete)

@@ -245,7 +245,7 @@ import Testing
             patience: .zero
         )
         #expect { try fixture.sweep { $0.patience = .milliseconds(5) } } throws: {
-            ($0 as? StoreError)?.code == .busy
+            ($0 as? CacheError)?.code == .busy
         }
         lock?.release()
         try fixture.sweep()
@@ -257,7 +257,7 @@ import Testing
         _ = try fixture.store.remove(Digest(ofKey: "key"))
         let digest = Digest(of: Array("value".utf8).span)
         let other = try StoreFixture.open(fixture.path)
-        try other.objects.stripes.withLock(.shared, stripe: digest.stripe) { () throws(StoreError) in
+        try other.objects.stripes.withLock(.shared, stripe: digest.stripe) { () throws(CacheError) in
             let report = try Sweep.run(SweepRequest(), on: fixture.store.parts, now: .now)
             #expect(report.skippedStripes == ["\(StoreLayout.lockName(.objects, digest.stripe))"])
             #expect(report.removed.isEmpty)

@@ -45,7 +45,7 @@ import Testing
         try fixture.changeRecord(of: "key") { $0 = Array("garbage".utf8) }
         let other = try StoreFixture.open(fixture.path)
         let stripe = Digest(ofKey: "key").stripe
-        try other.entries.stripes.withLock(.shared, stripe: stripe) { () throws(StoreError) in
+        try other.entries.stripes.withLock(.shared, stripe: stripe) { () throws(CacheError) in
             let report = try Verification.run(on: fixture.store, isRepairing: true)
             #expect(!report.isClean && report.repaired == 0)
         }

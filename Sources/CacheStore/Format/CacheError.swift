@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
-import Platform
+package import Platform
 
 /// Why a cache could not do what it was asked to.
 ///
@@ -68,15 +67,26 @@ public struct CacheError: Error, Sendable, Equatable {
     /// One line: what failed, why, and what to do.
     public let message: String
     /// The error number (errno) of the system call that failed, if one did.
-    public let errno: Int32?
+    public var errno: Int32? { cause?.rawValue }
     /// The file or directory in question.
     public let path: String?
+    /// The error of the system call that failed, if one did.
+    package let cause: Errno?
+    /// Why it failed, if that is not all that ``message`` says.
+    package let reason: String?
 
-    init(_ code: Code, _ message: String, errno: Int32? = nil, path: String? = nil) {
+    package init(
+        _ code: Code,
+        _ message: String,
+        cause: Errno? = nil,
+        path: String? = nil,
+        reason: String? = nil
+    ) {
         self.code = code
         self.message = message
-        self.errno = errno
+        self.cause = cause
         self.path = path
+        self.reason = reason
     }
 }
 
@@ -86,107 +96,114 @@ extension CacheError: CustomStringConvertible {
 }
 
 extension CacheError {
-    init(_ error: StoreError, directoryIsGone: Bool = false) {
-        let (code, reason, advice) = Self.explain(error, directoryIsGone)
+    /// - Parameters:
+    ///   - operation: what was being done: "write an object".
+    ///   - cause: the kernel's error, if one is behind it.
+    ///   - detail: why, if the code alone does not say it.
+    package init(
+        _ code: Code,
+        to operation: String,
+        path: String,
+        cause: Errno? = nil,
+        detail: String? = nil
+    ) {
+        let (reason, advice) = Self.words(code, cause, detail)
         self.init(
             code,
-            "\(error.operation) \(error.path): \(reason): \(advice)",
-            errno: error.errno?.rawValue,
-            path: error.path
+            "\(operation) \(path): \(reason): \(advice)",
+            cause: cause,
+            path: path,
+            reason: reason
         )
     }
 
-    /// The public code for a code of the store.
-    static func code(_ code: StoreError.Code) -> Code {
-        explain(StoreError(code, "", path: ""), false).0
+    /// Sorts a failed system call by what the user can do about it.
+    package init(errno: Errno, _ operation: String, path: String) {
+        let code: Code =
+            switch errno {
+            case .noSpace, .quotaExceeded, .fileTooLarge: .noSpace
+            case .accessDenied, .notPermitted: .permissionDenied
+            case .readOnlyFileSystem: .readOnly
+            case .timedOut: .busy
+            case .notDirectory: .notADirectory
+            default: .inputOutput
+            }
+        self.init(code, to: operation, path: path, cause: errno, detail: errno.wordsOfNoFile)
     }
 
-    private static func explain(
-        _ error: StoreError,
-        _ directoryIsGone: Bool
-    ) -> (Code, reason: String, advice: String) {
-        let reason = error.errno?.description ?? "\(error.code)"
-        if directoryIsGone {
-            return (
-                .directoryVanished, "the directory was deleted or moved while open", "open the cache again"
-            )
-        }
-        return switch error.code {
-        case .notACache where error.detail != nil:
-            (
-                .notACache, error.detail ?? reason,
-                "move that file away: the cache then makes its own; nothing was changed"
-            )
+    /// Why it failed, and what to do.
+    private static func words(
+        _ code: Code,
+        _ cause: Errno?,
+        _ detail: String?
+    ) -> (reason: String, advice: String) {
+        let reason = detail ?? cause?.description ?? "\(code)"
+        let misplaced = "move it away: it does not belong to the cache"
+        return switch code {
+        case .notACache where detail != nil:
+            (reason, "move that file away: the cache then makes its own; nothing was changed")
         case .notACache:
-            (
-                .notACache, "it is not a cache, and not empty",
-                "choose an empty or a new directory; nothing was changed"
-            )
-        case .newerFormat:
-            (.newerFormat, "a newer version made it", "update diskcache, or use another directory")
+            ("it is not a cache, and not empty", "choose an empty or a new directory; nothing was changed")
+        case .newerFormat: ("a newer version made it", "update diskcache, or use another directory")
         case .notADirectory:
-            (
-                .notADirectory, error.detail ?? "it is not a directory",
-                error.detail == nil ? "choose another path" : misplacedAdvice
-            )
-        case .noSpace where error.errno == .fileTooLarge:
-            (.noSpace, reason, "raise the limit of this process on the size of files (ulimit -f)")
-        case .noSpace: (.noSpace, reason, "free some space, or trim the cache with `diskcache gc --max-size`")
+            (detail ?? "it is not a directory", detail == nil ? "choose another path" : misplaced)
+        case .directoryVanished:
+            ("the directory was deleted or moved while open", "open the cache again")
+        case .noSpace where cause == .fileTooLarge:
+            (reason, "raise the limit of this process on the size of files (ulimit -f)")
+        case .noSpace: (reason, "free some space, or trim the cache with `diskcache gc --max-size`")
         case .permissionDenied:
             (
-                .permissionDenied, reason,
+                reason,
                 "run this as the user who owns it, or use a directory of your own: a cache has one user"
             )
         case .untrusted:
             (
-                .untrusted, error.detail ?? "others may write it",
+                detail ?? "others may write it",
                 "use a new directory; or, if you trust everything in it, chmod o-w or chown it"
             )
-        case .readOnly: (.readOnly, reason, "choose a directory on a writable file system")
+        case .readOnly: (reason, "choose a directory on a writable file system")
         case .busy:
-            (
-                .busy, error.detail ?? "a lock was not free in time",
-                "try again; a process that holds it may be stopped"
-            )
+            (detail ?? "a lock was not free in time", "try again; a process that holds it may be stopped")
         case .forked:
-            (.forked, "it was opened before this process was forked", "open it again in this process")
-        case .invalidArgument: (.invalidArgument, "at most 65536 fit", "store less of it")
+            ("it was opened before this process was forked", "open it again in this process")
+        case .invalidArgument: ("at most 65536 fit", "store less of it")
         case .valueTooLarge:
             (
-                .valueTooLarge, error.detail ?? "it is longer than the limits allow",
+                detail ?? "it is longer than the limits allow",
                 "raise the limit with `diskcache config set`, or do not cache it"
             )
         case .noRoom:
             (
-                .noRoom, error.detail ?? "a limit is reached",
+                detail ?? "a limit is reached",
                 "try again, or change the limit with `diskcache config set` (min-free: a lower one)"
             )
         case .badConfiguration:
-            (
-                .badConfiguration, error.detail ?? "it is not a configuration",
-                "correct it, or delete it to have no limits"
-            )
-        case .unreachableControl:
-            (
-                .busy, "processes that use the cache share memory in a /dev/shm that this one does not see",
-                "give them one /dev/shm (containers: --ipc), or put the cache on ext4"
-            )
-        case .inputOutput:
-            (
-                .inputOutput, error.detail ?? reason,
-                error.detail == nil ? advice(on: error.errno) : misplacedAdvice
-            )
+            (detail ?? "it is not a configuration", "correct it, or delete it to have no limits")
+        default: (reason, detail == nil ? advice(on: cause) : misplaced)
         }
     }
 
-    private static let misplacedAdvice = "move it away: it does not belong to the cache"
-
-    static func advice(on errno: Errno?) -> String {
+    /// What to do about a failed system call that nothing else is known of.
+    package static func advice(on errno: Errno?) -> String {
         switch errno {
         case .outOfMemory: "use the calls for files, which need little memory, or raise the limit (ulimit -v)"
         case .tooManyOpenFiles: "close some files, or raise the limit (ulimit -n)"
         case .tooManyLinks, .nameTooLong, .noEntry: "choose another path"
         default: "run `diskcache doctor` on the directory"
         }
+    }
+}
+
+/// Runs system calls, and says of a failure what was being done to which path.
+package func describing<Value: ~Copyable>(
+    _ operation: @autoclosure () -> String,
+    _ path: @autoclosure () -> String,
+    _ body: () throws(Errno) -> Value
+) throws(CacheError) -> Value {
+    do throws(Errno) {
+        return try body()
+    } catch {
+        throw CacheError(errno: error, operation(), path: path())
     }
 }
