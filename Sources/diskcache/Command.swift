@@ -59,10 +59,6 @@ protocol Command: Sendable {
     static var optionList: String { get }
     /// Groups of options of which one can be given.
     static var exclusive: [[String]] { get }
-    /// Left out of the overview: for the program's own use.
-    static var isHidden: Bool { get }
-    /// Whether the first operand ends the options, as where another command line follows.
-    static var stopsAtOperand: Bool { get }
     static func run(_ arguments: Arguments) throws -> ExitStatus
 }
 
@@ -73,8 +69,8 @@ extension Command {
     static var optionList: String { "" }
     static var options: [Option] { optionList.split(separator: "\n").map { Option($0) } }
     static var exclusive: [[String]] { [] }
-    static var isHidden: Bool { false }
-    static var stopsAtOperand: Bool { false }
+    /// Whether the first operand ends the options: where "[--]" says that another command line follows.
+    static var stopsAtOperand: Bool { operands.hasPrefix("[--]") }
 
     static var operandCount: ClosedRange<Int> {
         let words = operands.split(separator: " ").filter { $0 != "[--]" }

@@ -37,8 +37,6 @@ enum CompleteCommand: Command {
     static let name = "complete"
     static let operands = "[--] [WORD]…"
     static let summary = "list the words that could stand at the end of a command line"
-    static let isHidden = true
-    static let stopsAtOperand = true
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let proposals = Proposals(for: arguments.operands)

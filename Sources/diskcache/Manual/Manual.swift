@@ -136,7 +136,6 @@ enum Manual {
 enum ManualCommand: Command {
     static let name = "man-page"
     static let summary = "print the page of the manual, as man(1) reads it"
-    static let isHidden = true
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         try Output.print(Manual.page)
