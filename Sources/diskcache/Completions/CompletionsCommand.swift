@@ -31,8 +31,8 @@ enum CompletionsCommand: Command {
     }
 }
 
-/// `diskcache complete -- WORD…`, which the shells' scripts call: a line with ``Proposals/kind``, then a line a word,
-/// with a tab before what it means.
+/// `diskcache complete -- WORD…`, which the shells' scripts call: a line with ``Proposals/kind``, then
+/// ``Proposals/words``.
 enum CompleteCommand: Command {
     static let name = "complete"
     static let operands = "[--] [WORD]…"
@@ -40,9 +40,10 @@ enum CompleteCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let proposals = Proposals(for: arguments.operands)
-        let words = proposals.words.map { $0.text + ($0.help.isEmpty ? "" : "\t" + $0.help) }
         try Output.toStandardOutput { output in
-            for line in [proposals.kind] + words { try output.writeRaw((line + "\n").utf8Span.span) }
+            for line in [proposals.kind] + proposals.words {
+                try output.writeRaw((line + "\n").utf8Span.span)
+            }
         }
         return .done
     }

@@ -62,7 +62,7 @@ import Testing
     }
 
     static func words(_ line: String...) -> [String] {
-        Proposals(for: line).words.map(\.text)
+        Proposals(for: line).words.map { String($0.prefix { $0 != "\t" }) }
     }
 
     @Test func `hidden commands are not proposed`() {
