@@ -63,7 +63,7 @@ struct BenchWorker {
         self.plan = plan
         self.stream = stream
         self.cache = cache
-        values = SelfProvingValues(count: plan.keys, size: plan.size)
+        values = SelfProvingValues(size: plan.size)
     }
 
     mutating func run() throws {
