@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Platform
+
 /// `diskcache completions`.
 enum CompletionsCommand: Command {
     static let name = "completions"
@@ -40,11 +42,8 @@ enum CompleteCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let proposals = Proposals(for: arguments.operands)
-        try Output.toStandardOutput { output in
-            for line in [proposals.kind] + proposals.words {
-                try output.writeRaw((line + "\n").utf8Span.span)
-            }
-        }
+        let lines = ([proposals.kind] + proposals.words).map { $0 + "\n" }
+        try Output.draw(lines.joined(), to: Terminal.standardOutput)
         return .done
     }
 }
