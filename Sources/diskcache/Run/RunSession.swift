@@ -9,7 +9,6 @@ struct RunSession: ~Copyable {
     private let order: RunOrder
     /// nil if it can't be used, which was reported.
     private let cache: SharedCache?
-    private let sink: OutputSink
     private var course: FlightCourse
     private var lock: FlightLock?
     private var waiting: RunWaiting?
@@ -28,7 +27,6 @@ struct RunSession: ~Copyable {
         self.order = order
         self.cache = cache
         course = FlightCourse(kind)
-        sink = OutputSink(isSilent: order.isSilent)
     }
 
     /// Replays the result or runs the command, and returns how this process must end.
@@ -114,11 +112,11 @@ struct RunSession: ~Copyable {
 
     /// Once a byte is out the command can't be run any more: nobody could tell which bytes come from where.
     private func emit(_ descriptor: Int32) throws {
-        if sink.isSilent { return }
+        if order.isSilent { return }
         do {
             _ = try Recording.parse(descriptor) { stream, bytes in
                 do throws(Errno) {
-                    try sink.write(bytes, to: stream)
+                    try stream.write(bytes)
                 } catch {
                     if error == .brokenPipe { throw error }
                     throw Failure(.inputOutput, "run: write the output: \(error): check where it goes")
@@ -162,7 +160,7 @@ struct RunSession: ~Copyable {
         var recorder = course.isHolding ? cache.map { Recorder(in: $0) } : nil
         let command: RunningCommand
         do throws(Errno) {
-            command = try RunningCommand(order.words, sink)
+            command = try RunningCommand(order.words, isSilent: order.isSilent)
         } catch .tooManyOpenFiles, .tooManyOpenFilesInSystem {
             return computeUnheard(.tooManyOpenFiles)
         } catch {
