@@ -12,16 +12,13 @@ struct RunSession: ~Copyable {
     private var course: FlightCourse
     private var lock: FlightLock?
     private var waiting: RunWaiting?
-    private var run: Run?
+    /// How the command went; nil unless it was run.
+    private var outcome: RunningCommand.Outcome?
+    /// What it wrote; nil if nothing is stored.
+    private var recorder: Recorder?
+    private var computeTime = Duration.zero
     /// How this process will end.
     private var end = SpawnedProcess.End.exited(0)
-
-    /// What the command did.
-    private struct Run: ~Copyable {
-        let outcome: RunningCommand.Outcome
-        var recorder: Recorder?
-        let cost: Duration
-    }
 
     init(_ kind: FlightCourse.Kind, _ order: RunOrder, _ cache: SharedCache?) {
         self.order = order
@@ -45,7 +42,7 @@ struct RunSession: ~Copyable {
                 course.proceed(.unavailable)
             }
         }
-        if let failure = run?.outcome.outputFailure {
+        if let failure = outcome?.outputFailure {
             throw Failure(.inputOutput, "run: write the output: \(failure): check where it goes")
         }
         return end
@@ -171,7 +168,9 @@ struct RunSession: ~Copyable {
             recorder?.add(bytes, of: stream)
         }
         end = outcome.end
-        run = Run(outcome: outcome, recorder: recorder.take(), cost: ContinuousClock.now - began)
+        self.outcome = outcome
+        self.recorder = recorder.take()
+        computeTime = ContinuousClock.now - began
         return .computed
     }
 
@@ -205,10 +204,10 @@ struct RunSession: ~Copyable {
 
     /// Stores the result if it is to be stored; false if that failed.
     private mutating func store(in cache: SharedCache) -> Bool {
-        guard let outcome = run?.outcome, outcome.isComplete,
+        guard let outcome, outcome.isComplete,
             case .exited(let status) = outcome.end,
-            let options = order.options(status: status, computeTime: run?.cost ?? .zero),
-            let recorder = run?.recorder.take()
+            let options = order.options(status: status, computeTime: computeTime),
+            let recorder = recorder.take()
         else { return true }
         do {
             try recorder.store(status, forKey: order.key, options: options)
