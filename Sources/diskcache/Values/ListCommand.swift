@@ -65,7 +65,10 @@ enum ListCommand: Command {
         }
         let now = Date.now
         try Output.toStandardOutput { output in
-            if style == .long { try output.write(header) }
+            if style == .long {
+                let names = ["SIZE", "AGE", "USED", "LEFT"]
+                try output.write(Table.line(names, key: "KEY", columns, widths: widths))
+            }
             func write(_ line: Span<UInt8>) throws(Errno) {
                 guard style == .null else { return try output.write(line) }
                 try output.writeRaw(line)
@@ -99,13 +102,6 @@ enum ListCommand: Command {
     /// "364d 23h".
     private static let columns: [Table.Alignment] = [.right, .right, .right, .right]
     private static let widths = [10, 8, 8, 8]
-
-    private static let header = Table.line(
-        ["SIZE", "AGE", "USED", "LEFT"],
-        key: "KEY",
-        columns,
-        widths: widths
-    )
 
     static func line(_ entry: CacheEntry, _ style: Style, _ now: Date) throws -> String {
         switch style {
