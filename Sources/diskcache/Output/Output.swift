@@ -19,8 +19,7 @@ struct Output {
     /// Adds lines, given as bytes.
     mutating func write(_ text: Span<UInt8>) throws(Errno) {
         if text.isPlainASCII { return try writeRaw(text) }
-        let line = unsafe text.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
-        try writeRaw(line.harmless.utf8Span.span)
+        try writeRaw(String(decoding: text).harmless.utf8Span.span)
     }
 
     /// Adds bytes unchanged.
