@@ -40,6 +40,18 @@ struct Option {
     ]
     /// A line for those that have it.
     static let json = "--json  print JSON instead of text"
+
+    /// One line of a help text.
+    var line: String {
+        let letter = specification.letter.map { "-\($0), " } ?? "    "
+        let value = placeholder.map { specification.argument == .optional ? "[=\($0)]" : " \($0)" }
+        let head = "  \(letter)--\(specification.name)" + (value ?? "")
+        // Two columns, the second at 30; what is too long gets a line of its own.
+        let gap =
+            head.count < 29
+            ? String(repeating: " ", count: 30 - head.count) : "\n" + String(repeating: " ", count: 30)
+        return head + gap + help + "\n"
+    }
 }
 
 /// One subcommand.
@@ -119,20 +131,6 @@ extension Command {
         var text = words.joined(separator: " ") + "\n\n\(summary).\n"
         if !details.isEmpty { text += "\n\(details)\n" }
         return text + "\nOptions:\n" + (options + Option.common).map(\.line).joined()
-    }
-}
-
-extension Option {
-    /// One line of a help text.
-    var line: String {
-        let letter = specification.letter.map { "-\($0), " } ?? "    "
-        let value = placeholder.map { specification.argument == .optional ? "[=\($0)]" : " \($0)" }
-        let head = "  \(letter)--\(specification.name)" + (value ?? "")
-        // Two columns, the second at 30; what is too long gets a line of its own.
-        let gap =
-            head.count < 29
-            ? String(repeating: " ", count: 30 - head.count) : "\n" + String(repeating: " ", count: 30)
-        return head + gap + help + "\n"
     }
 }
 

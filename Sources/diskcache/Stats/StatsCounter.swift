@@ -100,21 +100,9 @@ struct StatsCounter {
         case .pressure: "memory was short"
         }
     }
-}
 
-/// What was done between two readings of the counts.
-struct StatsInterval {
-    let activity: CacheActivity
-    /// More than 0.
-    let seconds: Double
+    // MARK: Rows
 
-    /// How much of it was done in a second, on the average.
-    func rate(_ count: (CacheActivity) -> Int) -> Double {
-        Double(count(activity)) / seconds
-    }
-}
-
-extension StatsCounter {
     /// A count as people read it, with its rate in an interval, or nothing.
     typealias Row = (name: String, total: String, rate: String)
 
@@ -143,5 +131,17 @@ extension StatsCounter {
     /// One digit after the point where that says something.
     private static func number(_ rate: Double) -> String {
         rate >= 99.95 ? Quantity.grouped(Int(saturating: rate * 10) / 10) : Quantity.tenths(rate)
+    }
+}
+
+/// What was done between two readings of the counts.
+struct StatsInterval {
+    let activity: CacheActivity
+    /// More than 0.
+    let seconds: Double
+
+    /// How much of it was done in a second, on the average.
+    func rate(_ count: (CacheActivity) -> Int) -> Double {
+        Double(count(activity)) / seconds
     }
 }
