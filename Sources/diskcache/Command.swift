@@ -41,11 +41,16 @@ struct Option {
     /// A line for those that have it.
     static let json = "--json  print JSON instead of text"
 
+    /// What follows the name, as "[=SPAN]", " SPAN" or nothing, with the placeholder in a style.
+    func value(_ style: (String) -> String) -> String {
+        guard let placeholder else { return "" }
+        return specification.argument == .optional ? "[=\(style(placeholder))]" : " " + style(placeholder)
+    }
+
     /// One line of a help text.
     var line: String {
         let letter = specification.letter.map { "-\($0), " } ?? "    "
-        let value = placeholder.map { specification.argument == .optional ? "[=\($0)]" : " \($0)" }
-        let head = "  \(letter)--\(specification.name)" + (value ?? "")
+        let head = "  \(letter)--\(specification.name)" + value { $0 }
         // Two columns, the second at 30; what is too long gets a line of its own.
         let gap =
             head.count < 29

@@ -53,12 +53,8 @@ enum Manual {
     }
 
     private static func item(_ option: Option) -> [String] {
-        var tag = option.spellings.map(Roff.bold).joined(separator: ", ")
-        if let placeholder = option.placeholder {
-            let isOptional = option.specification.argument == .optional
-            tag += isOptional ? "[=\(Roff.italic(placeholder))]" : " " + Roff.italic(placeholder)
-        }
-        return Roff.item(tag, option.help)
+        let names = option.spellings.map(Roff.bold).joined(separator: ", ")
+        return Roff.item(names + option.value(Roff.italic), option.help)
     }
 
     // MARK: What no command's help has
