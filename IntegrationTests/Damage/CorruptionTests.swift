@@ -11,7 +11,7 @@ import Testing
 @Suite(.takesTurns) struct CorruptionTests {
     private let place: TemporaryDirectory
     private let cache: SharedCache
-    private let values = SelfProvingValues(count: 2, size: 4096)
+    private let values = SelfProvingValues(size: 4096)
 
     init() throws {
         place = try TemporaryDirectory()

@@ -13,12 +13,13 @@ import Testing
 struct StoppedProcessTests {
     private let place: TemporaryDirectory
     private let cache: SharedCache
-    private let values = SelfProvingValues(count: 100, size: 256)
+    private let keyCount = 100
+    private let values = SelfProvingValues(size: 256)
 
     init() throws {
         place = try TemporaryDirectory()
         cache = try SharedCache(at: place.path + "/cache")
-        for index in 0..<values.count {
+        for index in 0..<keyCount {
             try cache.put(values.value(index), forKey: values.key(index))
         }
     }
@@ -64,19 +65,19 @@ struct StoppedProcessTests {
         var plan = BenchPlan()
         plan.puts = 100
         plan.size = 256
-        plan.keys = values.count
+        plan.keys = keyCount
         let writer = try StoppedWriter(plan, on: cache.path, heldLocks: heldLocks)
         // What one second of waiting for a lock would show.
         let patience = Duration.milliseconds(900)
         let readingTime = try shortestTime(below: patience) {
-            for index in 0..<values.count {
+            for index in 0..<keyCount {
                 let hit = try #require(try cache.get(forKey: values.key(index)))
                 #expect(values.problem(in: hit.value, of: index) == nil)
             }
         }
         #expect(readingTime < patience)
         let writingTime = try shortestTime(below: patience) {
-            for index in 0..<values.count {
+            for index in 0..<keyCount {
                 let value = values.value(index, version: SelfProvingValues.recurring(1))
                 try cache.put(value, forKey: values.key(index))
             }
@@ -275,7 +276,7 @@ struct StoppedProcessTests {
     @Test
     func `a held object lock is reported, and its unreferenced objects stay until it is free`() throws {
         let old = Set(try DirectoryAudit(of: cache.path).objects)
-        for index in 0..<values.count {
+        for index in 0..<keyCount {
             let value = values.value(index, version: SelfProvingValues.recurring(1))
             try cache.put(value, forKey: values.key(index))
         }

@@ -40,6 +40,23 @@ struct Option {
     ]
     /// A line for those that have it.
     static let json = "--json  print JSON instead of text"
+
+    /// What follows the name, as "[=SPAN]", " SPAN" or nothing, with the placeholder in a style.
+    func value(_ style: (String) -> String) -> String {
+        guard let placeholder else { return "" }
+        return specification.argument == .optional ? "[=\(style(placeholder))]" : " " + style(placeholder)
+    }
+
+    /// One line of a help text.
+    var line: String {
+        let letter = specification.letter.map { "-\($0), " } ?? "    "
+        let head = "  \(letter)--\(specification.name)" + value { $0 }
+        // Two columns, the second at 30; what is too long gets a line of its own.
+        let gap =
+            head.count < 29
+            ? String(repeating: " ", count: 30 - head.count) : "\n" + String(repeating: " ", count: 30)
+        return head + gap + help + "\n"
+    }
 }
 
 /// One subcommand.
@@ -59,10 +76,6 @@ protocol Command: Sendable {
     static var optionList: String { get }
     /// Groups of options of which one can be given.
     static var exclusive: [[String]] { get }
-    /// Left out of the overview: for the program's own use.
-    static var isHidden: Bool { get }
-    /// Whether the first operand ends the options, as where another command line follows.
-    static var stopsAtOperand: Bool { get }
     static func run(_ arguments: Arguments) throws -> ExitStatus
 }
 
@@ -73,8 +86,8 @@ extension Command {
     static var optionList: String { "" }
     static var options: [Option] { optionList.split(separator: "\n").map { Option($0) } }
     static var exclusive: [[String]] { [] }
-    static var isHidden: Bool { false }
-    static var stopsAtOperand: Bool { false }
+    /// Whether the first operand ends the options: where "[--]" says that another command line follows.
+    static var stopsAtOperand: Bool { operands.hasPrefix("[--]") }
 
     static var operandCount: ClosedRange<Int> {
         let words = operands.split(separator: " ").filter { $0 != "[--]" }
@@ -123,20 +136,6 @@ extension Command {
         var text = words.joined(separator: " ") + "\n\n\(summary).\n"
         if !details.isEmpty { text += "\n\(details)\n" }
         return text + "\nOptions:\n" + (options + Option.common).map(\.line).joined()
-    }
-}
-
-extension Option {
-    /// One line of a help text.
-    var line: String {
-        let letter = specification.letter.map { "-\($0), " } ?? "    "
-        let value = placeholder.map { specification.argument == .optional ? "[=\($0)]" : " \($0)" }
-        let head = "  \(letter)--\(specification.name)" + (value ?? "")
-        // Two columns, the second at 30; what is too long gets a line of its own.
-        let gap =
-            head.count < 29
-            ? String(repeating: " ", count: 30 - head.count) : "\n" + String(repeating: " ", count: 30)
-        return head + gap + help + "\n"
     }
 }
 

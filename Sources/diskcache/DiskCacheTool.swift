@@ -8,19 +8,20 @@ import Platform
 struct DiskCacheTool {
     static let version = "0.1.0"
 
-    /// In the order of the overview.
-    static var commands: [any Command.Type] {
+    /// Those that are shown to people, in the order of the overview.
+    static var shown: [any Command.Type] {
         [
             PutCommand.self, GetCommand.self, RemoveCommand.self, ClearCommand.self, TouchCommand.self,
             ListCommand.self, InfoCommand.self, RunCommand.self, CollectCommand.self, StatsCommand.self,
             VerifyCommand.self, LogCommand.self, DoctorCommand.self, ConfigCommand.self, BenchCommand.self,
-            CompletionsCommand.self, BenchWorkerCommand.self, RefreshCommand.self, CompleteCommand.self,
-            ManualCommand.self,
+            CompletionsCommand.self,
         ]
     }
 
-    /// Those that are shown to people.
-    static var shown: [any Command.Type] { commands.filter { !$0.isHidden } }
+    /// Those for the program's own use.
+    static var hidden: [any Command.Type] {
+        [BenchWorkerCommand.self, RefreshCommand.self, CompleteCommand.self, ManualCommand.self]
+    }
 
     static let options = [
         Option("-d, --dir DIR  the cache directory"), Option("-h, --help  show help"),
@@ -77,7 +78,7 @@ struct DiskCacheTool {
         guard let name else {
             throw Failure.usage("missing command: see `diskcache --help`")
         }
-        guard let command = commands.first(where: { $0.name == name }) else {
+        guard let command = (shown + hidden).first(where: { $0.name == name }) else {
             throw Failure.usage("unknown command '\(name)': see `diskcache --help`")
         }
         return try command.main(Array(words.dropFirst()), directory: globals.value("dir"))

@@ -6,7 +6,7 @@ import Platform
 /// A subcommand's options and operands.
 struct Arguments {
     private(set) var operands: [String]
-    private var values: [String: [String]]
+    private var values: [String: [String]] = [:]
     /// The operands as bytes, where they are the command line of another program.
     var commandLine: [[UInt8]]
     /// The command's name, with which its messages begin.
@@ -16,12 +16,11 @@ struct Arguments {
     init(_ scanned: ScannedOptions, options: [Option], command: String, directory: String?) {
         operands = scanned.operands
         commandLine = scanned.operands.map { Array($0.utf8) }
-        values = Dictionary(
-            grouping: scanned.options,
-            by: { options[$0.index].specification.name }
-        ).mapValues { found in found.map { $0.value ?? "" } }
         self.command = command
         globalDirectory = directory
+        for found in scanned.options {
+            values[options[found.index].specification.name, default: []].append(found.value ?? "")
+        }
     }
 
     /// Parses a command line.

@@ -83,7 +83,7 @@ struct Bench {
 
     /// Gives every key a value, so that without removals there are no misses.
     private func fill(_ interruption: () -> Signal?, _ onProgress: (String) -> Void) throws {
-        let values = SelfProvingValues(count: plan.keys, size: plan.size)
+        let values = SelfProvingValues(size: plan.size)
         for index in 0..<plan.keys {
             if index % 64 == 0 {
                 onProgress("filling, \(index) of \(plan.keys)")

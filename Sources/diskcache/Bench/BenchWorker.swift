@@ -63,7 +63,7 @@ struct BenchWorker {
         self.plan = plan
         self.stream = stream
         self.cache = cache
-        values = SelfProvingValues(count: plan.keys, size: plan.size)
+        values = SelfProvingValues(size: plan.size)
     }
 
     mutating func run() throws {
@@ -150,7 +150,6 @@ enum BenchWorkerCommand: Command {
     static let name = "bench-worker"
     static let operands = "PLAN STREAM"
     static let summary = "do one process's share of a benchmark"
-    static let isHidden = true
 
     /// The command line of a worker.
     static func words(_ plan: BenchPlan, stream: UInt32) throws -> [String] {

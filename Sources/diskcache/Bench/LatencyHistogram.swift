@@ -6,17 +6,17 @@
 struct LatencyHistogram: Codable, Sendable, Equatable {
     /// By ``bucket(of:)``.
     private var counts: [Int: Int] = [:]
-    private(set) var count = 0
+
+    /// How many calls there were.
+    var count: Int { counts.values.reduce(0, +) }
 
     /// Adds one call.
     mutating func record(nanoseconds: Int64) {
         counts[Self.bucket(of: nanoseconds), default: 0] += 1
-        count += 1
     }
 
     mutating func merge(_ other: LatencyHistogram) {
         counts.merge(other.counts, uniquingKeysWith: +)
-        count += other.count
     }
 
     /// The time in microseconds within which `share` (0 to 1) of the calls were done; nil without calls.

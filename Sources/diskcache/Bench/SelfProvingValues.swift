@@ -19,17 +19,15 @@ struct SelfProvingValues: Sendable {
     /// The number of places where a window can begin; a buffer of a megabyte stays in the processor's cache.
     private static let places = 1 << 20
 
-    /// How many keys there are; each is known by its index.
-    let count: Int
     private let size: Int
     private let noise: Data
 
-    init(count: Int, size: Int) {
-        self.count = count
+    init(size: Int) {
         self.size = size
         noise = Platform.noise(count: Self.places + size, seed: 0x6469_736b)
     }
 
+    /// Each key is known by its index.
     func key(_ index: Int) -> String { "bench/\(size)/\(index)" }
 
     /// The version of one of a few values that all processes write again and again, so that bytes that were just

@@ -41,16 +41,11 @@ extension Command {
 
 /// The answer to a shell that asks how the last word of a command line could go on.
 struct Proposals {
-    /// A word as a whole, and what it means.
-    struct Word: Equatable {
-        let text: String
-        var help = ""
-    }
-
     /// What the shell finds out by itself, besides ``words``: `files`, `directories`, each with how many characters
     /// stand before the name in the last word; `command`, with the place of its name among the words; or `words`.
     private(set) var kind = "words"
-    private(set) var words: [Word] = []
+    /// A line each: a word as a whole, and behind a tab what it means.
+    private(set) var words: [String] = []
     /// The word under way.
     private let last: String
 
@@ -74,7 +69,7 @@ struct Proposals {
         if let name = scanned.operands.first, scanned.operands.count > 1 {
             command = DiskCacheTool.shown.first { $0.name == name }
             if name == "help", scanned.operands.count == 2 {
-                add(DiskCacheTool.shown.map { Word(text: $0.name) })
+                add(DiskCacheTool.shown.map { $0.name })
             }
             guard let command else { return }
             options = command.options + Option.common
@@ -89,8 +84,8 @@ struct Proposals {
         }
         if !isEnded, last.hasPrefix("-") { return add(options, scanned, arguments) }
         guard let command else {
-            add(DiskCacheTool.shown.map { Word(text: $0.name, help: $0.summary) })
-            return add([Word(text: "help", help: "show what a command does")])
+            for shown in DiskCacheTool.shown { add([shown.name], shown.summary) }
+            return add(["help"], "show what a command does")
         }
         let place = scanned.operands.count - (isEnded ? 1 : 0)
         let completion = command.completion(ofOperand: place)
@@ -115,12 +110,14 @@ struct Proposals {
         }
         let given = Set(scanned.options.dropLast().map(\.index))
         for (index, option) in options.enumerated() where option.isRepeatable || !given.contains(index) {
-            add(option.spellings.map { Word(text: $0, help: option.help) })
+            add(option.spellings, option.help)
         }
     }
 
-    private mutating func add(_ words: [Word]) {
-        self.words += words.filter { $0.text.utf8.starts(with: last.utf8) }
+    /// Those of `words` that begin like the last word.
+    private mutating func add(_ words: [String], _ help: String = "") {
+        let found = words.filter { $0.utf8.starts(with: last.utf8) }
+        self.words += help.isEmpty ? found : found.map { "\($0)\t\(help)" }
     }
 
     /// - Parameters:
@@ -132,13 +129,13 @@ struct Proposals {
         _ arguments: Arguments,
         afterEnd: Bool = true
     ) {
-        add(completion.choices.map { Word(text: lead + $0) })
+        add(completion.choices.map { lead + $0 })
         switch completion.choices.isEmpty ? completion.placeholder : "" {
         case "FILE": kind = "files \(lead.count)"
         case "DIR": kind = "directories \(lead.count)"
         case "KEY":
             let keys = KeyCandidates.keys(beginning: String(last.dropFirst(lead.count)), arguments)
-            add(keys.filter { afterEnd || !$0.hasPrefix("-") }.map { Word(text: lead + $0) })
+            add(keys.filter { afterEnd || !$0.hasPrefix("-") }.map { lead + $0 })
         default: return
         }
     }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import Platform
+
 /// `diskcache completions`.
 enum CompletionsCommand: Command {
     static let name = "completions"
@@ -31,21 +33,17 @@ enum CompletionsCommand: Command {
     }
 }
 
-/// `diskcache complete -- WORD…`, which the shells' scripts call: a line with ``Proposals/kind``, then a line a word,
-/// with a tab before what it means.
+/// `diskcache complete -- WORD…`, which the shells' scripts call: a line with ``Proposals/kind``, then
+/// ``Proposals/words``.
 enum CompleteCommand: Command {
     static let name = "complete"
     static let operands = "[--] [WORD]…"
     static let summary = "list the words that could stand at the end of a command line"
-    static let isHidden = true
-    static let stopsAtOperand = true
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let proposals = Proposals(for: arguments.operands)
-        let words = proposals.words.map { $0.text + ($0.help.isEmpty ? "" : "\t" + $0.help) }
-        try Output.toStandardOutput { output in
-            for line in [proposals.kind] + words { try output.writeRaw((line + "\n").utf8Span.span) }
-        }
+        let lines = ([proposals.kind] + proposals.words).map { $0 + "\n" }
+        try Output.draw(lines.joined(), to: Terminal.standardOutput)
         return .done
     }
 }

@@ -4,7 +4,7 @@ import CacheStore
 import DiskCache
 import Platform
 
-/// Checks of the clocks and of collections.
+/// Checks of the clocks, of collections, of space, limits and evictions.
 extension DirectoryFacts {
     /// The kernel's time stamps lag by up to 10 ms, and network file systems use their server's clock.
     ///
@@ -64,10 +64,9 @@ extension DirectoryFacts {
             .fine(subject, last),
         ]
     }
-}
 
-/// Checks of space, limits and evictions.
-extension DirectoryFacts {
+    // MARK: Space, limits and evictions
+
     /// Below that, space can be expected to run out before anybody looks.
     private static let lowShare = 0.05
 

@@ -202,9 +202,9 @@ extension DirectoryFacts {
             isStopped: process.flatMap { ProcFiles.isStopped($0) } ?? false
         )
     }
-}
 
-extension DirectoryFacts {
+    // MARK: Locks and clocks
+
     /// Made with the cache, and there as long as it is.
     private static let probe: RelativePath = "locks/format"
 

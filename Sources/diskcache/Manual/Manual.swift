@@ -53,12 +53,8 @@ enum Manual {
     }
 
     private static func item(_ option: Option) -> [String] {
-        var tag = option.spellings.map(Roff.bold).joined(separator: ", ")
-        if let placeholder = option.placeholder {
-            let isOptional = option.specification.argument == .optional
-            tag += isOptional ? "[=\(Roff.italic(placeholder))]" : " " + Roff.italic(placeholder)
-        }
-        return Roff.item(tag, option.help)
+        let names = option.spellings.map(Roff.bold).joined(separator: ", ")
+        return Roff.item(names + option.value(Roff.italic), option.help)
     }
 
     // MARK: What no command's help has
@@ -136,7 +132,6 @@ enum Manual {
 enum ManualCommand: Command {
     static let name = "man-page"
     static let summary = "print the page of the manual, as man(1) reads it"
-    static let isHidden = true
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         try Output.print(Manual.page)

@@ -33,10 +33,12 @@ enum ExitStatus: Int32 {
 }
 
 /// An error that ends the command, reported in one line.
-struct Failure: Error {
+struct Failure: Error, CustomStringConvertible {
     let status: ExitStatus
     /// What failed, why, and what to do.
     let message: String
+
+    var description: String { message }
 
     init(_ status: ExitStatus, _ message: String) {
         self.status = status

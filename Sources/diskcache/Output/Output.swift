@@ -19,17 +19,13 @@ struct Output {
     /// Adds lines, given as bytes.
     mutating func write(_ text: Span<UInt8>) throws(Errno) {
         if text.isPlainASCII { return try writeRaw(text) }
-        try writeRaw(Self.text(text).harmless.utf8Span.span)
+        try writeRaw(String(decoding: text).harmless.utf8Span.span)
     }
 
     /// Adds bytes unchanged.
     mutating func writeRaw(_ text: Span<UInt8>) throws(Errno) {
         for index in text.indices { bytes.append(text[index]) }
         if bytes.count >= Self.pieceSize { try flush() }
-    }
-
-    private static func text(_ bytes: Span<UInt8>) -> String {
-        unsafe bytes.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) }
     }
 
     private mutating func flush() throws(Errno) {

@@ -15,9 +15,7 @@ final class ProgressLine: Sendable {
     private let text = Locked(ProgressText())
 
     /// Runs `body` and then erases the line.
-    static func during<Value, Failure: Error>(
-        _ body: (ProgressLine) throws(Failure) -> Value
-    ) throws(Failure) -> Value {
+    static func during<Value>(_ body: (ProgressLine) throws -> Value) rethrows -> Value {
         let line = ProgressLine()
         defer { line.clear() }
         return try body(line)

@@ -6,21 +6,20 @@ import DiskCache
 ///
 /// A pure function of what it hears and when.
 struct ProgressText {
-    /// The current phase, when it was first heard of, and its progress then.
-    private var begin:
-        (phase: CacheProgress.Phase, instant: ContinuousClock.Instant, progress: CacheProgress)?
+    /// When the current phase was first heard of, and its progress then.
+    private var begin: (instant: ContinuousClock.Instant, progress: CacheProgress)?
 
     /// A rate over less time than this says nothing about what will follow.
     private static let shortest: Duration = .seconds(1)
 
     /// Notes when a phase begins.
     mutating func hear(_ progress: CacheProgress, at now: ContinuousClock.Instant) {
-        if begin?.phase != progress.phase { begin = (progress.phase, now, progress) }
+        if begin?.progress.phase != progress.phase { begin = (now, progress) }
     }
 
     /// The line for `progress`, heard at `now`.
     func line(_ progress: CacheProgress, at now: ContinuousClock.Instant) -> String {
-        guard let begin, begin.phase == progress.phase else { return Self.head(progress) }
+        guard let begin, begin.progress.phase == progress.phase else { return Self.head(progress) }
         let elapsed = now - begin.instant
         guard elapsed >= Self.shortest else { return Self.head(progress) }
         let first = begin.progress

@@ -5,8 +5,10 @@ import Platform
 /// A stored recording.
 enum Recording {
     /// It could not be read.
-    struct Unreadable: Error {
+    struct Unreadable: Error, CustomStringConvertible {
         let reason: Errno
+
+        var description: String { "read what is stored: \(reason)" }
     }
 
     /// Passes what the command wrote to `body`, the same bytes of the same streams in the same order, and returns the exit

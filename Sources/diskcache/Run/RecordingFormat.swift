@@ -1,13 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
-
-/// One of the two streams that a command writes.
-enum OutputStream: UInt8, Sendable {
-    case output = 1
-    case errors = 2
-}
-
 /// What a command wrote and how it ended, as it is stored: a header, frames in the order of arrival, an end.
 ///
 ///     "diskcache run 1\n"

@@ -9,7 +9,6 @@ enum RunCommand: Command {
     static let name = "run"
     static let operands = "[--] CMD [ARG]…"
     static let summary = "run a command once for all processes, and replay its output to the others and later"
-    static let stopsAtOperand = true
     static let optionList = """
         -t, --ttl SPAN  replay results up to this old; never: of any age (default 60s)
         -s, --stale SPAN  replay them this much longer, while one process renews them
@@ -114,8 +113,6 @@ enum RefreshCommand: Command {
     static let name = "run-refresh"
     static let operands = RunCommand.operands
     static let summary = "renew a result, for run's own use"
-    static let isHidden = true
-    static let stopsAtOperand = true
     static let optionList = RunCommand.optionList
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {

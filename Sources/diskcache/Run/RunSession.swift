@@ -9,26 +9,21 @@ struct RunSession: ~Copyable {
     private let order: RunOrder
     /// nil if it can't be used, which was reported.
     private let cache: SharedCache?
-    private let sink: OutputSink
     private var course: FlightCourse
     private var lock: FlightLock?
     private var waiting: RunWaiting?
-    private var run: Run?
+    /// How the command went; nil unless it was run.
+    private var outcome: RunningCommand.Outcome?
+    /// What it wrote; nil if nothing is stored.
+    private var recorder: Recorder?
+    private var computeTime = Duration.zero
     /// How this process will end.
     private var end = SpawnedProcess.End.exited(0)
-
-    /// What the command did.
-    private struct Run: ~Copyable {
-        let outcome: RunningCommand.Outcome
-        var recorder: Recorder?
-        let cost: Duration
-    }
 
     init(_ kind: FlightCourse.Kind, _ order: RunOrder, _ cache: SharedCache?) {
         self.order = order
         self.cache = cache
         course = FlightCourse(kind)
-        sink = OutputSink(isSilent: order.isSilent)
     }
 
     /// Replays the result or runs the command, and returns how this process must end.
@@ -47,7 +42,7 @@ struct RunSession: ~Copyable {
                 course.proceed(.unavailable)
             }
         }
-        if let failure = run?.outcome.outputFailure {
+        if let failure = outcome?.outputFailure {
             throw Failure(.inputOutput, "run: write the output: \(failure): check where it goes")
         }
         return end
@@ -114,11 +109,11 @@ struct RunSession: ~Copyable {
 
     /// Once a byte is out the command can't be run any more: nobody could tell which bytes come from where.
     private func emit(_ descriptor: Int32) throws {
-        if sink.isSilent { return }
+        if order.isSilent { return }
         do {
             _ = try Recording.parse(descriptor) { stream, bytes in
                 do throws(Errno) {
-                    try sink.write(bytes, to: stream)
+                    try stream.write(bytes)
                 } catch {
                     if error == .brokenPipe { throw error }
                     throw Failure(.inputOutput, "run: write the output: \(error): check where it goes")
@@ -162,7 +157,7 @@ struct RunSession: ~Copyable {
         var recorder = course.isHolding ? cache.map { Recorder(in: $0) } : nil
         let command: RunningCommand
         do throws(Errno) {
-            command = try RunningCommand(order.words, sink)
+            command = try RunningCommand(order.words, isSilent: order.isSilent)
         } catch .tooManyOpenFiles, .tooManyOpenFilesInSystem {
             return computeUnheard(.tooManyOpenFiles)
         } catch {
@@ -173,7 +168,9 @@ struct RunSession: ~Copyable {
             recorder?.add(bytes, of: stream)
         }
         end = outcome.end
-        run = Run(outcome: outcome, recorder: recorder.take(), cost: ContinuousClock.now - began)
+        self.outcome = outcome
+        self.recorder = recorder.take()
+        computeTime = ContinuousClock.now - began
         return .computed
     }
 
@@ -207,10 +204,10 @@ struct RunSession: ~Copyable {
 
     /// Stores the result if it is to be stored; false if that failed.
     private mutating func store(in cache: SharedCache) -> Bool {
-        guard let outcome = run?.outcome, outcome.isComplete,
+        guard let outcome, outcome.isComplete,
             case .exited(let status) = outcome.end,
-            let options = order.options(status: status, computeTime: run?.cost ?? .zero),
-            let recorder = run?.recorder.take()
+            let options = order.options(status: status, computeTime: computeTime),
+            let recorder = recorder.take()
         else { return true }
         do {
             try recorder.store(status, forKey: order.key, options: options)

@@ -21,7 +21,8 @@ final class RunningCommand {
     private var process: SpawnedProcess
     private var output: FileDescriptor?
     private var errors: FileDescriptor?
-    private let sink: OutputSink
+    /// Whether its output is only recorded.
+    private let isSilent: Bool
     private var isInterrupted = false
     /// Nobody reads the output, and the command has ended.
     private var isAbandoned = false
@@ -32,7 +33,7 @@ final class RunningCommand {
     static let heard = passedOn + [.child]
 
     /// Starts it with an empty standard input: its output is for all callers, whatever their own input is.
-    init(_ words: [[UInt8]], _ sink: OutputSink) throws(Errno) {
+    init(_ words: [[UInt8]], isSilent: Bool) throws(Errno) {
         let out = try Pipe()
         let err = try Pipe()
         var request = SpawnRequest(bytes: words)
@@ -43,7 +44,7 @@ final class RunningCommand {
         process = try SpawnedProcess(request)
         output = out.closingWriting()
         errors = err.closingWriting()
-        self.sink = sink
+        self.isSilent = isSilent
     }
 
     /// Continues until the command has ended and nobody has its output open any more.
@@ -115,10 +116,10 @@ final class RunningCommand {
         let bytes = try (stream == .output ? output?.readAvailable() : errors?.readAvailable()) ?? []
         if bytes.isEmpty { return close(stream) }
         record(stream, bytes)
+        if isSilent { return }
         do throws(Errno) {
-            try sink.write(
+            try stream.write(
                 bytes.span,
-                to: stream,
                 interruption: signals.descriptor,
                 isAbandoned: { () throws(Errno) in
                     passOn(signals)

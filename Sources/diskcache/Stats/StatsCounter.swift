@@ -150,41 +150,26 @@ struct StatsCounter {
         case .pressure: "memory was short"
         }
     }
-}
 
-/// What was done between two readings of the counts.
-struct StatsInterval {
-    let activity: CacheActivity
-    /// More than 0.
-    let seconds: Double
+    // MARK: Rows
 
-    /// How much of it was done in a second, on the average.
-    func rate(_ count: (CacheActivity) -> Int) -> Double {
-        Double(count(activity)) / seconds
-    }
-}
-
-/// One count as people read it.
-struct StatsRow {
-    let name: String
-    let total: String
-    /// Of an interval, or nothing.
-    let rate: String
+    /// A count as people read it, with its rate in an interval, or nothing.
+    typealias Row = (name: String, total: String, rate: String)
 
     /// The counts in their order; those of what is not used, and of what did not happen, are left out.
-    static func all(_ activity: CacheActivity, _ interval: StatsInterval?) -> [StatsRow] {
-        var rows = StatsCounter.all.filter { $0.style != .used || $0.count(activity) != 0 }.map { counter in
+    static func rows(_ activity: CacheActivity, _ interval: StatsInterval?) -> [Row] {
+        var rows = all.filter { $0.style != .used || $0.count(activity) != 0 }.map { counter -> Row in
             let (total, rate) = (counter.count(activity), interval?.rate(counter.count))
             if counter.style == .alwaysAsBytes {
                 let rate = rate.map { Quantity.text(bytes: Int64(Int(saturating: $0))) } ?? ""
-                return StatsRow(name: counter.row, total: Quantity.text(bytes: Int64(total)), rate: rate)
+                return (counter.row, Quantity.text(bytes: Int64(total)), rate)
             }
-            return StatsRow(name: counter.row, total: Quantity.grouped(total), rate: rate.map(number) ?? "")
+            return (counter.row, Quantity.grouped(total), rate.map(number) ?? "")
         }
         func ratio(_ activity: CacheActivity) -> String { activity.hitRatio.map(percent) ?? "-" }
         let rate = interval.map { ratio($0.activity) } ?? ""
         let place = rows.firstIndex { $0.name == "puts" } ?? 0
-        rows.insert(StatsRow(name: "hit ratio", total: ratio(activity), rate: rate), at: place)
+        rows.insert(("hit ratio", ratio(activity), rate), at: place)
         return rows
     }
 
@@ -196,5 +181,17 @@ struct StatsRow {
     /// One digit after the point where that says something.
     private static func number(_ rate: Double) -> String {
         rate >= 99.95 ? Quantity.grouped(Int(saturating: rate * 10) / 10) : Quantity.tenths(rate)
+    }
+}
+
+/// What was done between two readings of the counts.
+struct StatsInterval {
+    let activity: CacheActivity
+    /// More than 0.
+    let seconds: Double
+
+    /// How much of it was done in a second, on the average.
+    func rate(_ count: (CacheActivity) -> Int) -> Double {
+        Double(count(activity)) / seconds
     }
 }

@@ -77,7 +77,7 @@ enum StatsText {
 
     private static func share(_ part: Int64, of whole: Int64?, _ usage: CacheStatistics.Usage) -> String {
         guard usage.isCounted, let whole, whole > 0 else { return "" }
-        return StatsRow.percent(Double(part) / Double(whole)) + " used"
+        return StatsCounter.percent(Double(part) / Double(whole)) + " used"
     }
 
     /// Advice about limits that are too low for what is in use; empty otherwise.
@@ -85,7 +85,7 @@ enum StatsText {
         guard activity.isBelowWorkingSet else { return "" }
         let ratio = Double(activity.ghostMisses) / Double(max(1, activity.misses))
         return """
-            the limits are smaller than what is in use: \(StatsRow.percent(min(1, ratio))) of the misses were of keys evicted \
+            the limits are smaller than what is in use: \(StatsCounter.percent(min(1, ratio))) of the misses were of keys evicted \
             shortly before: raise them with `diskcache config set`
 
             """
@@ -104,9 +104,8 @@ enum StatsText {
         let heading = [
             "all processes, \(span(totals.since, now: now))", "", interval == nil ? "" : "A SECOND",
         ]
-        return rows(
-            [heading] + StatsRow.all(totals.activity, interval).map { ["  " + $0.name, $0.total, $0.rate] }
-        )
+        let counts = StatsCounter.rows(totals.activity, interval)
+        return rows([heading] + counts.map { ["  " + $0.name, $0.total, $0.rate] })
     }
 
     // MARK: The last collection

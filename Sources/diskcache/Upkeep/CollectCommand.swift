@@ -99,9 +99,9 @@ enum CollectCommand: Command {
         _ cache: SharedCache,
         _ request: CollectionOptions,
         insists: Bool
-    ) throws(CacheError) -> (CollectionReport, seconds: Double) {
+    ) throws -> (CollectionReport, seconds: Double) {
         let start = ContinuousClock.now
-        let report = try ProgressLine.during { (line) throws(CacheError) -> CollectionReport in
+        let report = try ProgressLine.during { line -> CollectionReport in
             while true {
                 let begin = ContinuousClock.now
                 var attempt = request

@@ -27,10 +27,8 @@ enum CollectWatch {
         do {
             // Opened again each time: the directory may have been replaced, or not exist yet.
             report = try arguments.requireCache().collect(request)
-        } catch let error as CacheError {
-            return try Output.complain(error.message)
-        } catch let failure as Failure {
-            return try Output.complain(failure.message)
+        } catch {
+            return try Output.complain("\(error)")
         }
         let seconds = (ContinuousClock.now - start).inSeconds
         try arguments.print(

@@ -65,9 +65,14 @@ enum ListCommand: Command {
         }
         let now = Date.now
         try Output.toStandardOutput { output in
-            if style == .long { try output.write(header) }
+            if style == .long {
+                let names = ["SIZE", "AGE", "USED", "LEFT"]
+                try output.write(Table.line(names, key: "KEY", columns, widths: widths))
+            }
             func write(_ line: Span<UInt8>) throws(Errno) {
-                if style == .null { try output.writeRaw(line) } else { try output.write(line) }
+                guard style == .null else { return try output.write(line) }
+                try output.writeRaw(line)
+                try output.writeRaw([0].span)
             }
             guard let order else {
                 for entry in entries.prefix(limit) { try write(line(entry, style, now).utf8Span.span) }
@@ -75,20 +80,12 @@ enum ListCommand: Command {
             }
             var sorter = try ListSorter(isReversed: arguments.has("reverse"))
             for entry in entries {
-                // sort(1) ends each line with the NUL itself.
-                let line = style == .null ? entry.name : try line(entry, style, now)
-                try sorter.add(line, key: order.key(of: entry))
+                try sorter.add(line(entry, style, now), key: order.key(of: entry))
             }
-            try sorter.forEach(limit: limit) { line in
-                try write(line)
-                if style == .null { try output.writeRaw([0].span) }
-            }
+            try sorter.forEach(limit: limit, write)
         }
-        let skipped = [
-            unkept > 0 ? "\(Quantity.count(unkept, "key")) not kept by name" : nil,
-            withNull > 0 ? "\(Quantity.count(withNull, "key")) with a NUL" : nil,
-        ].compactMap(\.self)
-        let note = skipped.joined(separator: ", ")
+        let skipped = [(unkept, "not kept by name"), (withNull, "with a NUL")].filter { $0.0 > 0 }
+        let note = skipped.map { "\(Quantity.count($0.0, "key")) \($0.1)" }.joined(separator: ", ")
         if !note.isEmpty { try Output.complain("ls: skipped by --null: \(note)") }
         if let failure { throw failure }
         return .done
@@ -106,17 +103,10 @@ enum ListCommand: Command {
     private static let columns: [Table.Alignment] = [.right, .right, .right, .right]
     private static let widths = [10, 8, 8, 8]
 
-    private static let header = Table.line(
-        ["SIZE", "AGE", "USED", "LEFT"],
-        key: "KEY",
-        columns,
-        widths: widths
-    )
-
     static func line(_ entry: CacheEntry, _ style: Style, _ now: Date) throws -> String {
         switch style {
         case .plain: return entry.name.escaped + "\n"
-        case .null: return entry.name + "\0"
+        case .null: return entry.name
         case .json: return try JSON.line(entry.json)
         case .long:
             let cells = [

@@ -47,13 +47,13 @@ enum PutCommand: Command {
         let key = try arguments.key()
         let terms = try terms(arguments)
         // Before the cache is opened, so that a missing file creates no directory.
-        let input = try InputFile.open(arguments.operands.dropFirst().first)
+        let input = try open(arguments.operands.dropFirst().first)
         let cache = try arguments.openCache()
         let stored: CacheEntry
         if arguments.has("if-absent") {
             // Asked before all of the value is read into memory; what is stored meanwhile is noticed below.
             if try cache.contains(forKey: key) { return .miss }
-            let data = try InputFile.contents(input)
+            let data = try contents(input)
             guard try cache.putIfAbsent(data, forKey: key, options: terms),
                 // Also where it has expired at once: it was stored.
                 let entry = try cache.entry(forKey: key, allowingStale: true)
@@ -106,12 +106,11 @@ enum PutCommand: Command {
         }
         return metadata
     }
-}
 
-/// What a command reads.
-enum InputFile {
+    // MARK: What it reads
+
     /// Opens the user's file, or standard input for nil or "-".
-    static func open(_ path: String?) throws(Failure) -> FileDescriptor {
+    private static func open(_ path: String?) throws(Failure) -> FileDescriptor {
         let isStandard = path == nil || path == "-"
         if path == "" { throw .usage("put: the file name is empty: give FILE, or - for standard input") }
         do throws(Errno) {
@@ -133,7 +132,7 @@ enum InputFile {
     }
 
     /// All of it.
-    static func contents(_ file: borrowing FileDescriptor) throws(Failure) -> Data {
+    private static func contents(_ file: borrowing FileDescriptor) throws(Failure) -> Data {
         do throws(Errno) {
             return try file.readToEnd()
         } catch {

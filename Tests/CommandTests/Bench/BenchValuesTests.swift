@@ -13,7 +13,7 @@ import Testing
 
     @Test(arguments: sizes)
     func `a value is found right`(size: Int) {
-        let values = SelfProvingValues(count: 10, size: size)
+        let values = SelfProvingValues(size: size)
         let data = values.value(7, version: version)
         #expect(data.count == size)
         #expect(values.problem(in: data, of: 7) == nil)
@@ -21,21 +21,21 @@ import Testing
 
     @Test
     func `a slice that does not begin at 0 is checked alike`() {
-        let values = SelfProvingValues(count: 10, size: 100)
+        let values = SelfProvingValues(size: 100)
         let data = Data([1, 2, 3]) + values.value(7, version: version)
         #expect(values.problem(in: data[3...], of: 7) == nil)
     }
 
     @Test
     func `two processes make the same value`() {
-        let one = SelfProvingValues(count: 10, size: 4096).value(5, version: version)
-        let other = SelfProvingValues(count: 10, size: 4096).value(5, version: version)
+        let one = SelfProvingValues(size: 4096).value(5, version: version)
+        let other = SelfProvingValues(size: 4096).value(5, version: version)
         #expect(one == other)
     }
 
     @Test
     func `each version of a key is different all over`() {
-        let values = SelfProvingValues(count: 10, size: 4096)
+        let values = SelfProvingValues(size: 4096)
         let one = values.value(5, version: 1 << 32 | 1)
         let other = values.value(5, version: 1 << 32 | 2)
         let same = zip(one, other).dropFirst(SelfProvingValues.headerSize).count { $0 == $1 }
@@ -45,7 +45,7 @@ import Testing
 
     @Test(arguments: sizes)
     func `any flipped byte is found`(size: Int) {
-        let values = SelfProvingValues(count: 10, size: size)
+        let values = SelfProvingValues(size: size)
         let data = values.value(7, version: version)
         let step = max(1, size / 97)
         let positions = Set(0..<min(size, 64)).union(stride(from: 0, to: size, by: step)).union([size - 1])
@@ -58,7 +58,7 @@ import Testing
 
     @Test
     func `a wrong byte in the body is told by its place`() {
-        let values = SelfProvingValues(count: 10, size: 4096)
+        let values = SelfProvingValues(size: 4096)
         var data = values.value(7, version: version)
         data[1234] ^= 1
         #expect(values.problem(in: data, of: 7) == "a wrong byte at 1234")
@@ -66,14 +66,14 @@ import Testing
 
     @Test
     func `another key's value is found`() {
-        let values = SelfProvingValues(count: 10, size: 4096)
+        let values = SelfProvingValues(size: 4096)
         let other = values.value(8, version: version)
         #expect(values.problem(in: other, of: 7) == "the header of key 8")
     }
 
     @Test(arguments: [16, 40, 100, 2048, 4095])
     func `a value torn between two versions is found`(position: Int) throws {
-        let values = SelfProvingValues(count: 10, size: 4096)
+        let values = SelfProvingValues(size: 4096)
         let old = values.value(7, version: 1 << 32 | 1)
         let new = values.value(7, version: 1 << 32 | 2)
         let torn = new[..<position] + old[position...]
@@ -84,21 +84,21 @@ import Testing
 
     @Test(arguments: [0, 1, 15, 16, 4095])
     func `a truncated value is found`(length: Int) {
-        let values = SelfProvingValues(count: 10, size: 4096)
+        let values = SelfProvingValues(size: 4096)
         let cut = values.value(7, version: version).prefix(length)
         #expect(values.problem(in: cut, of: 7) == "\(length) bytes instead of 4096")
     }
 
     @Test
     func `a value that is too long is found`() {
-        let values = SelfProvingValues(count: 10, size: 4096)
+        let values = SelfProvingValues(size: 4096)
         let long = values.value(7, version: version) + [0]
         #expect(values.problem(in: long, of: 7) == "4097 bytes instead of 4096")
     }
 
     @Test
     func `zeros and foreign bytes are no value`() {
-        let values = SelfProvingValues(count: 10, size: 4096)
+        let values = SelfProvingValues(size: 4096)
         #expect(values.problem(in: Data(count: 4096), of: 7) != nil)
         #expect(values.problem(in: Data(count: 4096), of: 0) != nil)
         #expect(values.problem(in: Data(repeating: 0xa5, count: 4096), of: 7) != nil)

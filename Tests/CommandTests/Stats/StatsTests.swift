@@ -68,9 +68,9 @@ import Testing
 
     @Test func `rows that are always there, and those of what happened`() throws {
         let (cache, place) = try cache()
-        let rows = StatsRow.all(cache.activity, nil)
+        let rows = StatsCounter.rows(cache.activity, nil)
         func total(_ name: String) -> String? { rows.first { $0.name == name }?.total }
-        #expect(rows.prefix(3).map(\.name) == ["hits", "  in memory", "  on disk"])
+        #expect(rows.prefix(3).map { $0.name } == ["hits", "  in memory", "  on disk"])
         #expect(total("hits") == "3" && total("  in memory") == "2" && total("  on disk") == "1")
         #expect(total("stale hits") == "1" && total("misses") == "1")
         #expect(total("hit ratio") == "80.0 %")
@@ -85,7 +85,7 @@ import Testing
         let before = cache.activity
         for _ in 0..<5 { #expect(try cache.get(forKey: "a") != nil) }
         let interval = StatsInterval(activity: cache.activity.since(before), seconds: 2)
-        let rows = StatsRow.all(cache.activity, interval)
+        let rows = StatsCounter.rows(cache.activity, interval)
         func rate(_ name: String) -> String? { rows.first { $0.name == name }?.rate }
         #expect(rate("hits") == "2.5" && rate("misses") == "0.0" && rate("hit ratio") == "100.0 %")
         #expect(rate("read") == "0 B")
@@ -106,13 +106,13 @@ import Testing
     }
 
     @Test func `a ratio is rounded down, and there is none without a get`() throws {
-        #expect(StatsRow.percent(1) == "100.0 %")
-        #expect(StatsRow.percent(0.9999) == "99.9 %")
-        #expect(StatsRow.percent(0) == "0.0 %")
+        #expect(StatsCounter.percent(1) == "100.0 %")
+        #expect(StatsCounter.percent(0.9999) == "99.9 %")
+        #expect(StatsCounter.percent(0) == "0.0 %")
         let place = try TemporaryDirectory()
         let cache = try SharedCache(at: place.path + "/cache")
         #expect(cache.activity.hitRatio == nil)
-        #expect(StatsRow.all(cache.activity, nil).first { $0.name == "hit ratio" }?.total == "-")
+        #expect(StatsCounter.rows(cache.activity, nil).first { $0.name == "hit ratio" }?.total == "-")
     }
 
     @Test func `a line of the watch has a cell for each column`() throws {
@@ -132,7 +132,7 @@ import Testing
     @Test func `counts that somebody has forged are shown, and nothing overflows`() throws {
         let (cache, place) = try cache()
         let interval = StatsInterval(activity: CacheActivity { _ in 1 << 56 }, seconds: 0.001)
-        let rows = StatsRow.all(interval.activity, interval)
+        let rows = StatsCounter.rows(interval.activity, interval)
         func rate(_ name: String) -> String? { rows.first { $0.name == name }?.rate }
         let most = "922 337 203 685 477 580"
         #expect(rate("misses") == most && rate("removed by collections") == most)
@@ -140,7 +140,7 @@ import Testing
         let totals = try #require(try cache.totals())
         let cells = StatsLine.text(totals, interval, now: .now).split(separator: " ")
         #expect(cells.count == 13 && cells[2] == "922337203685477580.7", "\(cells)")
-        #expect(StatsRow.percent(Double(1 << 56)) == "922337203685477580.7 %")
+        #expect(StatsCounter.percent(Double(1 << 56)) == "922337203685477580.7 %")
         withExtendedLifetime(place) {}
     }
 

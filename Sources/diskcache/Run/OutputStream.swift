@@ -2,30 +2,28 @@
 
 import Platform
 
-/// This process's two output streams, as a command's output goes to them.
-struct OutputSink: Sendable {
+/// One of the two streams that a command writes.
+enum OutputStream: UInt8, Sendable {
+    case output = 1
+    case errors = 2
+
     /// What a pipe that is ready takes without waiting: PIPE_BUF, pipe(7).
     private static let pipePiece = 4096
 
     /// How often to ask whether to continue, while nobody reads the output.
     private static let patience: Duration = .milliseconds(500)
 
-    /// Whether to write nothing at all.
-    let isSilent: Bool
-
-    /// Writes all of `bytes`.
+    /// Writes all of `bytes` to the same stream of this process.
     ///
     /// - Parameters:
     ///   - interruption: a descriptor that interrupts waiting when it becomes readable.
     ///   - isAbandoned: asked then, and now and then: whether to drop the rest.
     func write(
         _ bytes: Span<UInt8>,
-        to stream: OutputStream,
         interruption: Int32? = nil,
         isAbandoned: () throws(Errno) -> Bool = { () throws(Errno) in false }
     ) throws(Errno) {
-        if isSilent { return }
-        let number = stream == .output ? Terminal.standardOutput : Terminal.standardError
+        let number = self == .output ? Terminal.standardOutput : Terminal.standardError
         try FileDescriptor.borrowing(number) { (file) throws(Errno) in
             if try file.status().kind == .regular { return try file.writeAll(bytes) }
             try write(bytes, inPiecesTo: file, interruption, isAbandoned)
