@@ -160,8 +160,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     mutating func nextPause() -> Duration? {
         if waiting.backoff == nil { cache.count(.wait) }
         var backoff = waiting.backoff ?? Backoff(upTo: FlightLock.longestPause)
-        var generator = SystemRandomNumberGenerator()
-        let pause = backoff.next(using: &generator)
+        let pause = backoff.next()
         waiting.backoff = backoff
         guard let deadline = waiting.deadline else { return pause }
         let rest = deadline - .now
