@@ -59,7 +59,7 @@ extension SharedCache {
         async throws(CacheError)
     {
         if (options.writing ?? configuration.writing) == .behind,
-            writeBehind.tryPut(try pendingWrite(data, forKey: key, options))
+            writeBehind.put(try pendingWrite(data, forKey: key, options), waits: false)
         {
             return
         }

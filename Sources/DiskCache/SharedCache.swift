@@ -51,7 +51,7 @@ public final class SharedCache: Sendable {
         } catch {
             throw CacheError(error)
         }
-        let writeBehind = WriteBehind(limits: configuration.pendingWrites) { [core] in core.publish($0) }
+        let writeBehind = WriteBehind(limits: configuration.writeBehind) { [core] in core.publish($0) }
         self.writeBehind = writeBehind
         presence = Presence(core, writeBehind)
         try establishLimits()
