@@ -71,7 +71,7 @@ extension SharedCache {
     func isWorthGetting(_ key: String) throws(CacheError) -> Bool {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
-        if writeBehind.isPending(digest) { return true }
+        if writeBehind.latest({ digest }) != nil { return true }
         return try isPublished(digest)
     }
 

@@ -82,11 +82,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         case .release(let isStored): lock?.release(isStored: isStored)
         case .handOver:
             lock = nil
-            if case .success(let value) = end {
-                flights.end(place, with: value)
-            } else {
-                flights.end(place, with: nil)
-            }
+            flights.end(place, with: end)
         case .fallBack:
             guard let value = request.lastResort() else { return .miss }
             end = .success(value)

@@ -73,11 +73,6 @@ final class WriteBehind: Sendable {
         start(if: mustStart)
     }
 
-    /// Whether a put of `key` is not published yet.
-    func isPending(_ key: Digest) -> Bool {
-        !isIdle && pending.withLock { $0.latest(of: key) != nil }
-    }
-
     /// Whether nothing is pending, of any key.
     ///
     /// One load.
