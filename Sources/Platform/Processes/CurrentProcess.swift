@@ -72,6 +72,11 @@ package enum CurrentProcess {
         truncatingIfNeeded: (try? FileStatus.of("/proc/self/ns/pid").identity.inode) ?? 0
     )
 
+    /// How many processors it may run on now, at least 1.
+    ///
+    /// C: `sysconf(_SC_NPROCESSORS_ONLN)`.
+    package static var processorCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+
     /// C: `geteuid`.
     package static var effectiveUser: UInt32 { geteuid() }
 
@@ -120,12 +125,4 @@ package enum CurrentProcess {
         // As a shell says it, for a signal that does not end a process.
         exit(128 + signal.rawValue)
     }
-}
-
-/// The processors that this process may run on.
-package enum Processors {
-    /// How many there are now, at least 1.
-    ///
-    /// C: `sysconf(_SC_NPROCESSORS_ONLN)`.
-    package static var count: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 }
