@@ -54,7 +54,7 @@ struct OutputPlace: ~Copyable {
                 links += 1
                 if links > longestChain { throw .tooManyLinks }
                 // Of proc(5), by its magic number in linux/magic.h.
-                if try current.descriptor.fileSystemKind().magic == 0x9FA0 {
+                if try current.descriptor.fileSystem().kind.magic == 0x9FA0 {
                     if isLast { return OutputPlace(directory: current, name: name, content: .open) }
                     current = try step(name, from: current, isFollowing: true)
                     continue

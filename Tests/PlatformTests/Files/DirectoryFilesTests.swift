@@ -32,7 +32,7 @@ import Testing
         )
         #expect(mkfifo(directory.path + "/pipe", 0o600) == 0)
         // Others need not.
-        let keepsKinds = try handle.descriptor.fileSystemKind().name == "ext4"
+        let keepsKinds = try handle.descriptor.fileSystem().kind.name == "ext4"
         for _ in 0..<2 {
             let files = try listed()
             #expect(files.keys.sorted() == ["directory", "file", "link", "pipe"])
