@@ -3,23 +3,9 @@
 import CPlatform
 import Glibc
 
-/// Bytes that should be text and are not valid UTF-8.
-package struct InvalidText: Error, Equatable {}
-
 /// Facts about this process.
 package enum CurrentProcess {
-    /// The value of an environment variable, nil where it is not set.
-    ///
-    /// C: `getenv`.
-    ///
-    /// - Throws: where it is not valid UTF-8, as its repaired form may name another file.
-    package static func environment(_ name: String) throws(InvalidText) -> String? {
-        guard let bytes = environmentBytes(name) else { return nil }
-        guard let text = String(validating: bytes, as: UTF8.self) else { throw InvalidText() }
-        return text
-    }
-
-    /// The bytes of an environment variable, nil where it is not set.
+    /// The bytes of an environment variable, which need not be UTF-8; nil where it is not set.
     ///
     /// C: `getenv`.
     package static func environmentBytes(_ name: String) -> [UInt8]? {
