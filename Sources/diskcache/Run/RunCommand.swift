@@ -102,7 +102,7 @@ enum RunCommand: Command {
             request.output = .null
             request.errors = .null
             request.isNewSession = true
-            try request.startDetached()
+            try request.start()
         } catch {
             Notice.warn("the old result is not renewed: \(error)")
         }
