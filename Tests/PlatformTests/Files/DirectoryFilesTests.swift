@@ -25,7 +25,7 @@ import Testing
 
     @Test func `each file is told of with what stat says of it, as often as one asks`() throws {
         _ = try handle.open("file", [.writeOnly, .create], mode: 0o600)
-        try handle.makeDirectory("directory", mode: 0o700)
+        try handle.makeDirectoryIfMissing("directory", mode: 0o700)
         try FileManager.default.createSymbolicLink(
             atPath: directory.path + "/link",
             withDestinationPath: "file"
