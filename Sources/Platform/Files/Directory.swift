@@ -225,13 +225,6 @@ package struct Directory: ~Copyable, Sendable {
     package func touch(_ path: RelativePath) throws(Errno) {
         try call(.setTimes, path) { unsafe utimensat($0, $1, nil, AT_SYMLINK_NOFOLLOW) }
     }
-
-    /// Puts the directory's names on the medium.
-    ///
-    /// C: `fsync`.
-    package func synchronize() throws(Errno) {
-        try descriptor.synchronizeAll()
-    }
 }
 
 extension FileDescriptor {
