@@ -40,7 +40,7 @@ package struct SpawnRequest: Sendable {
     ///
     /// - Throws: also why the program could not be executed, which is no exit status of the child here.
     @discardableResult
-    package func start() throws(Errno) -> pid_t {
+    package func start() throws(Errno) -> Int32 {
         let words = CStringList(words)
         let variables = unsafe CStringList(owning: CurrentProcess.variables(adding: environment))
         guard let program = unsafe words.base.pointee else { throw .invalidArgument }
