@@ -27,7 +27,8 @@ import Testing
         let cache = fixture.cache
         for key in ["hit", "gone", "long"] { try cache.put(key, forKey: key) }
         try cache.put("value", forKey: "expired", options: PutOptions(expires: .expired))
-        try cache.put("value", forKey: "stale", options: PutOptions(expires: .expired, staleFor: .seconds(60)))
+        let stale = PutOptions(expires: .expired, staleFor: .seconds(60))
+        try cache.put("value", forKey: "stale", options: stale)
         try FileManager.default.removeItem(atPath: paths("gone").object)
         let long = try paths("long").object
         try FileManager.default.removeItem(atPath: long)

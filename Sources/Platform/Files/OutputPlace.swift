@@ -46,9 +46,9 @@ struct OutputPlace: ~Copyable {
                 current = try step(name, from: current)
             case .regular, .other:
                 guard isLast else { throw .notDirectory }
-                if status.kind == .regular { return OutputPlace(directory: current, name: name, content: .file(status)) }
-                try check(status, in: current)
-                return OutputPlace(directory: current, name: name, content: .special(status.identity))
+                if status.kind == .other { try check(status, in: current) }
+                let content: Content = status.kind == .regular ? .file(status) : .special(status.identity)
+                return OutputPlace(directory: current, name: name, content: content)
             case .symbolicLink:
                 try check(status, in: current)
                 links += 1
