@@ -121,13 +121,6 @@ public struct CacheConfiguration: Sendable {
         limits = CacheLimits(maximumSize: maximumSize)
     }
 
-    var pendingWrites: PendingWrites.Limits {
-        PendingWrites.Limits(
-            bytes: Int(clamping: writeBehind.size.bytes),
-            count: max(0, writeBehind.count)
-        )
-    }
-
     var storeOptions: StoreOptions {
         var options = StoreOptions()
         options.isDurable = durability == .fsync

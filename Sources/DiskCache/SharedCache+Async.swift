@@ -46,7 +46,7 @@ extension SharedCache {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
         // The only thing that this may have to wait for, and mostly there is none.
-        if writeBehind.isPending(digest) { await offload { self.writeBehind.settle(digest) } }
+        if writeBehind.latest({ digest }) != nil { await offload { self.writeBehind.settle(digest) } }
         return try await offload(on: .reading) { () throws(CacheError) in
             try self.publishedEntry(digest, key, allowingStale: allowingStale)
         }
@@ -59,7 +59,7 @@ extension SharedCache {
         async throws(CacheError)
     {
         if (options.writing ?? configuration.writing) == .behind,
-            writeBehind.tryPut(try pendingWrite(data, forKey: key, options))
+            writeBehind.put(try pendingWrite(data, forKey: key, options), waits: false)
         {
             return
         }

@@ -55,6 +55,6 @@ extension SharedCache {
     public static func closeOnTermination(deadline: Duration = .seconds(5))
         throws(CacheError)
     {
-        try TerminationWatch.shared.begin(deadline: deadline)
+        try OpenCaches.all.closeOnTermination(deadline: deadline)
     }
 }

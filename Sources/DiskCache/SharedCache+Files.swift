@@ -19,11 +19,9 @@ extension SharedCache {
         forKey key: String,
         options: PutOptions = PutOptions()
     ) throws(CacheError) -> CacheEntry {
-        let digest = try settledDigest(ofKey: key)
-        let source = try describing("read", path) { () throws(Errno) in
+        try put(from: path, key, options) { () throws(Errno) in
             try FileDescriptor(opening: path, .readOnly)
         }
-        return try put(copying: source, named: path, digest, key, options)
     }
 
     /// Stores what an open descriptor yields, from its offset to its end, under `key`.
@@ -39,20 +37,19 @@ extension SharedCache {
         forKey key: String,
         options: PutOptions = PutOptions()
     ) throws(CacheError) -> CacheEntry {
-        let digest = try settledDigest(ofKey: key)
-        let source = try describing("read", "descriptor \(descriptor)") { () throws(Errno) in
+        try put(from: "descriptor \(descriptor)", key, options) { () throws(Errno) in
             try FileDescriptor.duplicate(descriptor)
         }
-        return try put(copying: source, named: "descriptor \(descriptor)", digest, key, options)
     }
 
     private func put(
-        copying source: borrowing FileDescriptor,
-        named name: String,
-        _ digest: Digest,
+        from name: String,
         _ key: String,
-        _ options: PutOptions
+        _ options: PutOptions,
+        _ open: () throws(Errno) -> FileDescriptor
     ) throws(CacheError) -> CacheEntry {
+        let digest = try settledDigest(ofKey: key)
+        let source = try describing("read", name, open)
         // Wrong terms are refused before anything is read, and a directory before it is half copied.
         let draft = try record(
             of: Content(digest: digest, length: 0, checksum: 0),
@@ -95,11 +92,8 @@ extension SharedCache {
         toFile path: String,
         allowingStale: Bool = false
     ) throws(CacheError) -> CacheEntry? {
-        try withFile(forKey: key, allowingStale: allowingStale) { file, entry throws(CacheError) in
-            try describing("write", path) { () throws(Errno) in
-                try OutputFile.write(path) { (output) throws(Errno) in try output.copyAll(from: file) }
-            }
-            return entry
+        try copyValue(forKey: key, to: path, allowingStale: allowingStale) { (file) throws(Errno) in
+            try OutputFile.write(path) { (output) throws(Errno) in try output.copyAll(from: file) }
         }
     }
 
@@ -115,11 +109,9 @@ extension SharedCache {
         toDescriptor descriptor: Int32,
         allowingStale: Bool = false
     ) throws(CacheError) -> CacheEntry? {
-        try withFile(forKey: key, allowingStale: allowingStale) { file, entry throws(CacheError) in
-            try describing("write", "descriptor \(descriptor)") { () throws(Errno) in
-                _ = try FileDescriptor.duplicate(descriptor).copyAll(from: file)
-            }
-            return entry
+        let name = "descriptor \(descriptor)"
+        return try copyValue(forKey: key, to: name, allowingStale: allowingStale) { (file) throws(Errno) in
+            try FileDescriptor.duplicate(descriptor).copyAll(from: file)
         }
     }
 
@@ -143,15 +135,17 @@ extension SharedCache {
         return try body(hit.value.rawValue, entry)
     }
 
-    private func withFile<Value>(
+    private func copyValue(
         forKey key: String,
+        to name: String,
         allowingStale: Bool,
-        _ body: (borrowing FileDescriptor, CacheEntry) throws(CacheError) -> Value
-    ) throws(CacheError) -> Value? {
+        _ write: (borrowing FileDescriptor) throws(Errno) -> Void
+    ) throws(CacheError) -> CacheEntry? {
         let digest = try settledDigest(ofKey: key)
         guard let hit = try open(digest, allowingStale) else { return nil }
         let entry = CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now)
-        return try body(hit.value, entry)
+        try describing("write", name) { () throws(Errno) in try write(hit.value) }
+        return entry
     }
 
     private func open(

@@ -71,7 +71,7 @@ extension SharedCache {
     func isWorthGetting(_ key: String) throws(CacheError) -> Bool {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
-        if writeBehind.isPending(digest) { return true }
+        if writeBehind.latest({ digest }) != nil { return true }
         return try isPublished(digest)
     }
 
@@ -99,54 +99,38 @@ extension SharedCache {
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func entries() throws(CacheError) -> some Sequence<Result<CacheEntry, CacheError>> & Sendable {
         try publishAll()
-        return try withStore { (store, now) throws(CacheError) in CacheEntries(store: store, now: now) }
+        return try withStore { (store, now) throws(CacheError) in CacheEntries(parts: store.parts, now: now) }
     }
 }
 
-/// The entries of a cache, read from disk as the iterator goes.
-struct CacheEntries: Sequence, Sendable {
-    let store: Store
+/// The entries of a cache, from the first shard on, read from disk as it goes.
+struct CacheEntries: Sequence, IteratorProtocol, Sendable {
+    let parts: StoreParts
     let now: Timestamp
+    var shard = 0
+    var keys: [Digest] = []
 
-    /// Starts at the first shard.
-    public func makeIterator() -> Iterator {
-        Iterator(of: store.parts, now: now)
+    /// The next entry, or why it could not be read; nil at the end.
+    mutating func next() -> Result<CacheEntry, CacheError>? {
+        do throws(CacheError) {
+            while true {
+                while let key = keys.popLast() {
+                    if let entry = try entry(key) { return .success(entry) }
+                }
+                guard shard < StoreLayout.shardCount else { return nil }
+                // Counted first: a shard that can't be read is reported once and passed over.
+                shard += 1
+                keys = try parts.digests(.entries, shard: shard - 1).digests
+            }
+        } catch {
+            return .failure(error)
+        }
     }
 
-    /// Walks through the shards.
-    public struct Iterator: IteratorProtocol {
-        let parts: StoreParts
-        let now: Timestamp
-        private var shard = 0
-        private var keys: [Digest] = []
-
-        init(of parts: StoreParts, now: Timestamp) {
-            self.parts = parts
-            self.now = now
-        }
-
-        /// The next entry, or why it could not be read; nil at the end.
-        public mutating func next() -> Result<CacheEntry, CacheError>? {
-            do throws(CacheError) {
-                while true {
-                    while let key = keys.popLast() {
-                        if let entry = try entry(key) { return .success(entry) }
-                    }
-                    guard shard < StoreLayout.shardCount else { return nil }
-                    // Counted first: a shard that can't be read is reported once and passed over.
-                    shard += 1
-                    keys = try parts.digests(.entries, shard: shard - 1).digests
-                }
-            } catch {
-                return .failure(error)
-            }
-        }
-
-        private func entry(_ key: Digest) throws(CacheError) -> CacheEntry? {
-            guard let (stored, status) = try parts.entry(key), let record = stored.record,
-                record.freshness(at: now, accessed: status.accessed) == .fresh
-            else { return nil }
-            return CacheEntry(record, keyDigest: key, key: nil, accessed: status.accessed, now: now)
-        }
+    private func entry(_ key: Digest) throws(CacheError) -> CacheEntry? {
+        guard let (stored, status) = try parts.entry(key), let record = stored.record,
+            record.freshness(at: now, accessed: status.accessed) == .fresh
+        else { return nil }
+        return CacheEntry(record, keyDigest: key, key: nil, accessed: status.accessed, now: now)
     }
 }

@@ -260,10 +260,9 @@ extension SharedCache {
 /// repeated at once, as a conflict means that somebody else got on.
 private struct ConflictBackoff {
     private var backoff: Backoff?
-    private var generator = SystemRandomNumberGenerator()
 
     mutating func pause() {
-        if backoff != nil, let pause = backoff?.next(using: &generator) { sleepThread(for: pause) }
+        if backoff != nil, let pause = backoff?.next() { sleepThread(for: pause) }
         if backoff == nil { backoff = Backoff() }
     }
 }

@@ -47,7 +47,7 @@ public final class SharedCache: Sendable {
         self.path = path
         self.configuration = configuration
         core = try CacheCore(path: path, configuration: configuration)
-        let writeBehind = WriteBehind(limits: configuration.pendingWrites) { [core] in core.publish($0) }
+        let writeBehind = WriteBehind(limits: configuration.writeBehind) { [core] in core.publish($0) }
         self.writeBehind = writeBehind
         presence = Presence(core, writeBehind)
         try establishLimits()

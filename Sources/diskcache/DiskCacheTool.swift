@@ -31,7 +31,8 @@ struct DiskCacheTool {
     static func main() {
         // Swift's runtime prints a backtrace at Ctrl-\ and goes on, where people want the process to end.
         Signal.quit.restoreDefault()
-        Signal.ignoreSizeLimit()
+        // A write past the limit of a file's size (`ulimit -f`) is to fail, and not to end the process.
+        Signal.fileSizeLimit.ignore()
         CurrentProcess.occupyStandardDescriptors()
         CurrentProcess.exit(run(CurrentProcess.arguments).rawValue)
     }

@@ -166,7 +166,7 @@ struct StoreSetup {
     /// It is large, as these files go: where there is no room for it just now, the cache is opened without.
     private func makeControl(in root: borrowing Directory) throws(CacheError) {
         do throws(Errno) {
-            let fileSystem = try root.descriptor.fileSystemKind()
+            let fileSystem = try root.descriptor.fileSystem().kind
             let mapping = assumed?.sharedMapping ?? SharedMapping(on: fileSystem)
             if mapping == .none { return }
             try drafting(StoreLayout.control, in: root) { (file, publish) throws(Errno) -> Void in

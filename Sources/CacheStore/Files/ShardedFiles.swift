@@ -16,8 +16,8 @@ extension Directory {
 
     /// Puts the names of a digest's file and of its shard on the medium.
     func synchronizeNames(of digest: Digest) throws(Errno) {
-        try openDirectory(StoreLayout.shard(of: digest)).synchronize()
-        try synchronize()
+        try openDirectory(StoreLayout.shard(of: digest)).descriptor.synchronizeAll()
+        try descriptor.synchronizeAll()
     }
 
     /// Runs `body` with the shard of a digest, which is made if it is missing; a link in its place is not followed.

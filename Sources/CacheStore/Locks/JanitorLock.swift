@@ -125,8 +125,7 @@ struct JanitorWait {
         if isOver { return false }
         guard try mayHope() else { return false }
         if elapsed > Self.courtesy { whileWaiting.take()?() }
-        var generator = SystemRandomNumberGenerator()
-        sleepThread(for: backoff.next(using: &generator))
+        sleepThread(for: backoff.next())
         return true
     }
 

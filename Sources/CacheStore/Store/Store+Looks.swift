@@ -3,29 +3,12 @@
 package import FoundationEssentials
 package import Platform
 
-/// What a get of a key would find now.
-package enum EntryCondition: Sendable, Equatable {
-    case hit
-    /// There is no entry.
-    case absent
-    /// An entry without a record: a put that has just begun, or was killed.
-    case unfinished
-    /// A record that does not parse.
-    case damagedRecord
-    case stale
-    case expired
-    /// The object is not there.
-    case objectGone
-    /// The object has so many bytes, which are not those that the record promises.
-    case objectOfLength(Int64)
-}
-
-/// What is known of a key, whether a get would find it or not.
+/// What is there of a key, whether a get would find it or not.
 package struct EntryExplanation: Sendable {
-    package let condition: EntryCondition
-    /// nil where there is none that parses.
-    package let record: Record?
-    package let accessed: Timestamp?
+    package let stored: StoredEntry
+    package let accessed: Timestamp
+    /// Of its object; nil where there is none, or it was not looked for, as no get would.
+    package var objectLength: Int64?
 }
 
 /// Looks that don't count as accesses: what a later write depends on, and what a get would find.
@@ -77,42 +60,27 @@ extension Store {
         return (stored, try read(record.content))
     }
 
-    /// What a get of `key` would find at `now`, and what is known of it.
+    /// What a get of `key` would come across at `now`; nil: there is no entry.
     ///
     /// Doesn't count as an access and doesn't read the value.
     ///
-    /// Three system calls. An object of the right length whose bytes are damaged counts as a hit.
-    package func explain(_ key: Digest, now: Timestamp) throws(CacheError) -> EntryExplanation {
+    /// Three system calls.
+    package func explain(_ key: Digest, now: Timestamp) throws(CacheError) -> EntryExplanation? {
         var previous: [UInt8]?
         while true {
             guard let status = try entries.status(of: key), let stored = try entries.read(key) else {
-                return EntryExplanation(condition: .absent, record: nil, accessed: nil)
+                return nil
             }
-            let accessed = status.accessed
-            guard let record = stored.record else {
-                let condition: EntryCondition = stored.bytes.isEmpty ? .unfinished : .damagedRecord
-                return EntryExplanation(condition: condition, record: nil, accessed: accessed)
-            }
-            let condition = try condition(of: record, accessed: accessed, now: now)
+            var explanation = EntryExplanation(stored: stored, accessed: status.accessed)
+            guard let record = stored.record,
+                record.freshness(at: now, accessed: status.accessed) != .expired
+            else { return explanation }
+            let object = try objects.status(of: record.content.digest)
+            if let object, object.kind == .regular { explanation.objectLength = object.size }
             // As a get does: the record may have been overwritten, and the object swept, between the two looks.
-            if condition != .objectGone || previous == stored.bytes {
-                return EntryExplanation(condition: condition, record: record, accessed: accessed)
-            }
+            if explanation.objectLength != nil || previous == stored.bytes { return explanation }
             previous = stored.bytes
         }
-    }
-
-    private func condition(
-        of record: Record,
-        accessed: Timestamp,
-        now: Timestamp
-    ) throws(CacheError) -> EntryCondition {
-        let freshness = record.freshness(at: now, accessed: accessed)
-        if freshness == .expired { return .expired }
-        let object = try objects.status(of: record.content.digest)
-        guard let object, object.kind == .regular else { return .objectGone }
-        guard object.size == Int64(record.content.length) else { return .objectOfLength(object.size) }
-        return freshness == .fresh ? .hit : .stale
     }
 
     /// How many entries were used longer ago than that of `key`, and how many there are; nil: there is no such
@@ -123,9 +91,8 @@ extension Store {
         of key: Digest,
         now: Timestamp
     ) throws(CacheError) -> (usedLongerAgo: Int, entries: Int)? {
-        let explanation = try explain(key, now: now)
-        guard let record = explanation.record, let accessed = explanation.accessed else { return nil }
-        let lastUse = record.lastUse(accessed: accessed, now: now)
+        guard let own = try explain(key, now: now), let record = own.stored.record else { return nil }
+        let lastUse = record.lastUse(accessed: own.accessed, now: now)
         var (before, count) = (0, 0)
         for shard in 0..<StoreLayout.shardCount {
             var listing = StoreParts.Listing()

@@ -6,7 +6,7 @@ import Platform
 enum SweepCrew {
     /// As many as there are processors, at most 4: what unlinking on 4 threads takes on two processors is half of
     /// what it takes on one, and with 8 it is hardly less, as the journal's lock is what they wait for.
-    static var usualSize: Int { min(4, Processors.count) }
+    static var usualSize: Int { min(4, CurrentProcess.processorCount) }
 
     /// What there is to do, and who does it.
     private struct Board {

@@ -39,12 +39,9 @@ final class EventStreams: Sendable {
 
     private var isOwn: Bool { processGeneration == owner }
 
-    /// Whether anybody listens, so that an event is worth making.
-    var isHeard: Bool { callback != nil || listeners.load(ordering: .relaxed) > 0 }
-
-    /// Sends an event to all listeners, on the calling thread, which must hold no lock.
+    /// Sends an event to all listeners, on the calling thread, which must hold no lock; makes none where nobody listens.
     func send(_ event: @autoclosure () -> CacheEvent) {
-        guard isHeard else { return }
+        guard callback != nil || listeners.load(ordering: .relaxed) > 0 else { return }
         let event = event()
         callback?(event)
         let continuations = state.withLock { Array($0.continuations.values) }

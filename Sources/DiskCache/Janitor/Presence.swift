@@ -69,32 +69,3 @@ final class Presence: Sendable {
         if !result.isComplete { report.isComplete = false }
     }
 }
-
-/// All caches that this process has open.
-final class OpenCaches: Sendable {
-    private static let own = PerProcess { OpenCaches() }
-    static var all: OpenCaches { own.value }
-
-    private struct Member {
-        weak var presence: Presence?
-    }
-
-    private let members = Locked<[ObjectIdentifier: Member]>([:])
-
-    func add(_ presence: Presence) {
-        members.withLock { $0[ObjectIdentifier(presence)] = Member(presence: presence) }
-    }
-
-    func remove(_ identifier: ObjectIdentifier) {
-        members.withLock { $0[identifier] = nil }
-    }
-
-    /// Closes all of them, one after the other, each within its share of what is left of the deadline.
-    func close(deadline: Duration) {
-        let end = ContinuousClock.now + .nanoseconds(max(0, deadline.saturatingNanoseconds))
-        var open = members.withLock { $0.values.compactMap(\.presence) }
-        while let presence = open.popLast() {
-            _ = presence.close(deadline: (end - .now) / (open.count + 1))
-        }
-    }
-}

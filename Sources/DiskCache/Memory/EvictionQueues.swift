@@ -82,7 +82,7 @@ struct EvictionQueues<Element: Sendable>: Sendable {
     private var nodes = [Node(end: .small), Node(end: .main)]
     private var free: [Handle] = []
     private var totals = InlineArray<2, Total>(repeating: Total())
-    private var ghosts = GhostList()
+    private(set) var ghosts = GhostList()
     /// The share that was asked for of those that left the small queue: an average over about the last thousand.
     private var usedShare = 1.0
     /// Newcomers that came while few were asked for.
@@ -94,8 +94,6 @@ struct EvictionQueues<Element: Sendable>: Sendable {
     var count: Int { totals[0].count + totals[1].count }
     /// Values in the main queue.
     var mainCount: Int { totals[Queue.main.rawValue].count }
-    /// Fingerprints remembered.
-    var ghostCount: Int { ghosts.count }
 
     /// Whether a value should be inserted that would evict others.
     ///
@@ -133,11 +131,6 @@ struct EvictionQueues<Element: Sendable>: Sendable {
         nodes[Int(handle)].element = nil
         free.append(handle)
         return nodes[Int(handle)].queue
-    }
-
-    /// Forgets all values and ghosts.
-    mutating func removeAll() {
-        self = EvictionQueues()
     }
 
     /// Puts another value in the place of one, which it is a form of.

@@ -173,7 +173,7 @@ final class MemoryTier: Sendable {
         change { ledger, removed in
             ledger.queues.forEachOldestFirst { removed.append(($0, cause)) }
             for number in 0..<shards.count { shards.withLock(at: number) { $0.removeAll() } }
-            ledger.queues.removeAll()
+            ledger.queues = EvictionQueues()
         }
     }
 

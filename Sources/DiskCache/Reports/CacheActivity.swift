@@ -80,15 +80,19 @@ public struct CacheActivity: Sendable, Equatable, Codable {
 
     init(_ count: (StoreCounters.Event) -> Int) {
         for (field, events) in Self.fields { self[keyPath: field] = events.reduce(0) { $0 + count($1) } }
-        for reason in RemovalReason.allCases {
-            let number = count(StoreCounters.Event(reason))
-            if number != 0 { collected[reason] = number }
-        }
-        for cause in CacheEvent.RemovalCause.allCases {
-            let number = count(StoreCounters.Event(cause))
-            if number != 0 { leftMemory[cause] = number }
-        }
+        collected = Self.counts { count(StoreCounters.Event($0)) }
+        leftMemory = Self.counts { count(StoreCounters.Event($0)) }
         ghostMisses *= EvictedKeys.sample
+    }
+
+    /// What `count` says of each case, without those of which it says 0.
+    private static func counts<Key: CaseIterable & Hashable>(_ count: (Key) -> Int) -> [Key: Int] {
+        var counts: [Key: Int] = [:]
+        for key in Key.allCases {
+            let number = count(key)
+            if number != 0 { counts[key] = number }
+        }
+        return counts
     }
 
     /// Values evicted for a limit of size, keys or free space.
@@ -147,13 +151,11 @@ public struct CacheActivity: Sendable, Equatable, Codable {
         for (field, _) in Self.fields {
             activity[keyPath: field] = difference(self[keyPath: field], earlier[keyPath: field])
         }
-        for (reason, count) in collected {
-            let left = difference(count, earlier.collected[reason, default: 0])
-            activity.collected[reason] = left == 0 ? nil : left
+        activity.collected = Self.counts {
+            difference(collected[$0, default: 0], earlier.collected[$0, default: 0])
         }
-        for (cause, count) in leftMemory {
-            let left = difference(count, earlier.leftMemory[cause, default: 0])
-            activity.leftMemory[cause] = left == 0 ? nil : left
+        activity.leftMemory = Self.counts {
+            difference(leftMemory[$0, default: 0], earlier.leftMemory[$0, default: 0])
         }
         return activity
     }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import CacheStore
+import Platform
 
 /// Why a key is a hit or a miss.
 public struct KeyExplanation: Sendable, Equatable {
@@ -77,11 +78,13 @@ extension SharedCache {
             return (try store.explain(digest, now: now), rank, now)
         }
         var removal: LoggedRemoval?
-        if explanation.condition == .absent { removal = try removals(forKey: key, limit: 1)?.last }
+        if explanation == nil { removal = try removals(forKey: key, limit: 1)?.last }
         return KeyExplanation(
-            state: KeyExplanation.State(explanation.condition),
-            entry: explanation.record.map { record in
-                CacheEntry(record, keyDigest: digest, key: key, accessed: explanation.accessed, now: now)
+            state: explanation.map { KeyExplanation.State($0, at: now) } ?? .absent,
+            entry: explanation.flatMap { found in
+                found.stored.record.map { record in
+                    CacheEntry(record, keyDigest: digest, key: key, accessed: found.accessed, now: now)
+                }
             },
             keyDigest: digest,
             lastRemoval: removal,
@@ -92,17 +95,19 @@ extension SharedCache {
 }
 
 extension KeyExplanation.State {
-    fileprivate init(_ condition: EntryCondition) {
+    fileprivate init(_ explanation: EntryExplanation, at now: Timestamp) {
+        guard let record = explanation.stored.record else {
+            self = explanation.stored.bytes.isEmpty ? .unfinished : .damagedMetadata
+            return
+        }
+        let freshness = record.freshness(at: now, accessed: explanation.accessed)
         self =
-            switch condition {
-            case .hit: .hit
-            case .absent: .absent
-            case .unfinished: .unfinished
-            case .damagedRecord: .damagedMetadata
-            case .stale: .stale
-            case .expired: .expired
-            case .objectGone: .valueGone
-            case .objectOfLength(let length): .damagedValue(length: length)
+            switch (freshness, explanation.objectLength) {
+            case (.expired, _): .expired
+            case (_, nil): .valueGone
+            case (_, let length?) where length != record.content.length: .damagedValue(length: length)
+            case (.fresh, _): .hit
+            case (.stale, _): .stale
             }
     }
 }

@@ -17,7 +17,7 @@ extension Flight {
                 guard request.isOwn else { return end }
             case .refresh:
                 if var refresh = refresh() {
-                    let isBegun = refreshInBackground { [refresh] in
+                    let isBegun = Lane.refreshing.pool.runIfFree { [refresh] in
                         var refresh = refresh
                         _ = refresh.run(compute)
                     }

@@ -82,11 +82,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         case .release(let isStored): lock?.release(isStored: isStored)
         case .handOver:
             lock = nil
-            if case .success(let value) = end {
-                flights.end(place, with: value)
-            } else {
-                flights.end(place, with: nil)
-            }
+            flights.end(place, with: end)
         case .fallBack:
             guard let value = request.lastResort() else { return .miss }
             end = .success(value)
@@ -160,8 +156,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     mutating func nextPause() -> Duration? {
         if waiting.backoff == nil { cache.count(.wait) }
         var backoff = waiting.backoff ?? Backoff(upTo: FlightLock.longestPause)
-        var generator = SystemRandomNumberGenerator()
-        let pause = backoff.next(using: &generator)
+        let pause = backoff.next()
         waiting.backoff = backoff
         guard let deadline = waiting.deadline else { return pause }
         let rest = deadline - .now

@@ -9,8 +9,8 @@ final class Flights: Sendable {
 
     /// Gives the value of a flight, if there is one, to those that joined before it was closed, and the lead to
     /// one of the others; if none waits, the flight is over.
-    func end(_ key: FlightKey, with value: (any Sendable)?) {
-        if let value {
+    func end<Value: Sendable>(_ key: FlightKey, with end: Result<Value, some Error>) {
+        if case .success(let value) = end {
             for seat in table.withLock({ $0.takeOnTime(key) }) { seat.settle(.value(value)) }
         }
         while let seat = table.withLock({ $0.handOver(key) }) {

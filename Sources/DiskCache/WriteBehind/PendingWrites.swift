@@ -88,15 +88,6 @@ final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
 /// so they become visible in the order of the puts. Of several that wait only the last one is published,
 /// because no other process could have seen the others for any length of time.
 struct PendingWrites {
-    /// How much may wait.
-    struct Limits {
-        let bytes: Int
-        let count: Int
-
-        /// Whether a value of this size can be queued at all.
-        func canHold(_ size: Int) -> Bool { size <= bytes && count > 0 }
-    }
-
     private struct Place {
         var write: PendingWrite
         let sequence: Int
@@ -107,7 +98,7 @@ struct PendingWrites {
         let sequence: Int
     }
 
-    private let limits: Limits
+    private let limits: CacheConfiguration.WriteBehind
     private var waiting: [Digest: Place] = [:]
     private var publishing: [Digest: Place] = [:]
     /// Keys in the order of their first waiting put; those taken out of turn are passed over.
@@ -119,7 +110,7 @@ struct PendingWrites {
     /// Whether the background thread takes one put after another.
     var isDraining = false
 
-    init(limits: Limits) {
+    init(limits: CacheConfiguration.WriteBehind) {
         self.limits = limits
     }
 
@@ -129,7 +120,7 @@ struct PendingWrites {
     mutating func add(_ write: PendingWrite) -> Bool {
         let replaced = waiting[write.keyDigest]
         let freed = replaced?.write.data.count ?? 0
-        guard bytes - freed + write.data.count <= limits.bytes,
+        guard bytes - freed + write.data.count <= limits.size.bytes,
             count + (replaced == nil ? 1 : 0) <= limits.count
         else { return false }
         bytes += write.data.count - freed

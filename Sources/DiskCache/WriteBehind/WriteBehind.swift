@@ -9,7 +9,7 @@ import Synchronization
 /// One thread at a time drains the queue. It ends when nothing is left, and keeps what it needs alive until
 /// then, so that no cache has to wait for it when it goes.
 final class WriteBehind: Sendable {
-    private let limits: PendingWrites.Limits
+    private let limits: CacheConfiguration.WriteBehind
     private let pending: Monitored<PendingWrites>
     private let publish: @Sendable (PendingWrite) -> Void
     private let thread = ThreadPool("diskcache-queue", limit: 1)
@@ -20,25 +20,24 @@ final class WriteBehind: Sendable {
 
     /// - Parameter publish: writes a put to disk and handles failures; called by one thread at a time for each
     ///   key.
-    init(limits: PendingWrites.Limits, publish: @escaping @Sendable (PendingWrite) -> Void) {
+    init(limits: CacheConfiguration.WriteBehind, publish: @escaping @Sendable (PendingWrite) -> Void) {
         self.limits = limits
         pending = Monitored(PendingWrites(limits: limits))
         self.publish = publish
     }
 
-    /// Queues a put, waiting while the queue is full; false if it is too large to be queued at all.
+    /// Queues a put; false if it is too large to be queued at all, or there is no room now and it must not wait.
     ///
     /// While there is room, takes the lock once, and starts the background thread if none is draining the
     /// queue.
-    func put(_ write: PendingWrite) -> Bool {
-        guard limits.canHold(write.data.count) else { return false }
-        start(if: pending.wait { admit(write, to: &$0) } ?? false)
-        return true
-    }
-
-    /// Queues a put if there is room for it now.
-    func tryPut(_ write: PendingWrite) -> Bool {
-        guard let mustStart = pending.withLock({ admit(write, to: &$0) }) else { return false }
+    ///
+    /// - Parameter waits: whether to wait while the queue is full.
+    func put(_ write: PendingWrite, waits: Bool = true) -> Bool {
+        guard write.data.count <= limits.size.bytes, limits.count > 0 else { return false }
+        let mustStart =
+            waits
+            ? pending.wait { admit(write, to: &$0) } : pending.withLock { admit(write, to: &$0) }
+        guard let mustStart else { return false }
         start(if: mustStart)
         return true
     }
@@ -72,11 +71,6 @@ final class WriteBehind: Sendable {
         }
         pending.wakeAll()
         start(if: mustStart)
-    }
-
-    /// Whether a put of `key` is not published yet.
-    func isPending(_ key: Digest) -> Bool {
-        !isIdle && pending.withLock { $0.latest(of: key) != nil }
     }
 
     /// Whether nothing is pending, of any key.

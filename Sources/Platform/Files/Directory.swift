@@ -130,19 +130,12 @@ package struct Directory: ~Copyable, Sendable {
         return filled
     }
 
-    /// Creates a directory.
-    ///
-    /// C: `mkdirat`.
-    package func makeDirectory(_ path: RelativePath, mode: UInt32) throws(Errno) {
-        try call(.makeDirectory, path) { unsafe mkdirat($0, $1, mode) }
-    }
-
     /// Creates a directory, unless there is one.
     ///
     /// C: `mkdirat`.
     package func makeDirectoryIfMissing(_ path: RelativePath, mode: UInt32) throws(Errno) {
         do throws(Errno) {
-            try makeDirectory(path, mode: mode)
+            try call(.makeDirectory, path) { unsafe mkdirat($0, $1, mode) }
         } catch {
             if error != .exists { throw error }
         }
@@ -231,13 +224,6 @@ package struct Directory: ~Copyable, Sendable {
     /// Who may write it may. C: `utimensat`.
     package func touch(_ path: RelativePath) throws(Errno) {
         try call(.setTimes, path) { unsafe utimensat($0, $1, nil, AT_SYMLINK_NOFOLLOW) }
-    }
-
-    /// Puts the directory's names on the medium.
-    ///
-    /// C: `fsync`.
-    package func synchronize() throws(Errno) {
-        try descriptor.synchronizeAll()
     }
 }
 

@@ -109,7 +109,7 @@ package struct FileDescriptor: ~Copyable, Sendable {
         try systemCall(.synchronize) { fdatasync(rawValue) }
     }
 
-    /// Puts the file and its attributes on the medium.
+    /// Puts the file and its attributes on the medium; of a directory the names.
     ///
     /// C: `fsync`.
     package func synchronizeAll() throws(Errno) {

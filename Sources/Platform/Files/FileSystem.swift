@@ -86,13 +86,6 @@ package struct FileSystemKind: Sendable, Equatable {
 }
 
 extension FileDescriptor {
-    /// The kind of file system that the file is on.
-    ///
-    /// C: `fstatfs`.
-    package func fileSystemKind() throws(Errno) -> FileSystemKind {
-        try fileSystem().kind
-    }
-
     /// The kind of file system that the file is on, and the bytes in which it gives out space.
     ///
     /// C: `fstatfs`.
@@ -162,7 +155,7 @@ package enum SharedMemory {
     ///   need room there.
     package static func open() throws(Errno) -> Directory {
         let directory = try Directory(opening: path)
-        guard try directory.descriptor.fileSystemKind().isVolatile else { throw .noDevice }
+        guard try directory.descriptor.fileSystem().kind.isVolatile else { throw .noDevice }
         return directory
     }
 }

@@ -20,7 +20,7 @@ package enum OutputFile {
         _ body: (borrowing FileDescriptor) throws(Errno) -> Void
     ) throws(Errno) {
         if let number = ownDescriptor(path) { return try body(FileDescriptor.duplicate(number)) }
-        let place = try OutputPlace(path)
+        let place = try OutputPlace.find(path)
         switch place.content {
         case .nothing: try replace(place, body)
         case .file(let old): try replace(place, like: isExample(old, at: place) ? old : nil, body)
@@ -55,7 +55,7 @@ package enum OutputFile {
         at place: borrowing OutputPlace
     ) throws(Errno) -> Bool {
         guard file.owner == CurrentProcess.effectiveUser else { return false }
-        return try OutputPlace.isTrusted(file, in: place.directory)
+        return try OutputPlace.isTrusted(file, in: place.directory.descriptor.status())
     }
 
     private static func replace(

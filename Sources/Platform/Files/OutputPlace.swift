@@ -28,24 +28,17 @@ struct OutputPlace: ~Copyable {
     /// Links that are followed before they count as a circle, path_resolution(7).
     private static let longestChain = 40
 
-    init(_ path: String) throws(Errno) {
-        self = try Self.find(path)
-    }
-
-    private init(_ directory: consuming Directory, _ name: String, _ content: Content) {
-        self.directory = directory
-        self.name = name
-        self.content = content
-    }
-
-    private static func find(_ path: String) throws(Errno) -> OutputPlace {
+    /// Where `path` leads.
+    ///
+    /// - Throws: also ``Errno/accessDenied`` for what somebody else may have planted on the way.
+    static func find(_ path: String) throws(Errno) -> OutputPlace {
         var names = names(in: path)
         var current = try start(of: path)
         var links = 0
         while let name = names.popLast() {
             let isLast = names.isEmpty
             guard let status = try status(of: name, in: current) else {
-                if isLast { return OutputPlace(current, name, .nothing) }
+                if isLast { return OutputPlace(directory: current, name: name, content: .nothing) }
                 throw .noEntry
             }
             switch status.kind {
@@ -53,16 +46,16 @@ struct OutputPlace: ~Copyable {
                 current = try step(name, from: current)
             case .regular, .other:
                 guard isLast else { throw .notDirectory }
-                if status.kind == .regular { return OutputPlace(current, name, .file(status)) }
-                try check(status, in: current)
-                return OutputPlace(current, name, .special(status.identity))
+                if status.kind == .other { try check(status, in: current) }
+                let content: Content = status.kind == .regular ? .file(status) : .special(status.identity)
+                return OutputPlace(directory: current, name: name, content: content)
             case .symbolicLink:
                 try check(status, in: current)
                 links += 1
                 if links > longestChain { throw .tooManyLinks }
                 // Of proc(5), by its magic number in linux/magic.h.
-                if try current.descriptor.fileSystemKind().magic == 0x9FA0 {
-                    if isLast { return OutputPlace(current, name, .open) }
+                if try current.descriptor.fileSystem().kind.magic == 0x9FA0 {
+                    if isLast { return OutputPlace(directory: current, name: name, content: .open) }
                     current = try step(name, from: current, isFollowing: true)
                     continue
                 }
@@ -74,35 +67,21 @@ struct OutputPlace: ~Copyable {
         throw path.isEmpty ? .noEntry : .isDirectory
     }
 
-    /// Whether nobody but the user and root can have put a file where it is.
+    /// Whether nobody but the user and root can have put a file into the directory `place`.
     ///
     /// In a directory that others may write, they may have hung up another name of a file of the user's.
     static func isTrusted(
-        owner: UInt32,
-        names: UInt64,
-        directoryOwner: UInt32,
-        directoryMode: UInt32,
-        user: UInt32
+        _ file: FileStatus,
+        in place: FileStatus,
+        user: UInt32 = CurrentProcess.effectiveUser
     ) -> Bool {
         let trusted = [user, 0]
-        if trusted.contains(directoryOwner), directoryMode & 0o022 == 0 { return true }
-        return trusted.contains(owner) && names == 1
-    }
-
-    /// Whether nobody but the user and root can have put this file into `directory`.
-    static func isTrusted(_ file: FileStatus, in directory: borrowing Directory) throws(Errno) -> Bool {
-        let place = try directory.descriptor.status()
-        return isTrusted(
-            owner: file.owner,
-            names: file.linkCount,
-            directoryOwner: place.owner,
-            directoryMode: place.permissions,
-            user: CurrentProcess.effectiveUser
-        )
+        if trusted.contains(place.owner), place.permissions & 0o022 == 0 { return true }
+        return trusted.contains(file.owner) && file.linkCount == 1
     }
 
     private static func check(_ file: FileStatus, in directory: borrowing Directory) throws(Errno) {
-        if try !isTrusted(file, in: directory) { throw .accessDenied }
+        if try !isTrusted(file, in: directory.descriptor.status()) { throw .accessDenied }
     }
 
     // MARK: Steps

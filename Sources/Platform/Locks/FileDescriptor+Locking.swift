@@ -26,9 +26,8 @@ extension FileDescriptor {
     ) throws(Errno) -> Bool {
         if try tryLock(mode) { return true }
         var backoff = Backoff(upTo: longestPause)
-        var generator = SystemRandomNumberGenerator()
         while ContinuousClock.now < deadline {
-            sleepThread(for: backoff.next(using: &generator))
+            sleepThread(for: backoff.next())
             if try tryLock(mode) { return true }
         }
         return false

@@ -46,7 +46,7 @@ package struct ChildProcess: ~Copyable, Sendable {
     /// C: `write`.
     ///
     /// - Throws: ``Errno/brokenPipe`` where nobody reads it any more, provided that this process ignores
-    ///   SIGPIPE; see ``Signal/ignoreBrokenPipes()``.
+    ///   SIGPIPE; see ``Signal/ignore()``.
     package func send(_ text: String) throws(Errno) {
         switch input {
         case .some(let input): try input.writeAll(text.utf8Span.span)

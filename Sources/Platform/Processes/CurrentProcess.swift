@@ -3,23 +3,9 @@
 import CPlatform
 import Glibc
 
-/// Bytes that should be text and are not valid UTF-8.
-package struct InvalidText: Error, Equatable {}
-
 /// Facts about this process.
 package enum CurrentProcess {
-    /// The value of an environment variable, nil where it is not set.
-    ///
-    /// C: `getenv`.
-    ///
-    /// - Throws: where it is not valid UTF-8, as its repaired form may name another file.
-    package static func environment(_ name: String) throws(InvalidText) -> String? {
-        guard let bytes = environmentBytes(name) else { return nil }
-        guard let text = String(validating: bytes, as: UTF8.self) else { throw InvalidText() }
-        return text
-    }
-
-    /// The bytes of an environment variable, nil where it is not set.
+    /// The bytes of an environment variable, which need not be UTF-8; nil where it is not set.
     ///
     /// C: `getenv`.
     package static func environmentBytes(_ name: String) -> [UInt8]? {
@@ -72,6 +58,11 @@ package enum CurrentProcess {
         truncatingIfNeeded: (try? FileStatus.of("/proc/self/ns/pid").identity.inode) ?? 0
     )
 
+    /// How many processors it may run on now, at least 1.
+    ///
+    /// C: `sysconf(_SC_NPROCESSORS_ONLN)`.
+    package static var processorCount: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
+
     /// C: `geteuid`.
     package static var effectiveUser: UInt32 { geteuid() }
 
@@ -120,12 +111,4 @@ package enum CurrentProcess {
         // As a shell says it, for a signal that does not end a process.
         exit(128 + signal.rawValue)
     }
-}
-
-/// The processors that this process may run on.
-package enum Processors {
-    /// How many there are now, at least 1.
-    ///
-    /// C: `sysconf(_SC_NPROCESSORS_ONLN)`.
-    package static var count: Int { max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN))) }
 }

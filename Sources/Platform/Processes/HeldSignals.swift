@@ -10,13 +10,6 @@ import Glibc
 /// back, so this is for a process's main thread. When this goes they do again what they did, also those
 /// that have arrived and were not fetched.
 package struct HeldSignals: ~Copyable, Sendable {
-    /// A signal that has arrived.
-    package struct Received: Sendable, Equatable {
-        package let signal: Signal
-        /// Whether the kernel sent it: for a key on the terminal, to all processes in its foreground.
-        package let isFromKernel: Bool
-    }
-
     private let held: [Signal]
     private let file: FileDescriptor
 
@@ -43,17 +36,18 @@ package struct HeldSignals: ~Copyable, Sendable {
     /// A descriptor that is readable when a signal has arrived.
     package var descriptor: Int32 { file.rawValue }
 
-    /// One that has arrived, if any.
+    /// One that has arrived, if any, and whether the kernel sent it: for a key on the terminal, to all processes in its
+    /// foreground.
     ///
     /// C: `sigtimedwait`.
-    package func next() -> Received? {
+    package func next() -> (signal: Signal, isFromKernel: Bool)? {
         var set = sigset_t(held)
         var none = timespec()
         var information = unsafe siginfo_t()
         let number = unsafe sigtimedwait(&set, &information, &none)
         guard number > 0 else { return nil }
         // SI_USER and its like, by which processes send signals, are not positive, sigaction(2).
-        return Received(signal: Signal(rawValue: number), isFromKernel: unsafe information.si_code > 0)
+        return (Signal(rawValue: number), unsafe information.si_code > 0)
     }
 }
 

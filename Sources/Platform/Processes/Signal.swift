@@ -24,19 +24,11 @@ package struct Signal: Sendable, Equatable {
     package static let user2 = Signal(rawValue: SIGUSR2)
     package static let child = Signal(rawValue: SIGCHLD)
 
-    /// Makes writes to a pipe that nobody reads fail with EPIPE instead of ending the process.
+    /// Ignores it: what would end the process with ``brokenPipe`` or ``fileSizeLimit`` then fails with EPIPE or EFBIG.
     ///
     /// C: `signal`.
-    package static func ignoreBrokenPipes() {
-        _ = Glibc.signal(SIGPIPE, SIG_IGN)
-    }
-
-    /// Makes writes past the limit of a file's size (`ulimit -f`) fail with EFBIG instead of ending the
-    /// process.
-    ///
-    /// C: `signal`.
-    package static func ignoreSizeLimit() {
-        _ = Glibc.signal(SIGXFSZ, SIG_IGN)
+    package func ignore() {
+        _ = Glibc.signal(rawValue, SIG_IGN)
     }
 
     /// Takes a signal from whatever handles it, so that it ends the process as the kernel does; where this

@@ -34,17 +34,13 @@ package struct SpawnRequest: Sendable {
         self.words = words
     }
 
-    /// Starts the process, for which nobody waits: when this one has ended, init(8) does.
+    /// Starts the process, which ``SpawnedProcess`` waits for, or else, when this one has ended, init(8).
     ///
-    /// C: `posix_spawn`.
-    package func startDetached() throws(Errno) {
-        _ = try start()
-    }
-
     /// C: `posix_spawn`, `posix_spawnp`.
     ///
-    /// Why the program could not be executed is an error here, not an exit status of the child.
-    fileprivate func start() throws(Errno) -> pid_t {
+    /// - Throws: also why the program could not be executed, which is no exit status of the child here.
+    @discardableResult
+    package func start() throws(Errno) -> Int32 {
         let words = CStringList(words)
         let variables = unsafe CStringList(owning: CurrentProcess.variables(adding: environment))
         guard let program = unsafe words.base.pointee else { throw .invalidArgument }

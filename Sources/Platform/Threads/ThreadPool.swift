@@ -13,14 +13,10 @@ package final class ThreadPool: Sendable {
 
     private struct State {
         /// Work in the order in which it came; a slice gives up its first element in O(1).
-        private(set) var queue: ArraySlice<Work?> = []
+        var queue: ArraySlice<Work?> = []
         var threads = 0
         /// Of the threads, those that wait for work; some may have been told of it already.
         var idle = 0
-
-        mutating func append(_ work: @escaping Work) {
-            queue.append(work)
-        }
 
         mutating func popFirst() -> Work? {
             guard !queue.isEmpty else { return nil }
@@ -54,7 +50,7 @@ package final class ThreadPool: Sendable {
     /// calling thread.
     package func run(_ work: @escaping Work) {
         let needsThread = state.withLock { state in
-            state.append(work)
+            state.queue.append(work)
             guard state.queue.count > state.idle, state.threads < limit else { return false }
             state.threads += 1
             return true
@@ -71,7 +67,7 @@ package final class ThreadPool: Sendable {
     package func runIfFree(_ work: @escaping Work) -> Bool {
         let isQueued: Bool? = state.withLock { state in
             if state.queue.count < state.idle {
-                state.append(work)
+                state.queue.append(work)
                 return true
             }
             guard state.threads < limit else { return nil }

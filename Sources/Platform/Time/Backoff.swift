@@ -21,10 +21,10 @@ package struct Backoff: Sendable {
     }
 
     /// The next pause: between half of and the whole of a span that doubles up to ``longest``.
-    package mutating func next(using generator: inout some RandomNumberGenerator) -> Duration {
+    package mutating func next() -> Duration {
         let span = pause.saturatingNanoseconds
         pause = min(pause * 2, cap)
-        return .nanoseconds(Int64.random(in: span / 2...span, using: &generator))
+        return .nanoseconds(Int64.random(in: span / 2...span))
     }
 }
 

@@ -173,11 +173,12 @@ struct Arguments {
 
     /// An environment variable; nil if it is not set.
     static func environment(_ name: String) throws(Failure) -> String? {
-        do throws(InvalidText) {
-            return try CurrentProcess.environment(name)
-        } catch {
+        guard let bytes = CurrentProcess.environmentBytes(name) else { return nil }
+        // Its repaired form may name another file.
+        guard let text = String(validating: bytes, as: UTF8.self) else {
             throw .usage("$\(name) is not valid UTF-8: correct or unset it")
         }
+        return text
     }
 
     /// The configuration, with `$DISKCACHE_METADATA`: for tests, and for directories that are copied with tools that

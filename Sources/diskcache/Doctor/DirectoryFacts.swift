@@ -119,7 +119,7 @@ extension DirectoryFacts {
     private init(of directory: StoreDirectory) throws(Errno) {
         self.init(
             owner: try directory.root.descriptor.status().owner,
-            fileSystem: try directory.root.descriptor.fileSystemKind(),
+            fileSystem: try directory.root.descriptor.fileSystem().kind,
             space: try directory.root.descriptor.fileSystemSpace()
         )
         isWritable = directory.isWritable

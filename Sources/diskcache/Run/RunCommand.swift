@@ -64,7 +64,7 @@ enum RunCommand: Command {
             (try? ExpirationOptions.lifetime($0)) != nil
         }
         let order = try RunOrder(arguments)
-        Signal.ignoreBrokenPipes()
+        Signal.brokenPipe.ignore()
         var session = RunSession(.valueInTime, order, cache(order, arguments))
         end(try session.run { renew(order, in: $0, arguments) })
     }
@@ -101,7 +101,7 @@ enum RunCommand: Command {
             request.output = .null
             request.errors = .null
             request.isNewSession = true
-            try request.startDetached()
+            try request.start()
         } catch {
             Notice.warn("the old result is not renewed: \(error)")
         }
@@ -119,7 +119,7 @@ enum RefreshCommand: Command {
         CurrentProcess.closeInheritedDescriptors()
         var order = try RunOrder(arguments)
         order.isSilent = true
-        Signal.ignoreBrokenPipes()
+        Signal.brokenPipe.ignore()
         var session = RunSession(.refresh, order, try arguments.openCache())
         RunCommand.end(try session.run { _ in })
     }

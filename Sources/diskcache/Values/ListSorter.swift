@@ -18,7 +18,7 @@ struct ListSorter: ~Copyable {
     /// C: `pipe2`, `posix_spawnp`.
     init(isReversed: Bool) throws(Failure) {
         // Where sort has ended, sending fails.
-        Signal.ignoreBrokenPipes()
+        Signal.brokenPipe.ignore()
         do throws(Errno) {
             process = try ChildProcess(
                 starting: "sort",

@@ -15,11 +15,11 @@ import Testing
         fixture = try StoreFixture()
     }
 
-    private func condition(_ key: String) throws -> EntryCondition {
-        try fixture.store.explain(Digest(ofKey: key), now: now).condition
+    private func explain(_ key: String) throws -> EntryExplanation? {
+        try fixture.store.explain(Digest(ofKey: key), now: now)
     }
 
-    @Test func `what a get would find is told with its reason`() throws {
+    @Test func `what a get would come across is told as it is`() throws {
         let (past, future) = (now - .seconds(10), now + .seconds(3600))
         try fixture.put("v", "hit", expires: future)
         var expired = fixture.record("v", created: now - .seconds(100))
@@ -36,16 +36,20 @@ import Testing
         try fixture.damage(fixture.objectPath("v long"), Array("v longer".utf8))
         try fixture.changeRecord(of: "damaged") { $0 = Array("garbage".utf8) }
         try fixture.changeRecord(of: "unfinished") { $0 = [] }
-        let conditions: [(String, EntryCondition)] = [
-            ("hit", .hit), ("expired", .expired), ("gone", .objectGone), ("long", .objectOfLength(8)),
-            ("damaged", .damagedRecord), ("unfinished", .unfinished), ("stale", .stale), ("other", .absent),
+        // Whether the record can be read, and the length of the object where that matters.
+        let found: [(String, Bool, Int64?)] = [
+            ("hit", true, 1), ("expired", true, nil), ("gone", true, nil), ("long", true, 8),
+            ("damaged", false, nil), ("unfinished", false, nil), ("stale", true, 1),
         ]
-        for (key, expected) in conditions {
-            #expect(try condition(key) == expected, "\(key)")
+        for (key, hasRecord, length) in found {
+            let explanation = try #require(try explain(key))
+            #expect((explanation.stored.record != nil) == hasRecord, "\(key)")
+            #expect(explanation.objectLength == length, "\(key)")
             // It must be what a get makes of it; last, as that repairs.
             let isHit = try fixture.store.get(Digest(ofKey: key), now: now, allowingStale: false) != nil
-            #expect(isHit == (expected == .hit), "\(key)")
+            #expect(isHit == (key == "hit"), "\(key)")
         }
+        #expect(try explain("other") == nil)
         let staleHit = try fixture.store.get(Digest(ofKey: "stale"), now: now, allowingStale: true)
         #expect(staleHit?.isStale == true)
     }
@@ -56,13 +60,14 @@ import Testing
         stale.staleFor = .seconds(20)
         try fixture.store.put(Array("v".utf8).span, for: Digest(ofKey: "stale"), stale)
         try FileManager.default.removeItem(atPath: fixture.objectPath("v"))
-        #expect(try condition("stale") == .objectGone)
+        let explanation = try #require(try explain("stale"))
+        #expect(explanation.stored.record != nil && explanation.objectLength == nil)
     }
 
     @Test func `explaining is no access`() throws {
         try fixture.put("v", "key")
         let before = try #require(try fixture.store.entries.status(of: Digest(ofKey: "key")))
-        _ = try condition("key")
+        _ = try explain("key")
         _ = try fixture.store.evictionRank(of: Digest(ofKey: "key"), now: now)
         #expect(try fixture.store.entries.status(of: Digest(ofKey: "key")) == before)
     }

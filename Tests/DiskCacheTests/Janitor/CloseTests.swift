@@ -90,7 +90,7 @@ import Testing
             if case .collected = $0 { steps.value.withLock { $0.append("sweep") } }
         }
         let core = try CacheCore(path: cache.path, configuration: configuration)
-        let writeBehind = WriteBehind(limits: .init(bytes: 100, count: 10)) { _ in
+        let writeBehind = WriteBehind(limits: .init(size: .bytes(100), count: 10)) { _ in
             waitUntil("calls are refused") { (try? core.checkOpen()) == nil }
             steps.value.withLock { $0.append("drain") }
         }
@@ -109,7 +109,7 @@ import Testing
         configuration.janitor.joinsSession = false
         let core = try CacheCore(path: cache.path, configuration: configuration)
         let gate = DispatchSemaphore(value: 0)
-        let writeBehind = WriteBehind(limits: .init(bytes: 100, count: 10)) { _ in gate.wait() }
+        let writeBehind = WriteBehind(limits: .init(size: .bytes(100), count: 10)) { _ in gate.wait() }
         #expect(writeBehind.put(pendingWrite()))
         let report = Presence(core, writeBehind).close(deadline: .milliseconds(20))
         #expect(!report.wasLast && !report.isComplete && report.failure == nil)

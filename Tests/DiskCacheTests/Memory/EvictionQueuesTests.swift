@@ -49,7 +49,7 @@ import Testing
         #expect(model.evict() == 1)
         model.insert(1)
         #expect(model.queues.mainCount == 1)
-        #expect(model.queues.ghostCount == 0)
+        #expect(model.queues.ghosts.count == 0)
     }
 
     @Test func `the main queue gives another round for each time that a value was asked for`() {
@@ -96,7 +96,7 @@ import Testing
             _ = model.evict()
             model.insert(element)
         }
-        #expect(model.queues.ghostCount == 10)
+        #expect(model.queues.ghosts.count == 10)
     }
 
     @Test func `removal from the middle and replacement keep order and totals`() {

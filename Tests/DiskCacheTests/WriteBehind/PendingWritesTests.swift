@@ -12,7 +12,7 @@ import Testing
 private final class Queue {
     private var writes: PendingWrites
 
-    init(_ limits: PendingWrites.Limits) { writes = PendingWrites(limits: limits) }
+    init(_ limits: CacheConfiguration.WriteBehind) { writes = PendingWrites(limits: limits) }
 
     var count: Int { writes.count }
     var bytes: Int { writes.bytes }
@@ -36,7 +36,7 @@ private final class Queue {
     }
 
     private func pending(bytes: Int = 1000, count: Int = 100) -> Queue {
-        Queue(PendingWrites.Limits(bytes: bytes, count: count))
+        Queue(CacheConfiguration.WriteBehind(size: .bytes(bytes), count: count))
     }
 
     @Test func `puts leave in the order in which they came`() {
@@ -81,12 +81,6 @@ private final class Queue {
         pending.finish(first)
         #expect(pending.bytes == 4)
         #expect(pending.add(write("c", "123456")))
-    }
-
-    @Test func `what is larger than the limits can never be queued`() {
-        let limits = PendingWrites.Limits(bytes: 10, count: 2)
-        #expect(limits.canHold(10) && !limits.canHold(11))
-        #expect(!PendingWrites.Limits(bytes: 10, count: 0).canHold(1))
     }
 
     @Test func `a caller can take a key out of turn`() throws {

@@ -41,7 +41,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
 @Suite(.takesTurns) struct WriteBehindTests {
     @Test func `a put does not wait, and what reads sees it`() {
         let gate = Valve()
-        let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { gate.publish($0) }
+        let queue = WriteBehind(limits: .init(size: .bytes(100), count: 10)) { gate.publish($0) }
         #expect(queue.put(write("a", "1")))
         #expect(queue.latest { Digest(ofKey: "a") }?.value == Data("1".utf8))
         #expect(gate.published.withLock { $0 }.isEmpty)
@@ -53,7 +53,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
 
     @Test func `a put that comes while one of its key is being published follows without a further one`() {
         let gate = Valve()
-        let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { gate.publish($0) }
+        let queue = WriteBehind(limits: .init(size: .bytes(100), count: 10)) { gate.publish($0) }
         #expect(queue.put(write("a", "1")))
         // Only once the first has been taken does the second wait for its own turn.
         while gate.taken.withLock({ $0 }) == 0 { sleepThread(for: .milliseconds(1)) }
@@ -65,7 +65,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
 
     @Test func `a full queue makes the next put wait for room`() {
         let gate = Valve()
-        let queue = WriteBehind(limits: .init(bytes: 100, count: 1)) { gate.publish($0) }
+        let queue = WriteBehind(limits: .init(size: .bytes(100), count: 1)) { gate.publish($0) }
         #expect(queue.put(write("a", "1")))
         let second = write("b", "2")
         let goesOn = expectBlocks { #expect(queue.put(second)) }
@@ -77,14 +77,16 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
     }
 
     @Test func `what is larger than the queue is not queued`() {
-        let queue = WriteBehind(limits: .init(bytes: 3, count: 10)) { _ in }
+        let queue = WriteBehind(limits: .init(size: .bytes(3), count: 10)) { _ in }
         #expect(!queue.put(write("a", "1234")))
         #expect(queue.isIdle)
+        let none = WriteBehind(limits: .init(size: .bytes(100), count: 0)) { _ in }
+        #expect(!none.put(write("a", "1")))
     }
 
     @Test func `a flush has a limit`() {
         let gate = Valve()
-        let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { gate.publish($0) }
+        let queue = WriteBehind(limits: .init(size: .bytes(100), count: 10)) { gate.publish($0) }
         #expect(queue.put(write("a", "1")))
         #expect(!queue.flush(until: .now + .milliseconds(20)))
         gate.open()
@@ -93,7 +95,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
 
     @Test func `settling publishes a key at once, and waits for one that is under way`() {
         let gate = Valve()
-        let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { gate.publish($0) }
+        let queue = WriteBehind(limits: .init(size: .bytes(100), count: 10)) { gate.publish($0) }
         #expect(queue.put(write("a", "1")))
         #expect(queue.put(write("b", "2")))
         // The thread in the background is stuck with "a".
@@ -108,7 +110,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
     @Test func `who can't know what counts waits until the put that is being written has ended`() throws {
         let store = try Store(at: try TemporaryDirectory().path + "/cache")
         let gate = Valve()
-        let queue = WriteBehind(limits: .init(bytes: 100, count: 10)) { write in
+        let queue = WriteBehind(limits: .init(size: .bytes(100), count: 10)) { write in
             write.noteWriting(at: nil)
             gate.pass()
             write.noteEnd()
@@ -127,7 +129,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
 
     @Test func `the values of a key become visible in the order of their puts, from many threads`() {
         let published = Locked<[String: [Int]]>([:])
-        let queue = WriteBehind(limits: .init(bytes: 2000, count: 50)) { write in
+        let queue = WriteBehind(limits: .init(size: .bytes(2000), count: 50)) { write in
             let number = Int(String(decoding: write.data, as: UTF8.self)) ?? -1
             published.withLock { $0[write.key, default: []].append(number) }
         }

@@ -25,14 +25,14 @@ import Testing
 
     @Test func `each file is told of with what stat says of it, as often as one asks`() throws {
         _ = try handle.open("file", [.writeOnly, .create], mode: 0o600)
-        try handle.makeDirectory("directory", mode: 0o700)
+        try handle.makeDirectoryIfMissing("directory", mode: 0o700)
         try FileManager.default.createSymbolicLink(
             atPath: directory.path + "/link",
             withDestinationPath: "file"
         )
         #expect(mkfifo(directory.path + "/pipe", 0o600) == 0)
         // Others need not.
-        let keepsKinds = try handle.descriptor.fileSystemKind().name == "ext4"
+        let keepsKinds = try handle.descriptor.fileSystem().kind.name == "ext4"
         for _ in 0..<2 {
             let files = try listed()
             #expect(files.keys.sorted() == ["directory", "file", "link", "pipe"])

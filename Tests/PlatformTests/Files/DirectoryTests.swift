@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test func `no symbolic link is followed, at the end of a path or inside it`() throws {
-        try handle.makeDirectory("real", mode: 0o700)
+        try handle.makeDirectoryIfMissing("real", mode: 0o700)
         try write("x", to: "real/file")
         try FileManager.default.createSymbolicLink(
             atPath: directory.path + "/link",

@@ -210,13 +210,10 @@ import Testing
         mode: UInt32,
         isTrusted: Bool
     ) {
-        let result = OutputPlace.isTrusted(
-            owner: owner,
-            names: names,
-            directoryOwner: directoryOwner,
-            directoryMode: mode,
-            user: 1000
-        )
+        var (file, place) = (stat(), stat())
+        (file.st_uid, file.st_nlink) = (owner, nlink_t(names))
+        (place.st_uid, place.st_mode) = (directoryOwner, mode)
+        let result = OutputPlace.isTrusted(FileStatus(file), in: FileStatus(place), user: 1000)
         #expect(result == isTrusted)
     }
 

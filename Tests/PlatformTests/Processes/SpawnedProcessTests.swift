@@ -70,7 +70,7 @@ import Testing
         )
         request.isNewSession = true
         request.output = .null
-        try request.startDetached()
+        try request.start()
         var session: Int32?
         waitUntil("the process has told its session") {
             let text = try? String(contentsOfFile: place.path + "/sid", encoding: .utf8)

@@ -3,20 +3,33 @@
 import CacheStore
 import Platform
 
-/// Closes the caches of this process when it is told to end.
-final class TerminationWatch: Sendable {
-    private static let own = PerProcess { TerminationWatch() }
-    static var shared: TerminationWatch { own.value }
+/// All caches that this process has open; closes them when it is told to end, if that was asked for.
+final class OpenCaches: Sendable {
+    private static let own = PerProcess { OpenCaches() }
+    static var all: OpenCaches { own.value }
+
+    private struct Member {
+        weak var presence: Presence?
+    }
 
     private struct State {
+        var members: [ObjectIdentifier: Member] = [:]
         var deadline: Duration = .zero
         var isWatching = false
     }
 
     private let state = Locked(State())
 
-    /// Starts the watch, or changes its deadline.
-    func begin(deadline: Duration) throws(CacheError) {
+    func add(_ presence: Presence) {
+        state.withLock { $0.members[ObjectIdentifier(presence)] = Member(presence: presence) }
+    }
+
+    func remove(_ identifier: ObjectIdentifier) {
+        state.withLock { $0.members[identifier] = nil }
+    }
+
+    /// Closes all of them when a signal ends the process, or changes the deadline for that.
+    func closeOnTermination(deadline: Duration) throws(CacheError) {
         let isNew = state.withLock { state in
             defer { state.isWatching = true }
             state.deadline = deadline
@@ -49,11 +62,21 @@ final class TerminationWatch: Sendable {
     private func run(_ pipe: SignalPipe) {
         do throws(Errno) {
             let signal = try pipe.next()
-            OpenCaches.all.close(deadline: state.withLock { $0.deadline })
+            close()
             signal.endProcess()
         } catch {
             // A pipe that this process holds both ends of can be read.
             preconditionFailure("reading the signals: \(error)")
+        }
+    }
+
+    /// Closes all of them, one after the other, each within its share of what is left of the deadline.
+    private func close() {
+        let deadline = state.withLock { $0.deadline }
+        let end = ContinuousClock.now + .nanoseconds(max(0, deadline.saturatingNanoseconds))
+        var open = state.withLock { $0.members.values.compactMap(\.presence) }
+        while let presence = open.popLast() {
+            _ = presence.close(deadline: (end - .now) / (open.count + 1))
         }
     }
 }
