@@ -15,7 +15,9 @@ import Testing
     init() throws {
         tool = try Tool()
         store = try Store(at: tool.directory)
-        try store.configure { (limits) throws(StoreError) in limits.eventLogSize = 1 << 20 }
+        try store.configure { (configuration) throws(StoreError) in
+            configuration.limits.eventLogSize = .mebibytes(1)
+        }
     }
 
     private func put(_ key: String) throws {

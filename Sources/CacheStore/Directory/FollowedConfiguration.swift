@@ -128,7 +128,7 @@ final class FollowedConfiguration: Sendable {
     }
 
     private func encode(_ configuration: DirectoryConfiguration) throws(StoreError) -> [UInt8] {
-        do throws(DirectoryConfiguration.Problem) {
+        do throws(JSONProblem) {
             return try configuration.json()
         } catch {
             throw StoreError(.badConfiguration, "write", path: path, detail: error.words)

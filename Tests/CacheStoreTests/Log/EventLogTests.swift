@@ -15,7 +15,9 @@ import Testing
     }
 
     private func startLog(limit: Int64 = 1 << 20) throws {
-        try fixture.store.configure { (limits) throws(StoreError) in limits.eventLogSize = limit }
+        try fixture.store.configure { (configuration) throws(StoreError) in
+            configuration.limits.eventLogSize = ByteCount(limit)
+        }
     }
 
     private var events: [LoggedRemoval] {
