@@ -67,11 +67,12 @@ public struct CollectionOptions: Sendable {
             throw CacheError(.invalidArgument, "limit the entries: it can't be negative: use 0 or more")
         }
         var request = SweepRequest()
-        request.limits.maximumSize = maximumSize ?? limits.maximumSize
-        request.limits.maximumEntries = maximumEntries ?? limits.maximumEntries
-        request.limits.maximumAge = maximumAge ?? limits.maximumAge
-        request.limits.maximumIdleTime = maximumIdleTime ?? limits.maximumIdleTime
-        request.limits.minimumFree = minimumFree ?? limits.minimumFree
+        request.limits = limits
+        if let maximumSize { request.limits.maximumSize = maximumSize }
+        if let maximumEntries { request.limits.maximumEntries = maximumEntries }
+        if let maximumAge { request.limits.maximumAge = maximumAge }
+        if let maximumIdleTime { request.limits.maximumIdleTime = maximumIdleTime }
+        if let minimumFree { request.limits.minimumFree = minimumFree }
         request.expiredOnly = expiredOnly
         request.isDryRun = isDryRun
         request.patience = patience
