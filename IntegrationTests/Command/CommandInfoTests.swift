@@ -69,7 +69,9 @@ import Testing
 
     @Test func `of a key that was removed the event log says by whom, and why`() throws {
         let store = try Store(at: tool.directory)
-        try store.configure { (limits) throws(CacheError) in limits.eventLogSize = 1 << 20 }
+        try store.configure { (configuration) throws(CacheError) in
+            configuration.limits.eventLogSize = .mebibytes(1)
+        }
         try cache.put("value", forKey: "k")
         var request = SweepRequest()
         request.limits.maximumEntries = 0

@@ -15,7 +15,9 @@ import Testing
     init() throws {
         tool = try Tool()
         store = try Store(at: tool.directory)
-        try store.configure { (limits) throws(CacheError) in limits.eventLogSize = 1 << 20 }
+        try store.configure { (configuration) throws(CacheError) in
+            configuration.limits.eventLogSize = .mebibytes(1)
+        }
     }
 
     private func put(_ key: String) throws {

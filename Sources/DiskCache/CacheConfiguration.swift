@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import CacheStore
+public import CacheStore
 public import FoundationEssentials
 
 /// How a process uses a cache directory.

@@ -57,8 +57,8 @@ extension SharedCache {
     }
 
     /// - Throws: where the directory's configuration can't be read and matters.
-    private func directoryLimits(for options: CollectionOptions) throws(CacheError) -> SweepLimits {
-        if options.expiredOnly { return SweepLimits() }
+    private func directoryLimits(for options: CollectionOptions) throws(CacheError) -> CacheLimits {
+        if options.expiredOnly { return CacheLimits() }
         return try withStore { (store, _) throws(CacheError) in
             store.followConfiguration()
             if let failure = store.configurationFailure { throw failure }

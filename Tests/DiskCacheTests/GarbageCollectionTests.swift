@@ -10,10 +10,10 @@ import Testing
 @Suite(.takesTurns) struct GarbageCollectionTests {
     @Test func `a sparing one works in slices, a full one to its end`() throws {
         var options = CollectionOptions()
-        #expect(try options.request(SweepLimits()).pace.slice == nil)
+        #expect(try options.request(CacheLimits()).pace.slice == nil)
         options.pace = .sparing
         options.timeLimit = .seconds(1)
-        let pace = try options.request(SweepLimits()).pace
+        let pace = try options.request(CacheLimits()).pace
         #expect(pace.slice == .milliseconds(4) && pace.rest == .milliseconds(16) && pace.deadline != nil)
         #expect(pace.pause(.zero))
     }

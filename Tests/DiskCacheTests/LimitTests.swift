@@ -223,6 +223,28 @@ struct LimitTests {
         #expect(try JSONDecoder().decode(CacheLimits.self, from: JSONEncoder().encode(limits)) == limits)
     }
 
+    @Test(arguments: [
+        #"{"maximumSize": -1}"#, #"{"maximumValueSize": 1e300}"#, #"{"maximumAge": 1e300}"#,
+        #"{"maximumEntries": 1.5}"#, #"{"minimumFree": "101%"}"#, #"{"assumeLocal": 1}"#,
+    ])
+    func `limits in JSON that no directory can have are refused, and named`(text: String) {
+        let error = #expect(throws: DecodingError.self) {
+            try JSONDecoder().decode(CacheLimits.self, from: Data(text.utf8))
+        }
+        guard case .dataCorrupted(let context)? = error else {
+            Issue.record("\(text): \(String(describing: error))")
+            return
+        }
+        #expect(text.dropFirst(2).hasPrefix(context.debugDescription.prefix { $0 != " " }))
+    }
+
+    @Test func `null in JSON is no limit, and what no limit is called is passed over`() throws {
+        let data = Data(#"{"maximumSize": null, "minimumFree": "7.5%", "later": {"a": [1]}}"#.utf8)
+        var limits = CacheLimits()
+        limits.minimumFree = .percent(7.5)
+        #expect(try JSONDecoder().decode(CacheLimits.self, from: data) == limits)
+    }
+
     @Test func `a share of free space that makes no sense can be encoded`() throws {
         let data = try JSONEncoder().encode([CacheLimits.FreeSpace.percent(1e300)])
         #expect(throws: DecodingError.self) {

@@ -60,13 +60,12 @@ final class FollowedConfiguration: Sendable {
             .exchanged
     }
 
-    /// Looks at the file; true where the configuration is another one.
+    /// Looks at the file.
     ///
     /// One system call, and three more where the file is another one. What can't be read, or parsed, leaves the
     /// configuration as it was: a slip of the editor must neither stop a cache nor free it from its limits.
     /// ``failure`` tells.
-    @discardableResult
-    func look() -> Bool {
+    func look() {
         nextLook.store(Timestamp.monotonicMilliseconds + Self.interval, ordering: .relaxed)
         // Of before the reading: whoever writes the file meanwhile makes it another one.
         var mark: Mark?
@@ -77,12 +76,9 @@ final class FollowedConfiguration: Sendable {
             mark = status.map { Mark($0) }
             let present = mark
             let isKnown = state.withLock { $0.file == present && ($0.failure == nil || present != nil) }
-            if isKnown { return false }
+            if isKnown { return }
             let configuration = try DirectoryConfiguration.read(in: directory.root, path)
-            return state.withLock { state in
-                defer { state = State(configuration: configuration, file: present) }
-                return state.configuration != configuration
-            }
+            state.withLock { $0 = State(configuration: configuration, file: present) }
         } catch {
             // What was read stays as bad as it is; anything else, a want of descriptors for one, passes.
             let known = error.code == .badConfiguration ? mark : nil
@@ -90,7 +86,6 @@ final class FollowedConfiguration: Sendable {
                 state.file = known
                 state.failure = error
             }
-            return false
         }
     }
 
@@ -128,7 +123,7 @@ final class FollowedConfiguration: Sendable {
     }
 
     private func encode(_ configuration: DirectoryConfiguration) throws(CacheError) -> [UInt8] {
-        do throws(DirectoryConfiguration.Problem) {
+        do throws(JSONProblem) {
             return try configuration.json()
         } catch {
             throw CacheError(.badConfiguration, to: "write", path: path, detail: error.words)

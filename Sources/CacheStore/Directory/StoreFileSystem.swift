@@ -44,7 +44,7 @@ extension StoreSetup {
     private func assumesLocal(_ root: borrowing Directory) -> Bool {
         do throws(CacheError) {
             let path = "\(path)/\(StoreLayout.configuration)"
-            return try DirectoryConfiguration.read(in: root, path).assumesLocal
+            return try DirectoryConfiguration.read(in: root, path).limits.assumesLocal ?? false
         } catch {
             return false
         }

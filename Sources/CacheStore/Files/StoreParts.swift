@@ -15,7 +15,7 @@ package struct StoreParts: Sendable {
 
     /// Where removals are logged; nil: nowhere.
     package var log: EventLog? {
-        configuration.present.eventLogSize.map { EventLog(in: directory, limit: $0) }
+        configuration.present.limits.eventLogSize.map { EventLog(in: directory, limit: $0.bytes) }
     }
 
     /// Bytes on disk that are to be reckoned with beside entries and objects: what the last sweep found, and at least

@@ -41,7 +41,7 @@ package struct Excess: Sendable, Equatable {
 }
 
 /// The marks between which a directory is kept, and what has to go for them: pure functions.
-extension SweepLimits {
+extension CacheLimits {
     /// A share of a limit at which the janitor begins to evict.
     ///
     /// The 5 % above it are what writers can fill while it comes.
@@ -62,7 +62,7 @@ extension SweepLimits {
     package func excess(of occupancy: Occupancy, over mark: Double = 1) -> Excess {
         var excess = Excess()
         if let maximumSize {
-            let limit = Self.share(mark, of: maximumSize - occupancy.overhead)
+            let limit = Self.share(mark, of: maximumSize.bytes - occupancy.overhead)
             excess.size = max(0, occupancy.bytes - limit)
         }
         if let maximumEntries {
@@ -87,30 +87,32 @@ extension SweepLimits {
     }
 
     /// The limits that a sweep has to bring about where the high mark is passed.
-    package func lowered(overhead: Int64) -> SweepLimits {
+    package func lowered(overhead: Int64) -> CacheLimits {
         var limits = self
-        limits.maximumSize = maximumSize.map { overhead + Self.share(Self.lowMark, of: $0 - overhead) }
+        limits.maximumSize = maximumSize.map {
+            ByteCount(overhead + Self.share(Self.lowMark, of: $0.bytes - overhead))
+        }
         limits.maximumEntries = maximumEntries.map { Int(Self.share(Self.lowMark, of: Int64($0))) }
         limits.minimumFree = minimumFree.map { floor in
             switch floor {
-            case .bytes(let bytes): .bytes(Int64(Double(bytes) * (2 - Self.lowMark)))
-            case .share(let share): .share(min(1, share * (2 - Self.lowMark)))
+            case .bytes(let bytes): .bytes(ByteCount(Int64(Double(bytes.bytes) * (2 - Self.lowMark))))
+            case .percent(let percent): .percent(min(100, percent * (2 - Self.lowMark)))
             }
         }
         return limits
     }
 
     /// The same where that leaves less than `excess` to go from what is there.
-    func lowered(by excess: Excess, from present: Occupancy) -> SweepLimits {
+    func lowered(by excess: Excess, from present: Occupancy) -> CacheLimits {
         var limits = self
         let isOfFreeSpace = excess.reason == .freeSpace
         if excess.bytes > 0 {
             let rest = present.overhead + max(0, present.bytes - excess.bytes)
-            if !isOfFreeSpace { limits.maximumSize = maximumSize.map { min($0, rest) } }
+            if !isOfFreeSpace { limits.maximumSize = maximumSize.map { min($0, ByteCount(rest)) } }
             // Where the disk is full there need be no floor.
             if minimumFree != nil || isOfFreeSpace, let space = present.space {
                 let floor = minimumFree?.bytes(of: space.totalBytes) ?? 0
-                limits.minimumFree = .bytes(max(floor, space.availableBytes + excess.bytes))
+                limits.minimumFree = .bytes(ByteCount(max(floor, space.availableBytes + excess.bytes)))
             }
         }
         if excess.entries > 0 {
@@ -128,7 +130,7 @@ struct FreeSpaceGoal: Equatable {
     /// Bytes that were missing at the start, as far as is known; negative where there was more.
     private(set) var shortfall: Int64
 
-    init(_ floor: FreeSpaceFloor, at space: FileSystemSpace) {
+    init(_ floor: CacheLimits.FreeSpace, at space: FileSystemSpace) {
         self.floor = floor.bytes(of: space.totalBytes)
         start = space
         shortfall = self.floor - space.availableBytes

@@ -75,7 +75,7 @@ extension Room {
         // With room for what an entry and new directories take.
         var excess = Excess(freeSpace: bytes + 4 * parts.directory.fileSystem.blockSize)
         if let occupancy = try occupancy(limits, entering: 1) {
-            let missing = limits.excess(of: occupancy, over: SweepLimits.roomMark)
+            let missing = limits.excess(of: occupancy, over: CacheLimits.roomMark)
             if missing.reason == .freeSpace { excess.freeSpace = max(excess.freeSpace, missing.freeSpace) }
         }
         return try relieve(excess, now: now, pace: pace)
@@ -174,8 +174,8 @@ extension Room {
 
     private func limitsOfSweep(
         for excess: Excess,
-        _ limits: SweepLimits
-    ) throws(CacheError) -> SweepLimits {
+        _ limits: CacheLimits
+    ) throws(CacheError) -> CacheLimits {
         let lowered = limits.lowered(overhead: parts.overhead)
         let usage = parts.control.usage.flatMap { $0.isCounted ? $0 : nil }
         let isOfFreeSpace = excess.reason == .freeSpace

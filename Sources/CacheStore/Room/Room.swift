@@ -81,7 +81,7 @@ package final class Room: Sendable {
     /// is available, but for so many bytes that are `written` already.
     /// One system call where a minimum of free space is set, else none.
     package func occupancy(
-        _ limits: SweepLimits,
+        _ limits: CacheLimits,
         entering: Int = 0,
         written: Int64 = 0
     ) throws(CacheError) -> Occupancy? {
@@ -139,10 +139,10 @@ package final class Room: Sendable {
         now: Timestamp,
         _ terms: inout RoomTerms
     ) throws(CacheError) -> RoomClaim? {
-        let configuration = configuration
-        try refuse(length, configuration)
-        guard configuration.limits.areBounding else { return nil }
-        if !isWritten { try refuseHopeless(length, configuration.limits) }
+        let limits = configuration.limits
+        try refuse(length, limits)
+        guard limits.areBounding else { return nil }
+        if !isWritten { try refuseHopeless(length, limits) }
         var wait = wait(terms)
         defer { terms.spent += wait.elapsed }
         try countIfUnknown(now: now, &wait)
@@ -151,7 +151,7 @@ package final class Room: Sendable {
             written: isWritten ? parts.directory.allocation(of: length) : 0
         )
         var claim: RoomClaim?
-        let excess = try attempt(need, configuration.limits, &claim)
+        let excess = try attempt(need, limits, &claim)
         return excess == nil ? claim : try waitForRoom(need, now, &wait)
     }
 
@@ -181,7 +181,7 @@ package final class Room: Sendable {
     /// Claims what is needed; else tells what has to go first, and leaves `claim` as it is.
     private func attempt(
         _ need: Need,
-        _ limits: SweepLimits,
+        _ limits: CacheLimits,
         _ claim: inout RoomClaim?
     ) throws(CacheError) -> Excess? {
         // The claim first, the look afterwards: of two at once at least one sees the other's.
@@ -192,7 +192,7 @@ package final class Room: Sendable {
                 if limits.overflow(of: occupancy) != nil, let pressed = pressed.withLock({ $0 }) { pressed() }
                 if limits.excess(of: occupancy).reason != nil {
                     giveBack(granted.take())
-                    let excess = limits.excess(of: occupancy, over: SweepLimits.roomMark)
+                    let excess = limits.excess(of: occupancy, over: CacheLimits.roomMark)
                     if excess.reason != nil { return excess }
                 }
             }
@@ -258,17 +258,17 @@ package final class Room: Sendable {
 
     /// The length of the longest value that the limits allow.
     var longestValue: Int64? {
-        let configuration = configuration
-        let room = configuration.limits.maximumSize.map { max(0, $0 - parts.overhead) }
-        guard let most = configuration.maximumValueSize else { return room }
+        let limits = configuration.limits
+        let room = limits.maximumSize.map { max(0, $0.bytes - parts.overhead) }
+        guard let most = limits.maximumValueSize?.bytes else { return room }
         return min(most, room ?? most)
     }
 
-    private func refuse(_ length: Int, _ configuration: DirectoryConfiguration) throws(CacheError) {
-        if let most = configuration.maximumValueSize, Int64(length) > most {
+    private func refuse(_ length: Int, _ limits: CacheLimits) throws(CacheError) {
+        if let most = limits.maximumValueSize?.bytes, Int64(length) > most {
             throw tooLarge(length, "the longest value is \(most) bytes")
         }
-        let room = configuration.limits.maximumSize.map { $0 - parts.overhead }
+        let room = limits.maximumSize.map { $0.bytes - parts.overhead }
         if let room, parts.directory.allocation(of: length) + parts.entries.usualAllocation > room {
             throw tooLarge(length, "all values together may take \(max(0, room)) bytes")
         }
@@ -277,7 +277,7 @@ package final class Room: Sendable {
     /// Refuses what would not fit if everything was evicted, or it would be, in vain.
     ///
     /// One system call for a long value, none for others.
-    private func refuseHopeless(_ length: Int, _ limits: SweepLimits) throws(CacheError) {
+    private func refuseHopeless(_ length: Int, _ limits: CacheLimits) throws(CacheError) {
         guard length >= Self.longLength, let usage = parts.control.usage, usage.isCounted else { return }
         let space = try parts.directory.space()
         let floor = limits.minimumFree?.bytes(of: space.totalBytes) ?? 0

@@ -2,7 +2,8 @@
 
 /// What one sweep is to do.
 package struct SweepRequest: Sendable {
-    package var limits = SweepLimits()
+    /// What it is to leave: bytes, entries, free space, ages.
+    package var limits = CacheLimits()
     /// Only entries past their expiration, with the objects that this sets free, and leftovers of killed
     /// processes.
     package var expiredOnly = false

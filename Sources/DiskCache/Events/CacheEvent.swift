@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+public import CacheStore
+
 /// Something that a cache did on its own, or failed to do while nobody was waiting for it.
 ///
 /// More cases may be added, so switches over it need `@unknown default`.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+public import CacheStore
 
 extension SharedCache {
     /// What this process keeps in its own memory.

@@ -62,7 +62,7 @@ extension CacheStatistics {
             guard let counts = store.cumulative, let usage = store.usage else { return nil }
             activity = CacheActivity { counts[$0] }
             self.usage = Usage(usage, overhead: store.overhead)
-            limits = CacheLimits(store.configuration)
+            limits = store.configuration.limits
             evictionAge = store.control.horizon
             since = store.control.countedSince?.date
         }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+public import CacheStore
 import Platform
 
 /// What a collection does.
@@ -57,7 +57,7 @@ public struct CollectionOptions: Sendable {
     }
 
     /// - Parameter limits: those of the directory.
-    func request(_ limits: SweepLimits) throws(CacheError) -> SweepRequest {
+    func request(_ limits: CacheLimits) throws(CacheError) -> SweepRequest {
         for (name, value) in [("age", maximumAge), ("idle time", maximumIdleTime), ("patience", patience)] {
             guard value ?? .zero >= .zero else {
                 throw CacheError(.invalidArgument, "limit the \(name): it can't be negative: use 0 or more")
@@ -67,11 +67,12 @@ public struct CollectionOptions: Sendable {
             throw CacheError(.invalidArgument, "limit the entries: it can't be negative: use 0 or more")
         }
         var request = SweepRequest()
-        request.limits.maximumSize = maximumSize?.bytes ?? limits.maximumSize
-        request.limits.maximumEntries = maximumEntries ?? limits.maximumEntries
-        request.limits.maximumAge = maximumAge ?? limits.maximumAge
-        request.limits.maximumIdleTime = maximumIdleTime ?? limits.maximumIdleTime
-        request.limits.minimumFree = minimumFree?.floor ?? limits.minimumFree
+        request.limits = limits
+        if let maximumSize { request.limits.maximumSize = maximumSize }
+        if let maximumEntries { request.limits.maximumEntries = maximumEntries }
+        if let maximumAge { request.limits.maximumAge = maximumAge }
+        if let maximumIdleTime { request.limits.maximumIdleTime = maximumIdleTime }
+        if let minimumFree { request.limits.minimumFree = minimumFree }
         request.expiredOnly = expiredOnly
         request.isDryRun = isDryRun
         request.patience = patience

@@ -72,7 +72,7 @@ extension DirectoryFacts {
 
     /// Bytes by which the cache may grow.
     private var growth: Int64 {
-        let limit = configuration.limits.maximumSize.map { max(0, $0 - (usedBytes ?? 0)) }
+        let limit = configuration.limits.maximumSize.map { max(0, $0.bytes - (usedBytes ?? 0)) }
         return min(space.availableBytes, limit ?? .max)
     }
 
@@ -117,7 +117,7 @@ extension DirectoryFacts {
 
     var limitChecks: [Finding?] {
         let (limits, used) = (configuration.limits, usedBytes ?? 0)
-        let (size, emptied) = (limits.maximumSize ?? 0, space.availableBytes + used)
+        let (size, emptied) = (limits.maximumSize?.bytes ?? 0, space.availableBytes + used)
         let floor = limits.minimumFree?.bytes(of: space.totalBytes) ?? 0
         let isUnreachable = limits.minimumFree == nil && size - used > space.availableBytes
         let (most, room, own) = (Self.bytes(size), Self.bytes(emptied), Self.bytes(overhead))

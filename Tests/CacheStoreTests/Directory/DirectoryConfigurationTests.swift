@@ -19,20 +19,21 @@ import Testing
              "maximumIdleTime": 604800, "maximumValueSize": 67108864, "eventLog": 1048576}
             """
         )
-        #expect(configuration.limits.maximumSize == 2_147_483_648)
+        #expect(configuration.limits.maximumSize == .bytes(2_147_483_648))
         #expect(configuration.limits.maximumEntries == 100_000)
-        #expect(configuration.limits.minimumFree == .share(0.125))
+        #expect(configuration.limits.minimumFree == .percent(12.5))
         #expect(configuration.limits.maximumAge == .milliseconds(500))
         #expect(configuration.limits.maximumIdleTime == .seconds(604_800))
-        #expect(configuration.maximumValueSize == 67_108_864)
-        #expect(configuration.eventLogSize == 1_048_576)
+        #expect(configuration.limits.maximumValueSize == .bytes(67_108_864))
+        #expect(configuration.limits.eventLogSize == .bytes(1_048_576))
         #expect(configuration.unknownKeys.isEmpty)
     }
 
     @Test func `what is missing or null is no limit, and a log of no bytes is none`() throws {
         #expect(try parsed("{}") == DirectoryConfiguration())
         #expect(try parsed(#"{"maximumSize": null, "eventLog": 0}"#) == DirectoryConfiguration())
-        #expect(try parsed(#"{"minimumFree": 5000}"#).limits.minimumFree == .bytes(5000))
+        #expect(try parsed(#"{"assumeLocal": false}"#) == DirectoryConfiguration())
+        #expect(try parsed(#"{"minimumFree": 5000}"#).limits.minimumFree == .bytes(.bytes(5000)))
     }
 
     @Test(arguments: [
@@ -44,7 +45,7 @@ import Testing
         #"{"maximumAge": 1e10}"#, "\u{0}",
     ])
     func `what makes no sense is refused, and named`(text: String) {
-        let problem = #expect(throws: DirectoryConfiguration.Problem.self) { try parsed(text) }
+        let problem = #expect(throws: JSONProblem.self) { try parsed(text) }
         if let key = text.split(separator: "\"").dropFirst().first, let problem {
             #expect(problem.words.contains(key))
         }
@@ -53,8 +54,8 @@ import Testing
     @Test func `what it writes it reads, and keys of another version stay`() throws {
         var configuration = try parsed(#"{"later": {"a": [1, 2.5, "x", null, true]}, "maximumAge": 1.25}"#)
         #expect(configuration.unknownKeys == ["later"])
-        configuration.limits.maximumSize = 1 << 52
-        configuration.limits.minimumFree = .share(0.07)
+        configuration.limits.maximumSize = .bytes(1 << 52)
+        configuration.limits.minimumFree = .percent(7)
         let text = String(decoding: try configuration.json(), as: UTF8.self)
         #expect(try parsed(text) == configuration)
         #expect(text.contains(#""minimumFree" : "7%""#) && text.contains("4503599627370496"))
@@ -83,10 +84,10 @@ import Testing
     {
         try fixture.store.configure { $0.limits.maximumEntries = 5 }
         #expect(fixture.store.configuration.limits.maximumEntries == 5)
-        try other.configure { $0.maximumValueSize = 7 }
+        try other.configure { $0.limits.maximumValueSize = .bytes(7) }
         #expect(other.configuration.limits.maximumEntries == 5)
         fixture.store.followConfiguration()
-        #expect(fixture.store.configuration.maximumValueSize == 7)
+        #expect(fixture.store.configuration.limits.maximumValueSize == .bytes(7))
         try FileManager.default.removeItem(atPath: fixture.path + "/config.json")
         fixture.store.followConfiguration()
         #expect(fixture.store.configuration == DirectoryConfiguration())

@@ -117,7 +117,7 @@ import Testing
         thread.start()
         while !thread.isFinished { usleep(1000) }
         #expect(outcomes.withLock { $0 } == [true, true, false, false, false])
-        #expect(throws: DirectoryConfiguration.Problem.self) {
+        #expect(throws: JSONProblem.self) {
             try DirectoryConfiguration(json: Array("{}".utf16).flatMap { [UInt8($0), 0] })
         }
     }
@@ -272,8 +272,8 @@ import Testing
                 let usage = store.usage?.plausibleBytes ?? 0
                 #expect(claimed >= 0)
                 #expect(claimed + usage + store.overhead > 0)
-                var limits = SweepLimits()
-                limits.maximumSize = 1 << 40
+                var limits = CacheLimits()
+                limits.maximumSize = .gibibytes(1024)
                 limits.maximumEntries = 100
                 if let occupancy = try store.room.occupancy(limits) {
                     _ = (limits.excess(of: occupancy), limits.overflow(of: occupancy))

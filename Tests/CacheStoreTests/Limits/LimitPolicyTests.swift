@@ -10,10 +10,10 @@ import Testing
     private func limits(
         size: Int64? = nil,
         entries: Int? = nil,
-        free: FreeSpaceFloor? = nil
-    ) -> SweepLimits {
-        var limits = SweepLimits()
-        limits.maximumSize = size
+        free: CacheLimits.FreeSpace? = nil
+    ) -> CacheLimits {
+        var limits = CacheLimits()
+        limits.maximumSize = size.map { ByteCount($0) }
         limits.maximumEntries = entries
         limits.minimumFree = free
         return limits
@@ -32,9 +32,9 @@ import Testing
     }
 
     @Test func `without limits nothing has to go`() {
-        #expect(!SweepLimits().areBounding)
-        #expect(SweepLimits().excess(of: Occupancy(bytes: .max, entries: .max)) == Excess())
-        var ages = SweepLimits()
+        #expect(!CacheLimits().areBounding)
+        #expect(CacheLimits().excess(of: Occupancy(bytes: .max, entries: .max)) == Excess())
+        var ages = CacheLimits()
         ages.maximumAge = .seconds(1)
         #expect(!ages.areBounding)
     }
@@ -63,22 +63,23 @@ import Testing
         #expect(limits.excess(of: Occupancy(bytes: 1001, overhead: 200, entries: 1)).size == 1)
         let full = Occupancy(bytes: 10, overhead: 1300, entries: 1)
         #expect(limits.excess(of: full).size == 110)
-        #expect(limits.excess(of: full, over: SweepLimits.roomMark).size == 10, "more than there is can't go")
+        #expect(limits.excess(of: full, over: CacheLimits.roomMark).size == 10, "more than there is can't go")
     }
 
     @Test func `what a put makes room for is a hundredth more than it needs, not twice as much`() {
-        let limits = limits(free: .share(0.1))
+        let limits = limits(free: .percent(10))
         let full = Occupancy(bytes: 500, entries: 5, space: space(total: 10_000, available: 0), claimed: 100)
         #expect(limits.excess(of: full).freeSpace == 1100)
-        #expect(limits.excess(of: full, over: SweepLimits.roomMark).freeSpace == 1110)
+        #expect(limits.excess(of: full, over: CacheLimits.roomMark).freeSpace == 1110)
     }
 
     @Test func `on a full disk so much goes as is wanted, whatever the limits are`() {
         let excess = Excess(freeSpace: 300)
         let present = Occupancy(bytes: 500, entries: 5, space: space(total: 10_000, available: 20))
         let lowered = limits(size: 1000).lowered(by: excess, from: present)
-        #expect(lowered.maximumSize == 1000 && lowered.minimumFree == .bytes(320))
-        #expect(limits(free: .bytes(900)).lowered(by: excess, from: present).minimumFree == .bytes(900))
+        #expect(lowered.maximumSize == .bytes(1000) && lowered.minimumFree == .bytes(.bytes(320)))
+        let higher = limits(free: .bytes(.bytes(900)))
+        #expect(higher.lowered(by: excess, from: present) == higher)
     }
 
     @Test func `what is reserved for root is made up for once it shows`() {
@@ -86,7 +87,7 @@ import Testing
             self.space(total: 10_000, available: available, free: free)
         }
         // 500 are reserved, of which 100 are left.
-        var goal = FreeSpaceGoal(.share(0.1), at: space(0, free: 100))
+        var goal = FreeSpaceGoal(.percent(10), at: space(0, free: 100))
         #expect(goal.shortfall == 1000)
         // Evicted, and set free only later: nothing new is known.
         goal.learn(space(0, free: 100))
@@ -98,7 +99,7 @@ import Testing
         goal.learn(space(1000, free: 1500))
         #expect(goal.shortfall == 1400)
         // Where something was available to begin with nothing is to be learned.
-        var usual = FreeSpaceGoal(.bytes(1000), at: space(300, free: 800))
+        var usual = FreeSpaceGoal(.bytes(.bytes(1000)), at: space(300, free: 800))
         usual.learn(space(0, free: 0))
         #expect(usual.shortfall == 700)
     }
@@ -113,7 +114,7 @@ import Testing
     }
 
     @Test func `of several limits each counts, and the first names the reason`() {
-        let limits = limits(size: 100, entries: 10, free: .bytes(50))
+        let limits = limits(size: 100, entries: 10, free: .bytes(.bytes(50)))
         let full = Occupancy(bytes: 90, entries: 12, space: space(total: 1000, available: 30))
         let excess = limits.excess(of: full)
         #expect(excess == Excess(entries: 2, freeSpace: 20) && excess.reason == .entries)
@@ -126,8 +127,8 @@ import Testing
         #expect(Excess(entries: -1, size: -1, freeSpace: -1).reason == nil)
     }
 
-    @Test(arguments: [FreeSpaceFloor.bytes(100), .share(0.1)])
-    func `a floor of free space has marks above it`(floor: FreeSpaceFloor) {
+    @Test(arguments: [CacheLimits.FreeSpace.bytes(.bytes(100)), .percent(10)])
+    func `a floor of free space has marks above it`(floor: CacheLimits.FreeSpace) {
         let limits = limits(free: floor)
         func overflow(_ available: Int64) -> Excess? {
             limits.overflow(
@@ -143,13 +144,13 @@ import Testing
     }
 
     @Test func `lowered limits are where the low mark is`() {
-        let lowered = limits(size: 1000, entries: 100, free: .share(0.1)).lowered(overhead: 200)
-        #expect(lowered.maximumSize == 920 && lowered.maximumEntries == 90)
-        guard case .share(let share)? = lowered.minimumFree else {
+        let lowered = limits(size: 1000, entries: 100, free: .percent(10)).lowered(overhead: 200)
+        #expect(lowered.maximumSize == .bytes(920) && lowered.maximumEntries == 90)
+        guard case .percent(let percent)? = lowered.minimumFree else {
             Issue.record("no share")
             return
         }
-        #expect(abs(share - 0.11) < 1e-9)
-        #expect(limits(free: .share(0.99)).lowered(overhead: 0).minimumFree == .share(1))
+        #expect(abs(percent - 11) < 1e-7)
+        #expect(limits(free: .percent(99)).lowered(overhead: 0).minimumFree == .percent(100))
     }
 }

@@ -15,7 +15,9 @@ import Testing
     }
 
     private func startLog(limit: Int64 = 1 << 20) throws {
-        try fixture.store.configure { (limits) throws(CacheError) in limits.eventLogSize = limit }
+        try fixture.store.configure { (configuration) throws(CacheError) in
+            configuration.limits.eventLogSize = ByteCount(limit)
+        }
     }
 
     private var events: [LoggedRemoval] {

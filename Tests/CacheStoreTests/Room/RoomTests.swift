@@ -18,10 +18,10 @@ import Testing
     }
 
     @Test func `a value that can never fit is refused before it is written`() throws {
-        try limit { $0.maximumValueSize = 1000 }
+        try limit { $0.limits.maximumValueSize = .bytes(1000) }
         try put("fits", 1000, in: store)
         #expect(error { try put("long", 1001, in: store) }?.code == .valueTooLarge)
-        try limit { $0.maximumValueSize = nil }
+        try limit { $0.limits.maximumValueSize = nil }
         try limitToBlocks(4)
         #expect(error { try put("huge", 5 * 4096, in: store) }?.code == .valueTooLarge)
         #expect(fixture.directory.files(below: "cache/objects").count == 1)
@@ -34,7 +34,7 @@ import Testing
             // In memory a file may be that long.
             let place = try TemporaryDirectory(below: "/dev/shm")
             let store = try StoreFixture.open(place.path + "/cache")
-            try store.configure { $0.limits.maximumSize = 100 << 20 }
+            try store.configure { $0.limits.maximumSize = .mebibytes(100) }
             makeFile(place.path + "/source")
             try #require(truncate(place.path + "/source", .max) == 0)
             let content = Content(digest: Digest(ofKey: "a"), length: 0, checksum: 0)
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test func `a copy that turns out too long is given up`() throws {
-        try limit { $0.maximumValueSize = 300_000 }
+        try limit { $0.limits.maximumValueSize = .bytes(300_000) }
         let path = fixture.directory.path + "/source"
         try Data(repeating: 1, count: 300_001).write(to: URL(fileURLWithPath: path))
         let draft = Record(
@@ -103,7 +103,7 @@ import Testing
     }
 
     @Test func `what a sweep spares each time is found once to be beyond it`() throws {
-        try limit { $0.limits.maximumSize = 1 << 30 }
+        try limit { $0.limits.maximumSize = .gibibytes(1) }
         for index in 0..<5 { try put("value \(index)", in: store) }
         for index in 0..<5 { #expect(try store.remove(Digest(ofKey: "value \(index)"), now: .now)) }
         // As if they had been changed after it began, and so as where the clock was put back.
@@ -171,9 +171,9 @@ import Testing
     @Test(arguments: [UInt64.max, 1 << 63, UInt64.max >> 1, UInt64.max >> 1 - 4096])
     func `whatever the control file says, nothing overflows`(word: UInt64) throws {
         try limit {
-            $0.limits.maximumSize = 1 << 30
+            $0.limits.maximumSize = .gibibytes(1)
             $0.limits.maximumEntries = 1000
-            $0.limits.minimumFree = .bytes(1)
+            $0.limits.minimumFree = .bytes(.bytes(1))
         }
         let words = try #require(store.control.writableWords)
         for place in ControlWord.usedBytes.rawValue...ControlWord.sweepHolder.rawValue {
@@ -210,13 +210,13 @@ import Testing
     @Test func `a minimum of free space that nobody can bring about fails puts, and only those`() throws {
         try put("there", in: store)
         let free = try store.directory.root.descriptor.fileSystemSpace().availableBytes
-        try limit { $0.limits.minimumFree = .bytes(free * 2) }
+        try limit { $0.limits.minimumFree = .bytes(ByteCount(free * 2)) }
         #expect(error { try put("more", in: store) }?.code == .noRoom)
         // It does not look each time.
         let sweeps = store.counters[.sweep]
         #expect(error { try put("more", in: store) }?.code == .noRoom)
         #expect(store.counters[.sweep] == sweeps)
-        try limit { $0.limits.minimumFree = .bytes(1) }
+        try limit { $0.limits.minimumFree = .bytes(.bytes(1)) }
         store.room.impasse.withLock { $0 = nil }
         try put("more", in: store)
     }

@@ -29,7 +29,7 @@ import Testing
             let found = try sweep.parts.entry(digest, in: shard)
             let (bytes, status) = try #require(found)
             let record = try #require(RecordCodec.decode(bytes, for: digest))
-            let entry = SeenEntry(digest, record, bytes, status, limits: SweepLimits(), now: .now)
+            let entry = SeenEntry(digest, record, bytes, status, limits: CacheLimits(), now: .now)
             return Removal(entry, .size)
         }
     }

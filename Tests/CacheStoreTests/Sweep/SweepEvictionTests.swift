@@ -81,7 +81,7 @@ import Testing
         let last = try #require(try evict(entries: 1, bytes: 1))
         #expect(last.removed.count == 1 && last.removed[.entries]?.count == 1)
         let report = try sweep {
-            $0.limits.maximumSize = 1
+            $0.limits.maximumSize = .bytes(1)
             $0.limits.maximumEntries = 3
         }
         #expect(report.removed[.entries]?.count == 1 && report.removed[.size]?.count == 3)
@@ -90,7 +90,9 @@ import Testing
     @Test func `evictions from the list are logged like any others`() throws {
         try fill(6)
         try sweep()
-        try fixture.store.configure { (limits) throws(CacheError) in limits.eventLogSize = 1 << 20 }
+        try fixture.store.configure { (configuration) throws(CacheError) in
+            configuration.limits.eventLogSize = .mebibytes(1)
+        }
         _ = try evict(entries: 2)
         var events: [LoggedRemoval] = []
         _ = try EventLog.forEach(in: fixture.store.directory) { events.append($0) }

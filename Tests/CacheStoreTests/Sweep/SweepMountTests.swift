@@ -33,7 +33,7 @@ struct SweepMountTests {
         for index in 0..<50 { try put("\(index) " + String(repeating: "x", count: 8000), "key \(index)") }
         let before = try available()
         var request = SweepRequest()
-        request.limits.minimumFree = .bytes(before + 100_000)
+        request.limits.minimumFree = .bytes(ByteCount(before + 100_000))
         request.isDryRun = true
         let rehearsal = try Sweep.run(request, on: store.parts, now: .now)
         request.isDryRun = false

@@ -49,7 +49,7 @@ import Testing
         request.limits.maximumAge = .seconds(4000)
         request.limits.maximumIdleTime = .seconds(2000)
         request.limits.maximumEntries = 40
-        request.limits.maximumSize = overhead + 100_000
+        request.limits.maximumSize = ByteCount(overhead + 100_000)
     }
 
     @Test(arguments: [SweepCandidates.most, 7])
@@ -130,7 +130,7 @@ import Testing
         let unmade = try fixture.store.overhead + before.objects.bytes - diskUsage()
         #expect(unmade > 0)
         let size = try diskUsage() + unmade
-        try fixture.sweep { $0.limits.maximumSize = size - 400_000 }
+        try fixture.sweep { $0.limits.maximumSize = ByteCount(size - 400_000) }
         #expect(try abs(diskUsage() + unmade - (size - 400_000)) < 30_000)
         #expect(try diskUsage() <= size - 400_000 + 8192)
     }
@@ -152,11 +152,11 @@ import Testing
         for index in 0..<20 { try put("value \(index)", "key \(index)", age: 1000 - index) }
         // All that there is would not do.
         let rehearsal = try fixture.sweep {
-            $0.limits.minimumFree = .share(1)
+            $0.limits.minimumFree = .percent(100)
             $0.isDryRun = true
         }
         #expect(rehearsal.removed[.freeSpace]?.count == 20)
-        #expect(try fixture.sweep { $0.limits.minimumFree = .bytes(0) }.removed.isEmpty)
+        #expect(try fixture.sweep { $0.limits.minimumFree = .bytes(.bytes(0)) }.removed.isEmpty)
         #expect(fixture.entries.count == 20)
     }
 

@@ -18,9 +18,9 @@ import Testing
         age: Int,
         used: Int,
         expired: Bool = false,
-        _ setLimits: (inout SweepLimits) -> Void = { _ in }
+        _ setLimits: (inout CacheLimits) -> Void = { _ in }
     ) -> RemovalReason? {
-        var limits = SweepLimits()
+        var limits = CacheLimits()
         setLimits(&limits)
         var status = stat()
         status.st_atim = (now - .seconds(used)).fileTime
@@ -35,7 +35,7 @@ import Testing
         #expect(verdict(age: 1000, used: 1000) == nil)
         #expect(verdict(age: 1, used: 1, expired: true) == .expired)
         let status = FileStatus(stat())
-        let corrupt = SeenEntry(Digest(ofKey: "key"), nil, [], status, limits: SweepLimits(), now: now)
+        let corrupt = SeenEntry(Digest(ofKey: "key"), nil, [], status, limits: CacheLimits(), now: now)
         #expect(corrupt.verdict == .corrupt)
     }
 

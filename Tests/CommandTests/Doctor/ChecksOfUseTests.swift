@@ -11,11 +11,13 @@ import Testing
 /// The policy of `doctor` for what changes while a cache is used: owners, versions, limits, collections.
 @Suite(.takesTurns) struct ChecksOfUseTests {
     /// Bytes; the file system of the tests has 50 of 100 free.
-    static func limits(_ size: Int64?, minimumFree: FreeSpaceFloor? = nil) -> DirectoryConfiguration {
-        var configuration = DirectoryConfiguration()
-        configuration.limits.maximumSize = size
-        configuration.limits.minimumFree = minimumFree
-        return configuration
+    static func limits(
+        _ size: Int64?,
+        minimumFree: CacheLimits.FreeSpace? = nil
+    ) -> DirectoryConfiguration {
+        var limits = CacheLimits(maximumSize: size.map { ByteCount($0) })
+        limits.minimumFree = minimumFree
+        return DirectoryConfiguration(limits)
     }
 
     @Test func `parts of another owner are a risk, and named, three of them`() throws {
@@ -108,7 +110,7 @@ import Testing
     @Test func `no limit at all is a fallback, unless it is what is free`() {
         #expect(ChecksTests.troubles { $0.configuration = Self.limits(nil) } == ["limit": .fallback])
         #expect(
-            ChecksTests.troubles { $0.configuration = Self.limits(nil, minimumFree: .share(0.1)) }.isEmpty
+            ChecksTests.troubles { $0.configuration = Self.limits(nil, minimumFree: .percent(10)) }.isEmpty
         )
     }
 
@@ -124,19 +126,19 @@ import Testing
         isRisk: Bool
     ) {
         let troubles = ChecksTests.troubles {
-            $0.configuration = Self.limits(limit, minimumFree: hasMinimumFree ? .share(0.1) : nil)
+            $0.configuration = Self.limits(limit, minimumFree: hasMinimumFree ? .percent(10) : nil)
             $0.usedBytes = used
         }
         #expect(troubles == (isRisk ? ["limit": .risk] : [:]))
     }
 
     @Test(arguments: [
-        (FreeSpaceFloor.share(0.5), nil as Int64?, false), (.share(0.51), nil, true),
-        (.share(0.6), 10, false),
-        (.bytes(60), 10, false), (.bytes(61), 10, true),
+        (CacheLimits.FreeSpace.percent(50), nil as Int64?, false), (.percent(51), nil, true),
+        (.percent(60), 10, false),
+        (.bytes(.bytes(60)), 10, false), (.bytes(.bytes(61)), 10, true),
     ])
     func `more to stay free than an empty cache would leave is a risk`(
-        floor: FreeSpaceFloor,
+        floor: CacheLimits.FreeSpace,
         used: Int64?,
         isRisk: Bool
     ) {

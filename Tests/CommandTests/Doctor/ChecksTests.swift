@@ -20,7 +20,7 @@ import Testing
             space: space(),
             clockSkew: .milliseconds(-10)
         )
-        facts.configuration.limits.minimumFree = .share(0)
+        facts.configuration.limits.minimumFree = .percent(0)
         change(&facts)
         return facts.findings
     }

@@ -106,7 +106,7 @@ extension SeenEntry {
         _ record: __shared Record?,
         _ bytes: __shared [UInt8],
         _ status: __shared FileStatus,
-        limits: __shared SweepLimits,
+        limits: __shared CacheLimits,
         now: Timestamp
     ) {
         let lastUse = record?.lastUse(accessed: status.accessed, now: now) ?? now

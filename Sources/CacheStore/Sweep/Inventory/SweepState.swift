@@ -149,7 +149,7 @@ struct SweepState {
     }
 
     /// What is over the limits now, given what was missing of free space at the start.
-    func excess(over limits: SweepLimits, _ shortfall: Int64?) -> Excess {
+    func excess(over limits: CacheLimits, _ shortfall: Int64?) -> Excess {
         var excess = limits.excess(of: occupancy)
         if let shortfall { excess.freeSpace = shortfall - report.removedInAll.bytes }
         return excess

@@ -191,9 +191,9 @@ import Testing
         var state = state([seen("old", "A"), expired])
         var status = stat()
         status.st_blocks = 1
-        var limits = SweepLimits()
+        var limits = CacheLimits()
         limits.maximumEntries = 1
-        limits.maximumSize = 512
+        limits.maximumSize = .bytes(512)
         let objects = ["A", "B", "orphan"].map { state.noteObject(Digest(ofKey: $0), FileStatus(status)) }
         #expect(state.excess(over: limits, nil) == Excess(entries: 1, size: 1024))
         state.note(Removal(expired, .expired), .deleted)

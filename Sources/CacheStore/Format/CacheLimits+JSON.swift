@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// Limits as JSON, in `config.json` and elsewhere.
+///
+/// ```
+/// {
+///   "maximumSize": 2147483648,     bytes on disk, directories and all
+///   "maximumEntries": 100000,
+///   "minimumFree": "10%",          of the file system, or bytes
+///   "maximumAge": 2592000,         seconds
+///   "maximumIdleTime": 604800,
+///   "maximumValueSize": 67108864,  bytes
+///   "eventLog": 1048576,           bytes; missing or 0: no log is kept
+///   "assumeLocal": true            the file system is local, though it does not look so
+/// }
+/// ```
+///
+/// Every key may be missing.
+extension CacheLimits: Codable {
+    /// Takes the limits out of what an object holds, and leaves the rest; null is no limit.
+    init(taking values: inout [String: JSONValue]) throws(JSONProblem) {
+        let (bytes, seconds) = ("not a number of bytes", "not a number of seconds")
+        maximumSize = try values.take("maximumSize", bytes, \.byteCount)
+        maximumEntries = try values.take("maximumEntries", "not a number of entries", \.whole).map { Int($0) }
+        minimumFree = try values.take("minimumFree", JSONValue.freeSpaceForm, \.freeSpace)
+        maximumAge = try values.take("maximumAge", seconds, \.seconds)
+        maximumIdleTime = try values.take("maximumIdleTime", seconds, \.seconds)
+        maximumValueSize = try values.take("maximumValueSize", bytes, \.byteCount)
+        eventLogSize = try values.take("eventLog", bytes, \.byteCount)
+        assumesLocal = try values.take("assumeLocal", "neither true nor false", \.truth)
+    }
+
+    /// What ``init(taking:)`` takes.
+    var values: [String: JSONValue] {
+        var values: [String: JSONValue] = [:]
+        values["maximumSize"] = maximumSize.map { JSONValue($0) }
+        values["maximumEntries"] = maximumEntries.map { .number(Double($0)) }
+        values["minimumFree"] = minimumFree.map { JSONValue($0) }
+        values["maximumAge"] = maximumAge.map { .number($0 / .seconds(1)) }
+        values["maximumIdleTime"] = maximumIdleTime.map { .number($0 / .seconds(1)) }
+        values["maximumValueSize"] = maximumValueSize.map { JSONValue($0) }
+        values["eventLog"] = eventLogSize.map { JSONValue($0) }
+        values["assumeLocal"] = assumesLocal.map { .bool($0) }
+        return values
+    }
+
+    /// Reads what ``encode(to:)`` writes.
+    ///
+    /// Refuses what no directory can be limited to: negative numbers, 8 PiB and more, 285 years and more.
+    public init(from decoder: any Decoder) throws {
+        var values = try [String: JSONValue](from: decoder)
+        do throws(JSONProblem) {
+            try self.init(taking: &values)
+        } catch {
+            throw DecodingError.dataCorrupted(
+                DecodingError.Context(codingPath: decoder.codingPath, debugDescription: error.words)
+            )
+        }
+    }
+
+    /// Writes the keys of `config.json`, spans in seconds; what is not limited is left out.
+    public func encode(to encoder: any Encoder) throws {
+        try values.encode(to: encoder)
+    }
+}
+
+extension CacheLimits.FreeSpace: Codable {
+    /// Reads a number of bytes, or a share such as "10%".
+    public init(from decoder: any Decoder) throws {
+        guard let space = try JSONValue(from: decoder).freeSpace else {
+            throw DecodingError.dataCorrupted(
+                DecodingError.Context(
+                    codingPath: decoder.codingPath,
+                    debugDescription: "it is \(JSONValue.freeSpaceForm)"
+                )
+            )
+        }
+        self = space
+    }
+
+    /// Writes a number of bytes, or a share such as "10%".
+    public func encode(to encoder: any Encoder) throws {
+        try JSONValue(self).encode(to: encoder)
+    }
+}
+
+extension [String: JSONValue] {
+    /// nil where there is no such key; what is there otherwise, and is not what `read` expects, is `form`.
+    fileprivate mutating func take<Limit>(
+        _ key: String,
+        _ form: String,
+        _ read: (JSONValue) -> Limit?
+    ) throws(JSONProblem) -> Limit? {
+        guard let value = removeValue(forKey: key), value != .null else { return nil }
+        guard let found = read(value) else { throw JSONProblem(words: "\(key) is \(form)") }
+        return found
+    }
+}
+
+extension JSONValue {
+    /// A number as a Double holds it exactly: up to 8 PiB.
+    fileprivate var whole: Int64? {
+        guard case .number(let number) = self, let whole = Int64(exactly: number), (0..<1 << 53) ~= whole
+        else { return nil }
+        return whole
+    }
+
+    fileprivate var byteCount: ByteCount? { whole.map { ByteCount($0) } }
+
+    fileprivate init(_ count: ByteCount) {
+        self = .number(Double(count.bytes))
+    }
+
+    /// So long that the moment before still fits 64 bits of nanoseconds.
+    fileprivate var seconds: Duration? {
+        guard case .number(let number) = self, (0..<9e9) ~= number else { return nil }
+        return .seconds(number)
+    }
+
+    fileprivate var truth: Bool? {
+        guard case .bool(let truth) = self else { return nil }
+        return truth
+    }
+
+    /// What is no ``freeSpace``.
+    fileprivate static let freeSpaceForm = "neither a number of bytes nor a share like \"10%\""
+
+    fileprivate var freeSpace: CacheLimits.FreeSpace? {
+        guard case .string(let text) = self else { return byteCount.map { .bytes($0) } }
+        guard text.last == "%", let percent = Double(text.dropLast()), (0...100) ~= percent else {
+            return nil
+        }
+        return .percent(percent)
+    }
+
+    fileprivate init(_ space: CacheLimits.FreeSpace) {
+        switch space {
+        case .bytes(let bytes): self.init(bytes)
+        // Without the fraction where there is none.
+        case .percent(let percent): self = .string(Int(exactly: percent).map { "\($0)%" } ?? "\(percent)%")
+        }
+    }
+}
