@@ -32,26 +32,18 @@ extension SharedCache {
     public func updateLimits(
         _ change: (inout CacheLimits) throws(CacheError) -> Void
     ) throws(CacheError) -> CacheLimits {
-        var result = CacheLimits()
-        var refusal: CacheError?
         try withStore { (store, _) throws(CacheError) in
+            var limits = CacheLimits()
             try store.configure { (configuration) throws(CacheError) in
                 let before = configuration.limits
-                var limits = before
-                do throws(CacheError) {
-                    try change(&limits)
-                    try limits.check(against: before)
-                    try limits.checkRoom(beside: store.overhead, path, against: before)
-                } catch {
-                    refusal = error
-                    return
-                }
+                limits = before
+                try change(&limits)
+                try limits.check(against: before)
+                try limits.checkRoom(beside: store.overhead, path, against: before)
                 configuration.limits = limits.replacing(before)
-                result = limits
             }
+            return limits
         }
-        if let refusal { throw refusal }
-        return result
     }
 }
 
