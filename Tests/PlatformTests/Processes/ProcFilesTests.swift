@@ -59,7 +59,8 @@ import Testing
     }
 
     @Test func `a process is busy while it runs, not while it sleeps, is stopped or gone`() throws {
-        var busy = try ChildProcess(starting: "/bin/sh", ["-c", "while :; do :; done"])
+        // It ends with the tests, also where they are killed.
+        var busy = try ChildProcess(starting: "/bin/sh", ["-c", "while kill -0 $PPID; do :; done"])
         waitUntil("it runs") { ProcFiles.isBusy(busy.identifier) }
         busy.send(.stop)
         waitUntil("it is stopped") { !ProcFiles.isBusy(busy.identifier) }
