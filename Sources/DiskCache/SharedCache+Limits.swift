@@ -32,18 +32,26 @@ extension SharedCache {
     public func updateLimits(
         _ change: (inout CacheLimits) throws(CacheError) -> Void
     ) throws(CacheError) -> CacheLimits {
+        var limits = CacheLimits()
+        var refusal: CacheError?
         try withStore { (store, _) throws(CacheError) in
-            var limits = CacheLimits()
             try store.configure { (configuration) throws(CacheError) in
                 let before = configuration.limits
                 limits = before
-                try change(&limits)
-                try limits.check(against: before)
-                try limits.checkRoom(beside: store.overhead, path, against: before)
+                do throws(CacheError) {
+                    try change(&limits)
+                    try limits.check(against: before)
+                    try limits.checkRoom(beside: store.overhead, path, against: before)
+                } catch {
+                    // Thrown here, a full disk that is not ours would have values evicted.
+                    refusal = error
+                    return
+                }
                 configuration.limits = limits.replacing(before)
             }
-            return limits
         }
+        if let refusal { throw refusal }
+        return limits
     }
 }
 

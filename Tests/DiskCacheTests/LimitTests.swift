@@ -91,6 +91,20 @@ struct LimitTests {
         #expect(count.withLock { $0 } == 1)
     }
 
+    @Test func `what a change of limits throws comes out as it is, and is no fault of this cache`() throws {
+        let cache = try SharedCache(at: path)
+        // As if the change had put something into a cache on another disk, which is full.
+        let failure = CacheError(errno: .noSpace, "write an object", path: "/elsewhere")
+        var calls = 0
+        let error = #expect(throws: CacheError.self) {
+            try cache.updateLimits { (_) throws(CacheError) in
+                calls += 1
+                throw failure
+            }
+        }
+        #expect(error == failure && calls == 1)
+    }
+
     @Test func `limits that make no sense are refused and nothing is changed`() throws {
         let cache = try SharedCache(at: path)
         try cache.updateLimits { $0 = CacheLimits(maximumSize: .mebibytes(64)) }

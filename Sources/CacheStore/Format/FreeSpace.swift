@@ -24,6 +24,6 @@ extension CacheLimits {
             }
         }
 
-        private static func plausible(_ percent: Double) -> Double { min(100, max(0, percent)) }
+        static func plausible(_ percent: Double) -> Double { min(100, max(0, percent)) }
     }
 }

@@ -96,7 +96,7 @@ extension CacheLimits {
         limits.minimumFree = minimumFree.map { floor in
             switch floor {
             case .bytes(let bytes): .bytes(ByteCount(Int64(Double(bytes.bytes) * (2 - Self.lowMark))))
-            case .percent(let percent): .percent(min(100, percent * (2 - Self.lowMark)))
+            case .percent(let percent): .percent(FreeSpace.plausible(percent * (2 - Self.lowMark)))
             }
         }
         return limits
@@ -131,7 +131,8 @@ struct FreeSpaceGoal: Equatable {
     private(set) var shortfall: Int64
 
     init(_ floor: CacheLimits.FreeSpace, at space: FileSystemSpace) {
-        self.floor = floor.bytes(of: space.totalBytes)
+        // Real sizes can be added to that.
+        self.floor = min(floor.bytes(of: space.totalBytes), 1 << 62)
         start = space
         shortfall = self.floor - space.availableBytes
     }

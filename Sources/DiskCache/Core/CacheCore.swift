@@ -93,7 +93,7 @@ final class CacheCore: Sendable {
             return try body(store)
         } catch {
             guard error.cause == .noEntry, Self.isGone(store) else { throw error }
-            throw CacheError(.directoryVanished, to: "use", path: error.path ?? path, cause: .noEntry)
+            throw CacheError(.directoryVanished, to: "use", path: path, cause: .noEntry)
         }
     }
 
