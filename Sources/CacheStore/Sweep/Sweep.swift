@@ -68,7 +68,13 @@ package struct Sweep: Sendable {
             if let report { return report }
             guard try wait.pause() else {
                 let path = parts.janitor.path
-                throw CacheError(.busy, to: "collect garbage in", path: path, cause: .timedOut, detail: wait.hindrance)
+                throw CacheError(
+                    .busy,
+                    to: "collect garbage in",
+                    path: path,
+                    cause: .timedOut,
+                    detail: wait.hindrance
+                )
             }
         }
     }
