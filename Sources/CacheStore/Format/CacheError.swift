@@ -72,7 +72,7 @@ public struct CacheError: Error, Sendable, Equatable {
     public let path: String?
     /// The error of the system call that failed, if one did.
     package let cause: Errno?
-    /// Why it failed, if that is not all that ``message`` says.
+    /// The part of ``message`` that says why; nil if the message was given as a whole.
     package let reason: String?
 
     package init(

@@ -32,10 +32,10 @@ enum StatsCommand: Command {
         JSON: path; entries, entryBytes, expiredEntries, unreadableEntries (metadata missing or
         damaged: see verify), objects, objectBytes, bytes (of both), overheadBytes (of directories and the
         cache's own files; added to bytes, what du shows), logicalBytes, oldestAccess (of the next value to be
-        evicted, if any), none of these with --quick or --watch; totals (of
-        all processes: since; \(StatsCounter.help)); usage (as
-        added up: entries, bytes, overheadBytes: of directories and the cache's own files, isCounted); limits
-        (as `config`); evictionAgeSeconds (how long the value last evicted for want of room had not been
+        evicted, if any), none of these with --quick or --watch; totals (of all processes: since;
+        \(StatsCounter.help));
+        usage (as added up: entries, bytes, overheadBytes: of directories and the cache's own files, isCounted);
+        limits (as `config`); evictionAgeSeconds (how long the value last evicted for want of room had not been
         used), isBelowWorkingSet (whether larger limits would save many misses); lastCollection (as
         `gc --last`). With --watch also time, seconds (of the interval), hitRatio (in it), and perSecond:
         hits, misses, puts, removals, bytesRead, bytesWritten, computations, waits, collected. With --reset:

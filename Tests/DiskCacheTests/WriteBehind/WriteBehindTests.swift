@@ -357,6 +357,16 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(cache.activity.memoryHits == hits + 2)
     }
 
+    @Test func `a typed get finds the pending value, not an older one in memory`() async throws {
+        let (fixture, valve) = try stuckFixture()
+        defer { valve.open() }
+        let view = fixture.cache.typed(String.self)
+        try await view.put("old", forKey: "key")
+        #expect(try await view.get(forKey: "key")?.value == "old")
+        try await view.put("pending", forKey: "key", options: PutOptions(writing: .behind))
+        #expect(try await view.get(forKey: "key")?.value == "pending")
+    }
+
     @Test func `another process sees it once it is flushed`() throws {
         let fixture = try fixture()
         try fixture.cache.put("value", forKey: "key", options: PutOptions(expires: .days(1)))
