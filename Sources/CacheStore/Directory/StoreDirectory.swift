@@ -19,13 +19,9 @@ package final class StoreDirectory: Sendable {
     ///
     /// - Throws: ``CacheError/Code/notACache`` for a directory that holds anything else,
     ///   ``CacheError/Code/newerFormat``, and what the file system says.
-    init(
-        opening path: String,
-        assuming assumed: Capabilities? = nil,
-        control: ControlSetup
-    ) throws(CacheError) {
+    package init(opening path: String, assuming assumed: Capabilities? = nil) throws(CacheError) {
         self.path = path
-        let setup = StoreSetup(path: path, assumed: assumed, control: control)
+        let setup = StoreSetup(path: path, assumed: assumed)
         root = try setup.openRoot()
         // Before anything is made in it.
         try setup.checkTrust(in: root)
