@@ -108,13 +108,7 @@ extension DirectoryConfiguration {
 extension [UInt8] {
     /// Whether it is UTF-8 without NUL: JSON in other encodings, which the parser knows too, has other brackets.
     fileprivate var isPlainText: Bool {
-        guard !contains(0) else { return false }
-        do throws(UTF8.ValidationError) {
-            _ = try UTF8Span(validating: span)
-            return true
-        } catch {
-            return false
-        }
+        !contains(0) && String(validating: self, as: UTF8.self) != nil
     }
 
     /// How deep arrays and objects of a JSON text lie in each other.
