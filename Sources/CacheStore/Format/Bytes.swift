@@ -30,14 +30,11 @@ struct ByteReader {
     private(set) var position: Int
     private let end: Int
 
-    init(_ bytes: [UInt8]) {
-        self.init(bytes, bytes.startIndex..<bytes.endIndex)
-    }
-
-    private init(_ bytes: [UInt8], _ range: Range<Int>) {
+    /// - Parameter range: what to take apart; nil: all.
+    init(_ bytes: [UInt8], _ range: Range<Int>? = nil) {
         self.bytes = bytes
-        position = range.lowerBound
-        end = range.upperBound
+        position = range?.lowerBound ?? 0
+        end = range?.upperBound ?? bytes.count
     }
 
     var remaining: Int { end - position }
