@@ -6,15 +6,12 @@ package import Platform
 ///
 /// An object, so that handing it on costs one count of references.
 package final class StoredEntry: Sendable {
-    /// The entry's name.
-    let key: Digest
     /// The record's bytes, by which a later look can tell whether it is still the same.
     package let bytes: [UInt8]
     /// nil where the bytes are no record.
     package let record: Record?
 
     init(of key: Digest, _ bytes: [UInt8]) {
-        self.key = key
         self.bytes = bytes
         record = RecordCodec.decode(bytes, for: key)
     }
