@@ -33,6 +33,16 @@ package final class StoreDirectory: Sendable {
         fileSystem = try setup.examine(root, locks)
     }
 
+    /// The directory of the objects or of the entries.
+    subscript(tree: Tree) -> Directory {
+        _read {
+            switch tree {
+            case .objects: yield objects
+            case .entries: yield entries
+            }
+        }
+    }
+
     package var capabilities: Capabilities { fileSystem.capabilities }
     /// False where only reading works.
     package var isWritable: Bool { fileSystem.isWritable }

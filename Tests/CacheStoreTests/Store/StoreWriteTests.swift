@@ -17,7 +17,7 @@ import Testing
         func accessed(_ name: String, _ record: Record) throws -> Timestamp? {
             let key = Digest(ofKey: name)
             try fixture.store.put(Array("v".utf8).span, for: key, record)
-            return try fixture.store.entries.status(of: key)?.accessed
+            return try fixture.store.directory.status(of: key, .entries)?.accessed
         }
         let now = Timestamp.now
         var record = fixture.record("v", created: now)
