@@ -39,7 +39,7 @@ extension SharedCache {
                 limits = before
                 try change(&limits)
                 try limits.check(against: before)
-                try limits.checkRoom(beside: store.overhead, path, against: before)
+                try limits.checkRoom(beside: store.parts.overhead, path, against: before)
                 configuration.limits = limits.replacing(before)
             }
             return limits
