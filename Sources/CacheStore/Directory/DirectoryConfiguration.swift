@@ -61,14 +61,14 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         return others.merging(written.values) { $1 }
     }
 
-    /// As ``init(json:)`` reads it, for people to read as well.
-    func json() throws(JSONProblem) -> [UInt8] {
+    /// As ``init(json:)`` reads it from the file at `path`, for people to read as well.
+    func json(for path: String) throws(CacheError) -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
         do {
             return [UInt8](try encoder.encode(values)) + [UInt8(ascii: "\n")]
         } catch {
-            throw JSONProblem(words: "\(error)")
+            throw CacheError(.badConfiguration, to: "write", path: path, detail: "\(error)")
         }
     }
 }
