@@ -78,11 +78,8 @@ package struct SweepRecord: Sendable, Equatable {
     /// next one comes the sooner for it.
     func write(to file: borrowing FileDescriptor) {
         bestEffort { () throws(Errno) in
-            var bytes = Array(text.utf8.prefix(Self.length - 1))
-            bytes += repeatElement(UInt8(ascii: " "), count: Self.length - 1 - bytes.count)
-            bytes.append(UInt8(ascii: "\n"))
             try file.rewind()
-            try file.writeAll(bytes.span)
+            try file.writeAll([UInt8](text, filledTo: Self.length).span)
         }
     }
 
