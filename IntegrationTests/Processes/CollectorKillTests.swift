@@ -93,7 +93,7 @@ struct CollectorKillTests {
         #expect(verified.isClean && verified.orphans == 0 && verified.unfinishedEntries == 0)
         let counted = try cache.statistics()
         #expect(counted.entries <= 100 && counted.expiredEntries == 0)
-        let usage = try #require(try Store(at: cache.path).usage)
+        let usage = try #require(try Store(at: cache.path).control.usage)
         #expect(usage.entries == counted.entries)
         #expect(usage.bytes == counted.entryBytes + counted.objectBytes)
     }

@@ -78,7 +78,7 @@ struct KillTests {
 
     /// What the control file says is there, against a count.
     private func expectCountersTrue() throws {
-        let usage = try #require(try Store(at: cache.path).usage)
+        let usage = try #require(try Store(at: cache.path).control.usage)
         #expect(usage.isCounted)
         let counted = try cache.statistics()
         let bytes = Double(counted.entryBytes + counted.objectBytes)

@@ -94,7 +94,7 @@ struct ShutdownTests {
         }
         #expect((1..<count).contains(left))
         let store = try Store(at: path)
-        #expect(store.lastSweep()?.isUnfinished == true)
+        #expect(SweepRecord.last(in: store.directory)?.isUnfinished == true)
         // Not after an interval of an hour, but with the next round of the first that comes.
         let next = try worker()
         waitUntil("they are removed") { entries == 0 }
@@ -107,7 +107,7 @@ struct ShutdownTests {
         let worker = try worker(deadline: 60)
         worker.send(.terminate)
         let store = try Store(at: path)
-        waitUntil("it sweeps") { store.lastSweep().map { $0.ended == nil } ?? false }
+        waitUntil("it sweeps") { SweepRecord.last(in: store.directory).map { $0.ended == nil } ?? false }
         let (end, _) = try worker.end(by: .interrupt)
         #expect(end == .killed(.interrupt))
         #expect(entries > 0, "it did not go on to the end")
@@ -147,18 +147,18 @@ struct ShutdownTests {
         let store = try Store(at: path)
         // Caught in the middle: a sweep of so many takes seconds, with its rests.
         waitUntil("one is in the middle of a sweep") {
-            guard let last = store.lastSweep(), last.ended == nil else { return false }
+            guard let last = SweepRecord.last(in: store.directory), last.ended == nil else { return false }
             return entries < 4000
         }
-        let swept = try #require(store.lastSweep())
+        let swept = try #require(SweepRecord.last(in: store.directory))
         let elected = try #require(workers.first { $0.identifier == swept.process })
         elected.send(.stop)
         usleep(1_500_000)
-        #expect(store.lastSweep() == swept, "who is stopped still holds the lock")
+        #expect(SweepRecord.last(in: store.directory) == swept, "who is stopped still holds the lock")
         #expect(entries > 0)
         let start = ContinuousClock.now
         _ = try elected.end(by: .kill)
-        waitUntil("another sweeps") { store.lastSweep()?.process != swept.process }
+        waitUntil("another sweeps") { SweepRecord.last(in: store.directory)?.process != swept.process }
         print("taken over after \(ContinuousClock.now - start)")
         for worker in workers where worker.identifier != swept.process {
             _ = try worker.end(by: .terminate)

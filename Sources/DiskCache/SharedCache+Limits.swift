@@ -41,7 +41,7 @@ extension SharedCache {
                 do throws(CacheError) {
                     try change(&limits)
                     try limits.check(against: before)
-                    try limits.checkRoom(beside: store.overhead, path, against: before)
+                    try limits.checkRoom(beside: store.parts.overhead, path, against: before)
                 } catch {
                     // Thrown here, a full disk that is not ours would have values evicted.
                     refusal = error

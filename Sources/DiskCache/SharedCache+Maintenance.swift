@@ -40,7 +40,7 @@ extension SharedCache {
 
     /// The error with the process that is collecting, if that is known.
     private func naming(_ error: CacheError) -> CacheError {
-        let record = core.store.lastSweep().flatMap { $0.ended == nil ? $0 : nil }
+        let record = SweepRecord.last(in: core.store.directory).flatMap { $0.ended == nil ? $0 : nil }
         let process = record.flatMap { core.store.visibleSweeper($0) }
         let holder =
             record.map { record in

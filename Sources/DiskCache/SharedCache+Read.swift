@@ -39,7 +39,7 @@ extension SharedCache {
     ) throws(CacheError) -> CacheEntry? {
         try withStore { (store, now) throws(CacheError) in
             guard let live = try store.liveEntry(digest, now: now, allowingStale: allowingStale),
-                let status = try store.entries.status(of: digest)
+                let status = try store.directory.status(of: digest, .entries)
             else { return nil }
             return CacheEntry(
                 live.record,

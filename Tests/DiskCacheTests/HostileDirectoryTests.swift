@@ -201,7 +201,7 @@ import Testing
         let lock = try LockFile.acquire(StoreLayout.janitorLock, in: store.directory.locks, patience: .zero)
         guard let lock else { throw CancellationError() }
         SweepRecord(beginning: SweepRequest(), after: nil).write(to: lock.descriptor)
-        #expect(store.visibleSweeper(try #require(store.lastSweep())) == getpid())
+        #expect(store.visibleSweeper(try #require(SweepRecord.last(in: store.directory))) == getpid())
         // As in another namespace of processes, where it is 1.
         let path = fixture.cache.path + "/locks/janitor"
         let text = try String(contentsOfFile: path, encoding: .utf8)
@@ -210,7 +210,7 @@ import Testing
         let other = "process 1".padding(toLength: own.utf8.count, withPad: " ", startingAt: 0)
         try handle.write(contentsOf: Data(text.replacingOccurrences(of: own, with: other).utf8))
         try handle.close()
-        #expect(store.visibleSweeper(try #require(store.lastSweep())) == nil)
+        #expect(store.visibleSweeper(try #require(SweepRecord.last(in: store.directory))) == nil)
         let error = #expect(throws: CacheError.self) {
             var options = CollectionOptions()
             options.patience = .zero

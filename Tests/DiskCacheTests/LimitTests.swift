@@ -193,12 +193,13 @@ struct LimitTests {
         let cache = try SharedCache(at: path)
         try cache.put("hot", forKey: "hot")
         let store = try Store(at: path)
-        let first = try #require(try store.entries.status(of: Digest(ofKey: "hot"))).accessed
+        let first = try #require(try store.directory.status(of: Digest(ofKey: "hot"), .entries)).accessed
         // The copy in memory was to be noted in four minutes.
         try cache.updateLimits { $0.maximumEntries = 1000 }
         try waitUntil("it is so soon") {
             _ = try cache.get(forKey: "hot")
-            return try #require(try store.entries.status(of: Digest(ofKey: "hot"))).accessed > first
+            return try #require(try store.directory.status(of: Digest(ofKey: "hot"), .entries)).accessed
+                > first
         }
         #expect(cache.activity.memoryHits > 0)
     }

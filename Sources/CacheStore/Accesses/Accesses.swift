@@ -93,7 +93,7 @@ package final class Accesses: Sendable {
     private func set(_ key: Digest, to time: Timestamp, ifPresent isDue: (Timestamp) -> Bool) -> Timestamp? {
         if !entries.directory.isWritable { return nil }
         do throws(CacheError) {
-            guard let status = try entries.status(of: key) else { return nil }
+            guard let status = try entries.directory.status(of: key, .entries) else { return nil }
             var accessed = status.accessed
             if isDue(accessed) {
                 guard try entries.setAccessTime(of: key, to: time) else { return nil }

@@ -54,7 +54,7 @@ extension Control {
         do throws(Errno) {
             let draft = try TemporaryFile(in: directory, mode: FileMode.file)
             let mapping = directory.capabilities.sharedMapping
-            try ControlFile.make(in: draft.file, mapping, of: directory.path, state: .forming) {
+            try ControlMaking.make(in: draft.file, mapping, of: directory.path, state: .forming) {
                 () throws(Errno) in
                 try draft.rename(to: directory.root, StoreLayout.control)
             }

@@ -33,30 +33,7 @@ final class ControlFile: Sendable {
         naming = file
         self.identity = identity
         self.birthTime = birthTime
-        filterSeal = Self.filterSeal(of: identity, birthTime: birthTime)
-    }
-
-    static func filterSeal(of identity: FileStatus.Identity, birthTime: Int64) -> UInt64 {
-        BootIdentity.current.map { seal(of: identity, birthTime: birthTime, boot: $0) } ?? 0
-    }
-
-    /// What words in memory say of the file that names them; they end with the boot.
-    static func pointerSeal(of identity: FileStatus.Identity, birthTime: Int64) -> UInt64 {
-        seal(of: identity, birthTime: birthTime, boot: (0, 0))
-    }
-
-    /// With the time of its birth, as the number of an inode that is gone is given to the next one, on ext4 at once.
-    private static func seal(
-        of identity: FileStatus.Identity,
-        birthTime: Int64,
-        boot: (UInt64, UInt64)
-    ) -> UInt64 {
-        let birth = UInt64(bitPattern: birthTime)
-        var bytes: [UInt8] = []
-        for number in [boot.0, boot.1, identity.device, identity.inode, birth] {
-            bytes.append(number, width: 8)
-        }
-        return Digest(of: bytes.span).word(0) | 1
+        filterSeal = ControlMaking.filterSeal(of: identity, birthTime: birthTime)
     }
 
     /// What there is at the control file's path.
@@ -136,7 +113,7 @@ final class ControlFile: Sendable {
             memory: memory,
             namedBy: file
         )
-        let seal = pointerSeal(of: status.identity, birthTime: birthTime)
+        let seal = ControlMaking.pointerSeal(of: status.identity, birthTime: birthTime)
         return control.isOfThisLayout && control.words.load(.pointerSeal) == seal ? .found(control) : .nothing
     }
 
@@ -169,7 +146,7 @@ final class ControlFile: Sendable {
             return nil
         }
         if let words = try pointer.open(isWritable: true, owner: status.owner) {
-            let seal = pointerSeal(of: status.identity, birthTime: file.birthTime)
+            let seal = ControlMaking.pointerSeal(of: status.identity, birthTime: file.birthTime)
             let mapping = try map(words, isWritable: true)
             if mapping.words.load(.pointerSeal) == seal {
                 mapping.words.store(ControlState.superseded.rawValue, at: .state)

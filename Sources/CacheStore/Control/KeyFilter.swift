@@ -20,7 +20,7 @@ import Platform
 /// So a get that begins after a put has returned finds the bits of its key or a filter that does not count, and
 /// a miss told from here is that of the moment when the state was looked at.
 ///
-/// It is complete only for one boot of the machine and one inode (``ControlFile/filterSeal``): after a power
+/// It is complete only for one boot of the machine and one inode (``ControlMaking/filterSeal(of:birthTime:)``): after a power
 /// cut the medium may have an entry without the bits, and a copy of the file knows nothing of what was put
 /// after it. The next sweep completes it again. (The inode is told from a later one of the same number by its
 /// birth. What nothing tells of is an older copy of the contents that was written over the file in place: keys that

@@ -61,14 +61,14 @@ package struct DirectoryConfiguration: Sendable, Equatable {
         return others.merging(written.values) { $1 }
     }
 
-    /// As ``init(json:)`` reads it, for people to read as well.
-    func json() throws(JSONProblem) -> [UInt8] {
+    /// As ``init(json:)`` reads it from the file at `path`, for people to read as well.
+    func json(for path: String) throws(CacheError) -> [UInt8] {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .prettyPrinted, .withoutEscapingSlashes]
         do {
             return [UInt8](try encoder.encode(values)) + [UInt8(ascii: "\n")]
         } catch {
-            throw JSONProblem(words: "\(error)")
+            throw CacheError(.badConfiguration, to: "write", path: path, detail: "\(error)")
         }
     }
 }
@@ -108,13 +108,7 @@ extension DirectoryConfiguration {
 extension [UInt8] {
     /// Whether it is UTF-8 without NUL: JSON in other encodings, which the parser knows too, has other brackets.
     fileprivate var isPlainText: Bool {
-        guard !contains(0) else { return false }
-        do throws(UTF8.ValidationError) {
-            _ = try UTF8Span(validating: span)
-            return true
-        } catch {
-            return false
-        }
+        !contains(0) && String(validating: self, as: UTF8.self) != nil
     }
 
     /// How deep arrays and objects of a JSON text lie in each other.

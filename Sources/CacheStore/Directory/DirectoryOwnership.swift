@@ -83,7 +83,9 @@ extension StoreSetup {
                 locks.contains($0) || $0.hasPrefix(StoreLayout.flightPrefix)
             }
         case "control":
-            return try control.isControl(root.open(path, .readOnly))
+            let file = try root.open(path, .readOnly)
+            if try ControlVersion.isControl(file) { return true }
+            return try ControlPointer(in: file) != nil
         case "candidates":
             return try root.open(path, .readOnly).read(8) == Array(StoreLayout.candidatesSignature.utf8)
         case "events", "events.1":

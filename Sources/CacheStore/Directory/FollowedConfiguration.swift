@@ -113,20 +113,12 @@ final class FollowedConfiguration: Sendable {
 
     /// Puts another file in its place, in one step.
     private func write(_ configuration: DirectoryConfiguration) throws(CacheError) {
-        let json = try encode(configuration)
+        let json = try configuration.json(for: path)
         try describing("write", path) { () throws(Errno) in
             let file = try TemporaryFile(in: directory, mode: FileMode.file)
             try file.file.writeAll(json.span)
             try file.file.synchronize()
             try file.rename(to: directory.root, StoreLayout.configuration)
-        }
-    }
-
-    private func encode(_ configuration: DirectoryConfiguration) throws(CacheError) -> [UInt8] {
-        do throws(JSONProblem) {
-            return try configuration.json()
-        } catch {
-            throw CacheError(.badConfiguration, to: "write", path: path, detail: error.words)
         }
     }
 

@@ -19,13 +19,9 @@ package final class StoreDirectory: Sendable {
     ///
     /// - Throws: ``CacheError/Code/notACache`` for a directory that holds anything else,
     ///   ``CacheError/Code/newerFormat``, and what the file system says.
-    init(
-        opening path: String,
-        assuming assumed: Capabilities? = nil,
-        control: ControlSetup
-    ) throws(CacheError) {
+    package init(opening path: String, assuming assumed: Capabilities? = nil) throws(CacheError) {
         self.path = path
-        let setup = StoreSetup(path: path, assumed: assumed, control: control)
+        let setup = StoreSetup(path: path, assumed: assumed)
         root = try setup.openRoot()
         // Before anything is made in it.
         try setup.checkTrust(in: root)
@@ -35,6 +31,16 @@ package final class StoreDirectory: Sendable {
         entries = try setup.openPart(StoreLayout.entries, of: root)
         locks = try setup.openPart(StoreLayout.locks, of: root)
         fileSystem = try setup.examine(root, locks)
+    }
+
+    /// The directory of the objects or of the entries.
+    subscript(tree: Tree) -> Directory {
+        _read {
+            switch tree {
+            case .objects: yield objects
+            case .entries: yield entries
+            }
+        }
     }
 
     package var capabilities: Capabilities { fileSystem.capabilities }

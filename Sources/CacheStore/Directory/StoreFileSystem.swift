@@ -20,16 +20,13 @@ extension StoreSetup {
         _ root: borrowing Directory,
         _ locks: borrowing Directory
     ) throws(CacheError) -> StoreFileSystem {
-        let (attributes, unnamedFiles, isWritable) = try probe(locks)
+        let (probed, isWritable) = try probe(locks)
         let (kind, blockSize) = try describing("look at the file system of", path) { () throws(Errno) in
             try root.descriptor.fileSystem()
         }
         let isAssumedLocal = kind.isRemote && assumesLocal(root)
-        let found = Capabilities(
-            attributes: attributes,
-            unnamedFiles: unnamedFiles,
-            sharedMapping: SharedMapping(on: kind, isAssumedLocal: isAssumedLocal)
-        )
+        var found = probed
+        found.sharedMapping = SharedMapping(on: kind, isAssumedLocal: isAssumedLocal)
         return StoreFileSystem(
             kind: kind,
             blockSize: blockSize,
@@ -50,19 +47,18 @@ extension StoreSetup {
         }
     }
 
-    private typealias Probe = (attributes: Capabilities.Attributes, unnamedFiles: Bool, isWritable: Bool)
-
     /// Tries out on a file without a name what works.
-    private func probe(_ locks: borrowing Directory) throws(CacheError) -> Probe {
-        try describing("probe the file system", path) { () throws(Errno) -> Probe in
+    private func probe(_ locks: borrowing Directory) throws(CacheError) -> (Capabilities, isWritable: Bool) {
+        try describing("probe the file system", path) { () throws(Errno) -> (Capabilities, Bool) in
             do throws(Errno) {
                 let file = try locks.open(".", [.readWrite, .temporary], mode: FileMode.file)
-                return (try attributes(of: file), Directory.canLinkUnnamed, true)
+                let attributes = try self.attributes(of: file)
+                return (Capabilities(attributes: attributes, unnamedFiles: Directory.canLinkUnnamed), true)
             } catch {
                 switch error {
                 case .readOnlyFileSystem, .accessDenied, .notPermitted:
                     // Attributes are looked for in any case: a process that can't write may still read.
-                    return (.readable, false, false)
+                    return (Capabilities(attributes: .readable, unnamedFiles: false), false)
                 case .notSupported, .isDirectory, .invalidArgument:
                     // Where there are no such files, on the lock file of the set-up.
                     let file = try locks.open(
@@ -70,10 +66,10 @@ extension StoreSetup {
                         [.readWrite, .create],
                         mode: FileMode.file
                     )
-                    return (try attributes(of: file), false, true)
+                    return (Capabilities(attributes: try attributes(of: file), unnamedFiles: false), true)
                 case .noSpace, .quotaExceeded:
                     // A full disk must not keep anybody from reading; what can't be had fails by itself.
-                    return (.writable, Directory.canLinkUnnamed, true)
+                    return (Capabilities(attributes: .writable, unnamedFiles: Directory.canLinkUnnamed), true)
                 default: throw error
                 }
             }

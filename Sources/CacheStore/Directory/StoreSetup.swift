@@ -11,7 +11,6 @@ struct StoreSetup {
     let path: String
     /// What the file system is taken to be capable of; nil: what it is found to be.
     let assumed: Capabilities?
-    let control: ControlSetup
 
     /// How long one process waits for another that is setting up the same directory.
     ///
@@ -170,7 +169,7 @@ struct StoreSetup {
             let mapping = assumed?.sharedMapping ?? SharedMapping(on: fileSystem)
             if mapping == .none { return }
             try drafting(StoreLayout.control, in: root) { (file, publish) throws(Errno) -> Void in
-                try control.make(file, mapping, path, publish)
+                try ControlMaking.make(in: file, mapping, of: path, state: .ready, publish: publish)
             }
         } catch {
             switch error {
@@ -225,15 +224,4 @@ struct StoreSetup {
             throw error
         }
     }
-}
-
-/// What set-up has to know of the control file, whose layout lies above it.
-struct ControlSetup: Sendable {
-    /// Fills in the control file of the empty cache at a path, and has it published.
-    let make:
-        @Sendable (
-            borrowing FileDescriptor, SharedMapping, _ path: String, _ publish: () throws(Errno) -> Void
-        ) throws(Errno) -> Void
-    /// Whether a file is one, of whatever layout.
-    let isControl: @Sendable (borrowing FileDescriptor) throws(Errno) -> Bool
 }

@@ -11,7 +11,7 @@ extension Entries {
     /// `accessed` is the access time that a new entry gets; nil: the file system's present. One call to
     /// overwrite a record in an attribute; four for a new entry, and one for its time.
     func write(_ bytes: [UInt8], for key: Digest, accessed: Timestamp?) throws(CacheError) -> Growth {
-        try describing("write an entry", self.path(of: key)) { () throws(Errno) in
+        try describing("write an entry", directory.path(of: key, .entries)) { () throws(Errno) in
             if form == .attribute, let growth = try writeAttribute(bytes, for: key, accessed) {
                 return growth
             }

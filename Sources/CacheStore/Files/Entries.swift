@@ -1,20 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Platform
+import Platform
 
 /// An entry as it was found on disk.
 ///
 /// An object, so that handing it on costs one count of references.
 package final class StoredEntry: Sendable {
-    /// The entry's name.
-    let key: Digest
     /// The record's bytes, by which a later look can tell whether it is still the same.
     package let bytes: [UInt8]
     /// nil where the bytes are no record.
     package let record: Record?
 
     init(of key: Digest, _ bytes: [UInt8]) {
-        self.key = key
         self.bytes = bytes
         record = RecordCodec.decode(bytes, for: key)
     }
@@ -37,10 +34,6 @@ package final class Entries: Sendable {
         self.isDurable = isDurable
     }
 
-    func path(of key: Digest) -> String {
-        "\(directory.path)/\(StoreLayout.entries)/\(StoreLayout.path(of: key))"
-    }
-
     // MARK: Reading
 
     /// The entry of `key`, nil where there is none.
@@ -52,7 +45,7 @@ package final class Entries: Sendable {
             return StoredEntry(of: key, try bytes(at: StoreLayout.path(of: key)))
         } catch {
             if error.tellsOfNothing { return nil }
-            throw CacheError(errno: error, "read an entry", path: path(of: key))
+            throw CacheError(errno: error, "read an entry", path: directory.path(of: key, .entries))
         }
     }
 
@@ -102,12 +95,6 @@ package final class Entries: Sendable {
         }
     }
 
-    package func status(of key: Digest) throws(CacheError) -> FileStatus? {
-        try describing("look at an entry", self.path(of: key)) { () throws(Errno) in
-            try directory.entries.fileStatus(of: key)
-        }
-    }
-
     // MARK: Writing
 
     /// Runs `publish`, which changes the entry of `key`, as a writer in its word of the generation table.
@@ -138,7 +125,7 @@ package final class Entries: Sendable {
     /// One call. A process that may write the file but doesn't own it can only set it to the kernel's present.
     func setAccessTime(of key: Digest, to time: Timestamp) throws(CacheError) -> Bool {
         let path = StoreLayout.path(of: key)
-        return try describing("note an access", self.path(of: key)) { () throws(Errno) in
+        return try describing("note an access", directory.path(of: key, .entries)) { () throws(Errno) in
             try ifFiled { () throws(Errno) -> Void in
                 do throws(Errno) {
                     try directory.entries.setAccessTime(of: path, to: time)
@@ -147,15 +134,6 @@ package final class Entries: Sendable {
                     try directory.entries.touch(path)
                 }
             } != nil
-        }
-    }
-
-    /// Deletes an entry; false where there was none.
-    ///
-    /// The caller holds its stripe.
-    func delete(_ key: Digest) throws(CacheError) -> Bool {
-        try describing("delete an entry", self.path(of: key)) { () throws(Errno) in
-            try directory.entries.deleteFile(of: key)
         }
     }
 }

@@ -31,7 +31,7 @@ extension Objects {
             return true
         } catch {
             if error.tellsOfNothing || error == .notPermitted || error == .accessDenied { return false }
-            throw CacheError(errno: error, "touch an object", path: self.path(of: digest))
+            throw CacheError(errno: error, "touch an object", path: directory.path(of: digest, .objects))
         }
     }
 
@@ -133,7 +133,7 @@ extension Objects {
     ///
     /// False: there is one of that name already.
     func publish(_ staged: borrowing TemporaryFile, as digest: Digest) throws(CacheError) -> Bool {
-        try describing("publish an object", self.path(of: digest)) { () throws(Errno) in
+        try describing("publish an object", directory.path(of: digest, .objects)) { () throws(Errno) in
             // Replaces, if need be, a file of the same bytes: readers of that one keep it open.
             let isNew: Bool
             if staged.isInShard {
@@ -153,7 +153,7 @@ extension Objects {
 
     /// Puts a staged object in the place of an unusable one, in one step.
     func replace(_ digest: Digest, with staged: inout TemporaryFile) throws(CacheError) {
-        try describing("replace an object", path(of: digest)) { () throws(Errno) in
+        try describing("replace an object", directory.path(of: digest, .objects)) { () throws(Errno) in
             try staged.giveName()
             try directory.objects.withShard(of: digest) { (shard) throws(Errno) in
                 try staged.rename(to: shard, StoreLayout.fileName(of: digest))
@@ -167,7 +167,7 @@ extension Objects {
     /// For a durable store only.
     func synchronizeIfDurable(_ digest: Digest) throws(CacheError) {
         guard isDurable else { return }
-        try describing("synchronize an object", self.path(of: digest)) { () throws(Errno) in
+        try describing("synchronize an object", directory.path(of: digest, .objects)) { () throws(Errno) in
             _ = try ifExists { () throws(Errno) in
                 try openFile(digest).synchronize()
                 try directory.objects.synchronizeNames(of: digest)

@@ -29,11 +29,6 @@ package final class Objects: Sendable {
         self.checksContent = checksContent
     }
 
-    /// Where an object is, for messages.
-    func path(of digest: Digest) -> String {
-        "\(directory.path)/\(StoreLayout.objects)/\(StoreLayout.path(of: digest))"
-    }
-
     // MARK: Reading
 
     /// Reads an object and checks its length, and its checksum too unless the store does without: `openat2`, `read`,
@@ -49,7 +44,8 @@ package final class Objects: Sendable {
         } catch {
             if error.tellsOfNothing { return .missing }
             if error.tellsOfNoFile { return .unusable }
-            throw CacheError(errno: error, "read an object", path: path(of: content.digest))
+            let path = directory.path(of: content.digest, .objects)
+            throw CacheError(errno: error, "read an object", path: path)
         }
     }
 
@@ -58,7 +54,8 @@ package final class Objects: Sendable {
     /// Memory: one chunk.
     func open(_ content: Content) throws(CacheError) -> Lookup<FileDescriptor> {
         guard let file = try open(content.digest) else { return .missing }
-        let isWhole = try describing("read an object", path(of: content.digest)) { () throws(Errno) in
+        let isWhole = try describing("read an object", directory.path(of: content.digest, .objects)) {
+            () throws(Errno) in
             let status = try file.status()
             guard status.kind == .regular, status.size == Int64(content.length) else { return false }
             if !checksContent { return true }
@@ -77,7 +74,7 @@ package final class Objects: Sendable {
             return try openFile(digest)
         } catch {
             if error.tellsOfNothing || error.tellsOfNoFile { return nil }
-            throw CacheError(errno: error, "open an object", path: path(of: digest))
+            throw CacheError(errno: error, "open an object", path: directory.path(of: digest, .objects))
         }
     }
 
@@ -85,17 +82,11 @@ package final class Objects: Sendable {
         try directory.objects.open(StoreLayout.path(of: digest), .readOnly)
     }
 
-    func status(of digest: Digest) throws(CacheError) -> FileStatus? {
-        try describing("look at an object", self.path(of: digest)) { () throws(Errno) in
-            try directory.objects.fileStatus(of: digest)
-        }
-    }
-
     /// Whether there is an object that can be whole; one of the wrong length can't.
     ///
     /// One call. Objects never change, so the caller needs no lock.
     func isPresent(_ content: Content) throws(CacheError) -> Bool {
-        guard let status = try status(of: content.digest) else { return false }
+        guard let status = try directory.status(of: content.digest, .objects) else { return false }
         return status.kind == .regular && status.size == Int64(content.length)
     }
 
@@ -108,22 +99,13 @@ package final class Objects: Sendable {
         atMost length: Int? = nil
     ) throws(CacheError) -> (content: Content, status: FileStatus)? {
         guard let file = try open(digest) else { return nil }
-        return try describing("read an object", path(of: digest)) { () throws(Errno) in
+        return try describing("read an object", directory.path(of: digest, .objects)) { () throws(Errno) in
             let status = try file.status()
             return (try file.describeContent(atMost: length ?? .max), status)
         }
     }
 
     // MARK: Deleting
-
-    /// Deletes an object; false where it was gone.
-    ///
-    /// The caller holds its stripe exclusively.
-    func delete(_ digest: Digest) throws(CacheError) -> Bool {
-        try describing("delete an object", self.path(of: digest)) { () throws(Errno) in
-            try directory.objects.deleteFile(of: digest)
-        }
-    }
 
     /// What became of an object that did not agree with a record.
     enum Verdict {
@@ -149,9 +131,10 @@ package final class Objects: Sendable {
         let isDeleted = try stripes.withLock(.exclusive, stripe: digest.stripe, patience: patience) {
             () throws(CacheError) in
             // A put may have replaced it by a good one meanwhile.
-            guard let present = try self.status(of: digest), present.identity == status.identity,
-                try delete(digest)
-            else { return false }
+            let present = try directory.status(of: digest, .objects)
+            guard present?.identity == status.identity, try directory.delete(digest, .objects) else {
+                return false
+            }
             control.addUsage(bytes: -status.allocatedSize, entries: 0)
             return true
         }

@@ -35,7 +35,7 @@ extension StoreParts {
     func shards(_ tree: Tree) -> [Int] {
         var found: [(shard: Int, inode: UInt64)] = []
         do throws(Errno) {
-            try openDirectory(".", tree).forEachFile { (name, file) in
+            try directory[tree].openDirectory(".").forEachFile { (name, file) in
                 if let shard = Self.shard(named: name) { found.append((shard, file.inode)) }
             }
         } catch {
@@ -63,7 +63,8 @@ extension StoreParts {
     func list(_ tree: Tree, shard: Int, into listing: inout Listing) throws(CacheError) -> Directory? {
         let place = tree.place(ofShard: shard)
         do throws(Errno) {
-            let found = try ifExists { () throws(Errno) in try openDirectory(StoreLayout.shards[shard], tree)
+            let found = try ifExists { () throws(Errno) in
+                try directory[tree].openDirectory(StoreLayout.shards[shard])
             }
             guard let found else { return nil }
             try found.forEachFile { (name, file) in
@@ -89,14 +90,7 @@ extension StoreParts {
     /// Opens a shard in which something was found; nil where it is gone, or no directory any more.
     func open(_ tree: Tree, shard: Int) throws(CacheError) -> Directory? {
         try describing("open", "\(directory.path)/\(tree.place(ofShard: shard))") { () throws(Errno) in
-            try ifFiled { () throws(Errno) in try openDirectory(StoreLayout.shards[shard], tree) }
-        }
-    }
-
-    private func openDirectory(_ path: RelativePath, _ tree: Tree) throws(Errno) -> Directory {
-        switch tree {
-        case .entries: try directory.entries.openDirectory(path)
-        case .objects: try directory.objects.openDirectory(path)
+            try ifFiled { () throws(Errno) in try directory[tree].openDirectory(StoreLayout.shards[shard]) }
         }
     }
 
@@ -105,7 +99,7 @@ extension StoreParts {
     /// An entry with its file's state; nil where it is gone, or something other than a file bears its name.
     package func entry(_ key: Digest) throws(CacheError) -> (stored: StoredEntry, status: FileStatus)? {
         // The status first: an access or a write after it changes what is compared later.
-        guard let status = try entries.status(of: key), status.kind == .regular,
+        guard let status = try directory.status(of: key, .entries), status.kind == .regular,
             let stored = try entries.read(key)
         else { return nil }
         return (stored, status)
@@ -149,7 +143,7 @@ extension StoreParts {
         _ tree: Tree,
         in shard: borrowing Directory
     ) throws(CacheError) -> FileStatus? {
-        try describing("look at", self.path(of: digest, tree)) { () throws(Errno) in
+        try describing("look at", directory.path(of: digest, tree)) { () throws(Errno) in
             try shard.presentStatus(of: StoreLayout.fileName(of: digest))
         }
     }
@@ -158,18 +152,14 @@ extension StoreParts {
     ///
     /// The caller holds its stripe exclusively.
     func delete(_ digest: Digest, _ tree: Tree, in shard: borrowing Directory) throws(CacheError) -> Bool {
-        try describing("look at", self.path(of: digest, tree)) { () throws(Errno) in
+        try describing("look at", directory.path(of: digest, tree)) { () throws(Errno) in
             try ifExists { () throws(Errno) in try shard.unlink(StoreLayout.fileName(of: digest)) } != nil
         }
     }
 
-    private func path(of digest: Digest, _ tree: Tree) -> String {
-        "\(directory.path)/\(tree.place(ofShard: digest.shard))/\(digest)"
-    }
-
     /// An object's state; nil where it is gone.
     package func object(_ digest: Digest) throws(CacheError) -> FileStatus? {
-        guard let status = try objects.status(of: digest), status.kind == .regular else { return nil }
-        return status
+        let status = try directory.status(of: digest, .objects)
+        return status?.kind == .regular ? status : nil
     }
 }

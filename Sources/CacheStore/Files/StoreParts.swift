@@ -20,7 +20,7 @@ package struct StoreParts: Sendable {
 
     /// Bytes on disk that are to be reckoned with beside entries and objects: what the last sweep found, and at least
     /// what there will be once every shard is made.
-    var overhead: Int64 { max(control.overhead ?? 0, directory.usualOverhead) }
+    package var overhead: Int64 { max(control.overhead ?? 0, directory.usualOverhead) }
 
     /// Deletes an entry whose record still has these bytes.
     ///
@@ -38,7 +38,7 @@ package struct StoreParts: Sendable {
             () throws(CacheError) in
             guard try entries.read(key)?.bytes == bytes else { return false }
             if let content, try objects.isPresent(content) { return false }
-            guard try entries.delete(key) else { return false }
+            guard try directory.delete(key, .entries) else { return false }
             control.addUsage(bytes: -entries.usualAllocation, entries: -1)
             return true
         }

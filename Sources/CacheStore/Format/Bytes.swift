@@ -5,6 +5,13 @@ import Platform
 /// Numbers as bytes: of fixed width with the lowest byte first, and varints, which have 7 bits a byte, the lowest first,
 /// the top bit set on all but the last (as in LEB128).
 extension [UInt8] {
+    /// A text, with spaces and a newline up to `length` bytes, so that one replaces another whole.
+    init(_ text: String, filledTo length: Int) {
+        self = Array(text.utf8.prefix(length - 1))
+        self += repeatElement(UInt8(ascii: " "), count: length - 1 - count)
+        append(UInt8(ascii: "\n"))
+    }
+
     /// Adds the lowest `width` bytes of `number`, 8 at most.
     mutating func append(_ number: UInt64, width: Int) {
         unsafe Swift.withUnsafeBytes(of: number.littleEndian) { unsafe append(contentsOf: $0.prefix(width)) }
@@ -30,14 +37,11 @@ struct ByteReader {
     private(set) var position: Int
     private let end: Int
 
-    init(_ bytes: [UInt8]) {
-        self.init(bytes, bytes.startIndex..<bytes.endIndex)
-    }
-
-    private init(_ bytes: [UInt8], _ range: Range<Int>) {
+    /// - Parameter range: what to take apart; nil: all.
+    init(_ bytes: [UInt8], _ range: Range<Int>? = nil) {
         self.bytes = bytes
-        position = range.lowerBound
-        end = range.upperBound
+        position = range?.lowerBound ?? 0
+        end = range?.upperBound ?? bytes.count
     }
 
     var remaining: Int { end - position }

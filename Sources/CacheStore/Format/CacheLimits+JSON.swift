@@ -52,9 +52,8 @@ extension CacheLimits: Codable {
         do throws(JSONProblem) {
             try self.init(taking: &values)
         } catch {
-            throw DecodingError.dataCorrupted(
-                DecodingError.Context(codingPath: decoder.codingPath, debugDescription: error.words)
-            )
+            let container = try decoder.singleValueContainer()
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: error.words)
         }
     }
 
@@ -68,12 +67,9 @@ extension CacheLimits.FreeSpace: Codable {
     /// Reads a number of bytes, or a share such as "10%".
     public init(from decoder: any Decoder) throws {
         guard let space = try JSONValue(from: decoder).freeSpace else {
-            throw DecodingError.dataCorrupted(
-                DecodingError.Context(
-                    codingPath: decoder.codingPath,
-                    debugDescription: "it is \(JSONValue.freeSpaceForm)"
-                )
-            )
+            let container = try decoder.singleValueContainer()
+            let words = "it is \(JSONValue.freeSpaceForm)"
+            throw DecodingError.dataCorruptedError(in: container, debugDescription: words)
         }
         self = space
     }

@@ -20,7 +20,7 @@ enum ControlWord: Int {
     case isUsageCounted = 10
     /// Since when the counters count, ns since 1970.
     case countedSince = 11
-    /// The seal of a complete filter (`ControlFile.filterSeal`).
+    /// The seal of a complete filter (`ControlMaking.filterSeal`).
     case filterSeal = 12
     /// Bytes on disk beside entries and objects: directories, this file; 0: not counted yet.
     case overheadBytes = 13
@@ -35,7 +35,7 @@ enum ControlWord: Int {
     case oddClaims = 18
     /// The turn.
     case claimTurn = 19
-    /// Where the words are in memory: the seal of the file that names them (`ControlFile.pointerSeal`).
+    /// Where the words are in memory: the seal of the file that names them (`ControlMaking.pointerSeal`).
     case pointerSeal = 20
     /// Steps of the holder of the `janitor` lock.
     case sweepSteps = 21

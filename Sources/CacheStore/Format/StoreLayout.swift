@@ -158,9 +158,12 @@ package enum Tree: String, CaseIterable, Sendable {
     case objects = "object"
     case entries = "entry"
 
+    /// Its name in the cache directory.
+    var place: RelativePath { self == .entries ? StoreLayout.entries : StoreLayout.objects }
+
     /// Where a shard of it is, below the cache directory.
     func place(ofShard shard: Int) -> String {
-        "\(self == .entries ? StoreLayout.entries : StoreLayout.objects)/\(StoreLayout.shards[shard])"
+        "\(place)/\(StoreLayout.shards[shard])"
     }
 }
 

@@ -42,12 +42,8 @@ public struct ComputingProcess: Sendable, Equatable {
     var line: [UInt8] {
         let (seconds, rest) = moment.nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
         let thousandths = String(1000 + rest / 1_000_000).dropFirst()
-        var bytes = Array(
-            "pid \(processIdentifier) since \(seconds).\(thousandths)".utf8.prefix(Self.lineLength - 1)
-        )
-        bytes += repeatElement(UInt8(ascii: " "), count: Self.lineLength - 1 - bytes.count)
-        bytes.append(UInt8(ascii: "\n"))
-        return bytes
+        let text = "pid \(processIdentifier) since \(seconds).\(thousandths)"
+        return [UInt8](text, filledTo: Self.lineLength)
     }
 
     /// Reads what ``line`` wrote; nil for anything else.

@@ -2,14 +2,6 @@
 
 import Platform
 
-/// On what a record is published.
-enum Precondition {
-    /// Whatever is there.
-    case none
-    /// The entry's record still has these bytes; nil: there still is no entry.
-    case unchanged([UInt8]?)
-}
-
 /// How publishing ended.
 package enum PublishOutcome: Sendable, Equatable {
     /// What was written may be held in memory by this word of the generation table; nil where it may not,
@@ -40,7 +32,9 @@ struct Publication {
     let bytes: [UInt8]
     /// What the access time of a new entry must be; nil: any near the present will do.
     let accessed: Timestamp?
-    let precondition: Precondition
+    /// The bytes that the entry's record must still have, `.some(nil)` where there must still be no entry; nil: it is
+    /// published whatever is there.
+    let expected: [UInt8]??
     /// Called when nothing is left but to write the entry, before the writer is added to the word of the key.
     var willWrite: (() -> Void)?
 
@@ -50,11 +44,11 @@ struct Publication {
         of record: Record,
         for key: Digest,
         accessed: Timestamp? = nil,
-        if precondition: Precondition = .none,
+        ifStill expected: [UInt8]?? = nil,
         in directory: StoreDirectory
     ) throws(CacheError) {
         self.key = key
-        self.precondition = precondition
+        self.expected = expected
         content = record.content
         created = record.created
         bytes = RecordCodec.encode(record, for: key)

@@ -64,9 +64,6 @@ extension Store {
     /// What all processes counted; nil where there is no control file.
     package var cumulative: CumulativeCounts? { control.words.map { CumulativeCounts(in: $0) } }
 
-    /// What the cache takes on disk, as added up since the last sweep; nil where there is no control file.
-    package var usage: StoreUsage? { control.usage }
-
     // MARK: Configuration
 
     /// The limits and defaults that belong to the directory, as this process saw them last.

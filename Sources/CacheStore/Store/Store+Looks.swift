@@ -68,14 +68,13 @@ extension Store {
     package func explain(_ key: Digest, now: Timestamp) throws(CacheError) -> EntryExplanation? {
         var previous: [UInt8]?
         while true {
-            guard let status = try entries.status(of: key), let stored = try entries.read(key) else {
-                return nil
-            }
+            guard let status = try directory.status(of: key, .entries), let stored = try entries.read(key)
+            else { return nil }
             var explanation = EntryExplanation(stored: stored, accessed: status.accessed)
             guard let record = stored.record,
                 record.freshness(at: now, accessed: status.accessed) != .expired
             else { return explanation }
-            let object = try objects.status(of: record.content.digest)
+            let object = try directory.status(of: record.content.digest, .objects)
             if let object, object.kind == .regular { explanation.objectLength = object.size }
             // As a get does: the record may have been overwritten, and the object swept, between the two looks.
             if explanation.objectLength != nil || previous == stored.bytes { return explanation }

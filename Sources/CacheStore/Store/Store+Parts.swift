@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Platform
+import Platform
 
-/// What a store passes on to the room for puts, the log and the record of sweeps.
+/// What a store has the room for puts, the log and the janitor lock do.
 extension Store {
     // MARK: Room
 
@@ -17,9 +17,6 @@ extension Store {
         return try room.claim(forLength: length, isWritten: isWritten, now: now, &terms)
     }
 
-    /// Bytes on disk that are to be reckoned with beside entries and objects.
-    package var overhead: Int64 { parts.overhead }
-
     // MARK: Log
 
     /// Logs that one key was removed, if there is a log.
@@ -28,12 +25,6 @@ extension Store {
     }
 
     // MARK: Sweeps
-
-    /// What the last sweep did; see ``SweepRecord/last(in:)``.
-    package func lastSweep() -> SweepRecord? { SweepRecord.last(in: directory) }
-
-    /// When anything was last written about sweeps; see ``SweepRecord/lastNote(in:)``.
-    package func lastSweepNote() -> Timestamp? { SweepRecord.lastNote(in: directory) }
 
     /// Who runs the collection that `record` tells of, by the numbers that this process sees; nil where it sees none such,
     /// as it may be in another container.

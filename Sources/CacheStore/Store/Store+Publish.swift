@@ -141,18 +141,13 @@ extension Store {
         let key = publication.key
         // It comes while the kernel sees to the lock.
         control.prefetch(key)
-        switch publication.precondition {
-        case .none:
-            return try entries.stripes.withLock(.shared, stripe: key.stripe, patience: patience) {
-                () throws(CacheError) in
-                try writeRecord(publication)
-            }
-        case .unchanged(let expected):
-            return try entries.stripes.withLock(.exclusive, stripe: key.stripe, patience: patience) {
-                () throws(CacheError) in
+        let mode: LockMode = publication.expected == nil ? .shared : .exclusive
+        return try entries.stripes.withLock(mode, stripe: key.stripe, patience: patience) {
+            () throws(CacheError) in
+            if let expected = publication.expected {
                 guard try entries.read(key)?.bytes == expected else { return .conflict }
-                return try writeRecord(publication)
             }
+            return try writeRecord(publication)
         }
     }
 

@@ -248,7 +248,7 @@ extension Store {
         let freshness = record.freshness(at: now, accessed: .distantPast)
         // Only accesses can have prolonged it now, and those are told by the file's time.
         guard freshness != .fresh, record.idleLifetime != nil else { return freshness }
-        guard let status = try entries.status(of: key) else { return .expired }
+        guard let status = try directory.status(of: key, .entries) else { return .expired }
         let prolonged = record.freshness(at: now, accessed: status.accessed)
         // The time must be this record's: that of a later one would bring an expired value back to life.
         if prolonged != freshness, try entries.read(key)?.bytes != stored.bytes { return nil }
@@ -260,7 +260,7 @@ extension Store {
     /// `openat2`, `fstat` twice, `read`, `close`.
     package func data(for digest: Digest) throws(CacheError) -> Data? {
         guard let file = try objects.open(digest) else { return nil }
-        let path = objects.path(of: digest)
+        let path = directory.path(of: digest, .objects)
         let status = try describing("read an object", path) { () throws(Errno) in try file.status() }
         var expected: Int?
         if status.hasLargeHoles { expected = try lengthOfContent(named: digest) }

@@ -48,7 +48,7 @@ extension Store {
         guard stored.record != nil else { return .over(stored) }
         guard let freshness = try freshness(of: stored, key, now) else { return .changed }
         guard freshness == .fresh else { return .over(stored) }
-        return try entries.delete(key) ? .removed : .absent
+        return try directory.delete(key, .entries) ? .removed : .absent
     }
 
     /// Removes the entry if it is still as `observed` (nil: absent); false where it is not.
@@ -65,7 +65,7 @@ extension Store {
             guard try entries.read(key)?.bytes == observed?.bytes else { return false }
             // Raised also where there is no entry, as by any other remove.
             (isRemoved, _) = try entries.writing(key, isRemoval: true) { () throws(CacheError) in
-                try entries.delete(key)
+                try directory.delete(key, .entries)
             }
             if isRemoved { noteRemoval() }
             return true

@@ -118,8 +118,8 @@ extension Store {
         _ record: Record,
         ifStill observed: StoredEntry?
     ) throws(CacheError) -> PublishOutcome {
-        let precondition = Precondition.unchanged(observed?.bytes)
-        let publication = try Publication(of: record, for: key, if: precondition, in: directory)
+        let expected: [UInt8]?? = .some(observed?.bytes)
+        let publication = try Publication(of: record, for: key, ifStill: expected, in: directory)
         let outcome = try publish(publication, bytes, RoomTerms())
         if outcome.isPublished { counters.add(.put) }
         return outcome
@@ -134,12 +134,11 @@ extension Store {
         ifStill observed: StoredEntry?,
         now: Timestamp
     ) throws(CacheError) -> PublishOutcome {
-        let precondition = Precondition.unchanged(observed?.bytes)
         let publication = try Publication(
             of: record,
             for: key,
             accessed: now,
-            if: precondition,
+            ifStill: .some(observed?.bytes),
             in: directory
         )
         // Before the lock is taken: another process may have left any amount unwritten, and nobody should

@@ -160,14 +160,16 @@ extension StoreParts {
         guard let entry = removal.entry else {
             guard let status = try object(removal.digest), stamp.isUntouched(object: status)
             else { return false }
-            return try objects.delete(removal.digest)
+            return try directory.delete(removal.digest, .objects)
         }
-        guard let status = try entries.status(of: entry.key), status.kind == .regular else { return false }
+        guard let status = try directory.status(of: entry.key, .entries), status.kind == .regular else {
+            return false
+        }
         if !stamp.isUntouched(entry, status) {
             guard let bytes = try entries.read(entry.key)?.bytes, entry.isStill(bytes, status) else {
                 return false
             }
         }
-        return try entries.delete(entry.key)
+        return try directory.delete(entry.key, .entries)
     }
 }

@@ -25,8 +25,8 @@ package import Platform
 /// end
 /// ```
 package struct SweepRecord: Sendable, Equatable {
-    package var process: Int32
-    package var began: Timestamp
+    package var process: Int32 = 0
+    package var began = Timestamp.distantPast
     /// nil: the sweep is under way, or its process was killed.
     package var ended: Timestamp?
     /// Whether it looked only for expired entries and leftovers.
@@ -45,16 +45,14 @@ package struct SweepRecord: Sendable, Equatable {
 
     /// A sweep of this process that begins now.
     init(beginning request: SweepRequest, after last: SweepRecord?) {
+        self.init()
         process = CurrentProcess.identifier
         began = .now
         expiredOnly = request.expiredOnly
         lastFull = last?.lastFull
-        report.isComplete = false
     }
 
     private init() {
-        process = 0
-        began = .distantPast
         report.isComplete = false
     }
 
@@ -80,11 +78,8 @@ package struct SweepRecord: Sendable, Equatable {
     /// next one comes the sooner for it.
     func write(to file: borrowing FileDescriptor) {
         bestEffort { () throws(Errno) in
-            var bytes = Array(text.utf8.prefix(Self.length - 1))
-            bytes += repeatElement(UInt8(ascii: " "), count: Self.length - 1 - bytes.count)
-            bytes.append(UInt8(ascii: "\n"))
             try file.rewind()
-            try file.writeAll(bytes.span)
+            try file.writeAll([UInt8](text, filledTo: Self.length).span)
         }
     }
 
@@ -187,7 +182,7 @@ package struct SweepRecord: Sendable, Equatable {
     /// left no word.
     ///
     /// Takes no lock. About six system calls.
-    static func last(in directory: StoreDirectory) -> SweepRecord? {
+    package static func last(in directory: StoreDirectory) -> SweepRecord? {
         // A file that is gone or can't be read tells as little as an empty one.
         let record = bestEffort { () throws(Errno) in
             read(from: try directory.locks.open(StoreLayout.janitorLock, .readOnly))
@@ -198,7 +193,7 @@ package struct SweepRecord: Sendable, Equatable {
     /// When anything was last written about sweeps: unchanged, ``last(in:)`` says the same as before.
     ///
     /// One system call; nil where the file can't be looked at.
-    static func lastNote(in directory: StoreDirectory) -> Timestamp? {
+    package static func lastNote(in directory: StoreDirectory) -> Timestamp? {
         // Whoever can't look reads the record instead.
         bestEffort { () throws(Errno) in try directory.locks.status(of: StoreLayout.janitorLock).modified }
     }

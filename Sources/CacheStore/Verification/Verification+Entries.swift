@@ -32,7 +32,7 @@ extension Verification {
         case .agrees, .corrupt: return .sound
         case .unread: return try conditionOfUnread(key, stored, content)
         case .nothing where options.sample != nil:
-            let status = try parts.objects.status(of: content.digest)
+            let status = try parts.directory.status(of: content.digest, .objects)
             if let status, status.kind == .regular, status.size == Int64(content.length) { return .sound }
             return try conditionOfUnread(key, stored, content)
         // Not there when the objects were listed: written since, swept since, or gone before.
@@ -70,7 +70,7 @@ extension Verification {
         return try condemning.value.withLock { _ throws(CacheError) -> Condition in
             // Another thread may have come upon it by another entry.
             if objects.compare(content) == .corrupt { return .sound }
-            guard try parts.objects.status(of: content.digest) != nil else {
+            guard try parts.directory.status(of: content.digest, .objects) != nil else {
                 return try conditionWithoutObject(key, stored)
             }
             guard try condemn(content.digest, expecting: content.length) else {

@@ -150,7 +150,8 @@ package struct Verification: Sendable {
 
     private func verifyObject(_ digest: Digest) throws(CacheError) {
         // One that was lengthened by a terabyte takes no time to make, and ten minutes to read.
-        if try parts.objects.status(of: digest)?.hasLargeHoles == true { return objects.noteUnread(digest) }
+        let status = try parts.directory.status(of: digest, .objects)
+        if status?.hasLargeHoles == true { return objects.noteUnread(digest) }
         guard let content = try parts.objects.content(ofObject: digest)?.content else { return }
         count(content)
         if content.digest == digest {

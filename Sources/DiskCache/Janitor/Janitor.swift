@@ -263,7 +263,7 @@ final class Janitor: Sendable {
         }
         let schedule = schedule
         do throws(CacheError) {
-            let note = store.lastSweepNote()
+            let note = SweepRecord.lastNote(in: store.directory)
             let report = try Sweep.runIfDue(request, on: store.parts, now: core.now) { last in
                 schedule.isDue(after: last, noted: note, at: .now)
             }
@@ -293,14 +293,14 @@ final class Janitor: Sendable {
     /// Whether a sweep is due as far as can be told without the lock: one system call while nothing has
     /// changed.
     private func looksDue(_ store: Store) -> Bool {
-        let note = store.lastSweepNote()
+        let note = SweepRecord.lastNote(in: store.directory)
         let known = rounds.withLock { ($0.last, $0.lastNote, $0.notBefore) }
         if let notBefore = known.2, ContinuousClock.now < notBefore { return false }
         var last = known.0
         // Written twice within one tick of the kernel's clock, it bears the same time: what is known to be
         // unfinished is read again.
         if note == nil || note != known.1 || last?.isUnfinished ?? false {
-            last = store.lastSweep()
+            last = SweepRecord.last(in: store.directory)
             let read = last
             rounds.withLock { rounds in
                 rounds.last = read

@@ -59,9 +59,9 @@ extension CacheStatistics {
 
         /// nil without a control file.
         init?(of store: Store) {
-            guard let counts = store.cumulative, let usage = store.usage else { return nil }
+            guard let counts = store.cumulative, let usage = store.control.usage else { return nil }
             activity = CacheActivity { counts[$0] }
-            self.usage = Usage(usage, overhead: store.overhead)
+            self.usage = Usage(usage, overhead: store.parts.overhead)
             limits = store.configuration.limits
             evictionAge = store.control.horizon
             since = store.control.countedSince?.date

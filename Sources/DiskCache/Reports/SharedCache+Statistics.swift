@@ -28,7 +28,8 @@ extension SharedCache {
             }
             statistics.activity = core.activity
             statistics.totals = CacheStatistics.Totals(of: store)
-            statistics.lastCollection = store.lastSweep().map { CacheStatistics.LastCollection($0) }
+            let last = SweepRecord.last(in: store.directory)
+            statistics.lastCollection = last.map { CacheStatistics.LastCollection($0) }
             return statistics
         }
     }
@@ -71,7 +72,7 @@ extension SharedCache {
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func lastCollection() throws(CacheError) -> CacheStatistics.LastCollection? {
         try withStore { (store, _) throws(CacheError) in
-            store.lastSweep().map { CacheStatistics.LastCollection($0) }
+            SweepRecord.last(in: store.directory).map { CacheStatistics.LastCollection($0) }
         }
     }
 }

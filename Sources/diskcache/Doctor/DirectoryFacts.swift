@@ -103,7 +103,7 @@ extension DirectoryFacts {
             facts.isCurrent = isCurrent
             facts.control = store.control.condition
             // Shards that don't exist yet are counted too, as for the limits.
-            facts.overhead = max(facts.overhead, store.overhead)
+            facts.overhead = max(facts.overhead, store.parts.overhead)
             facts.sampleEntries(of: store.parts)
             facts.lookAtCollections(of: store)
             store.followConfiguration()
@@ -186,7 +186,7 @@ extension DirectoryFacts {
     /// Reads what the last collection has noted, and whether one is running.
     private mutating func lookAtCollections(of store: Store) {
         let now = Timestamp.now
-        let last = store.lastSweep()
+        let last = SweepRecord.last(in: store.directory)
         sinceCollection = last?.lastFull.map { now - $0.began }
         // The file is written once, when the cache is made; without it the age is unknown, and taken for 0.
         age = (try? now - store.directory.root.status(of: "format").modified) ?? .zero

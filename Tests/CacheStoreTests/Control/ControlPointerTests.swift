@@ -44,7 +44,7 @@ import Testing
         let status = try FileStatus.ofLink(words)
         #expect(status.permissions == 0o600 && status.allocatedSize >= ControlLayout.byteCount)
         #expect(fixture.store.control.condition == .sharedInMemory)
-        #expect(fixture.store.usage == StoreUsage(bytes: 0, entries: 0, isCounted: true))
+        #expect(fixture.store.control.usage == StoreUsage(bytes: 0, entries: 0, isCounted: true))
         let other = try open(fixture.path)
         let held = try #require(try put(fixture.store, "one"))
         #expect(try generation(other) != nil)
@@ -53,7 +53,7 @@ import Testing
         #expect(try fixture.store.control.isCurrent() && other.control.isCurrent())
         // Nothing that is counted there is in the directory.
         #expect(try fixture.sweep().unrecognised.isEmpty)
-        #expect(fixture.store.overhead < ControlLayout.byteCount + 544 * 4096)
+        #expect(fixture.store.parts.overhead < ControlLayout.byteCount + 544 * 4096)
         try remove(words)
     }
 
@@ -68,7 +68,7 @@ import Testing
         }()
         #expect(try FileDescriptor(opening: words(path), .readWrite).tryLock(.exclusive))
         let store = try open(path)
-        #expect(store.cumulative?[.put] == 1 && store.usage?.entries == 1)
+        #expect(store.cumulative?[.put] == 1 && store.control.usage?.entries == 1)
         try remove(words(path))
     }
 
@@ -150,7 +150,7 @@ import Testing
         let store = try open(path)
         #expect(store.counters[.controlFailure] == 0)
         #expect(store.control.condition == .sharedInMemory)
-        #expect(store.usage?.isCounted == false)
+        #expect(store.control.usage?.isCounted == false)
         #expect(try words(path) != old)
         #expect(try put(store, "two") != nil)
         try remove(words(path))

@@ -312,11 +312,11 @@ import Testing
             try store.get(key, now: now, allowingStale: false)?.heldUntil
         }
         #expect(try heldUntil(first) == first + .seconds(10))
-        #expect(try store.entries.status(of: key)?.accessed == first)
+        #expect(try store.directory.status(of: key, .entries)?.accessed == first)
         // The access just noted serves for another ten seconds; what is held ends with what it guarantees.
         let second = first + .seconds(9)
         #expect(try heldUntil(second) == second + .seconds(10))
-        #expect(try store.entries.status(of: key)?.accessed == first)
+        #expect(try store.directory.status(of: key, .entries)?.accessed == first)
     }
 
     @Test func `a sliding value whose access can't be noted ends with its first date`() throws {

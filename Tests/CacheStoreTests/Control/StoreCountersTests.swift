@@ -58,7 +58,7 @@ import Testing
         #expect(fixture.store.cumulative?[.put] == 0)
         #expect(fixture.store.counters[.put] == 1)
         #expect(fixture.store.isCurrent(generation) == true)
-        #expect(fixture.store.usage?.entries == 1)
+        #expect(fixture.store.control.usage?.entries == 1)
     }
 
     @Test func `a sweep counts itself and what it removes by reason`() throws {
@@ -87,14 +87,14 @@ import Testing
         try fixture.put("two", "b")
         let entryBytes = form == .attribute ? 0 : block
         #expect(
-            fixture.store.usage
+            fixture.store.control.usage
                 == StoreUsage(bytes: 2 * block + 2 * entryBytes, entries: 2, isCounted: true)
         )
         #expect(try fixture.store.remove(Digest(ofKey: "a")))
-        #expect(fixture.store.usage?.entries == 1)
+        #expect(fixture.store.control.usage?.entries == 1)
         let report = try fixture.sweep()
         let left = report.entries.bytes + report.objects.bytes
-        #expect(fixture.store.usage == StoreUsage(bytes: left, entries: 1, isCounted: true))
+        #expect(fixture.store.control.usage == StoreUsage(bytes: left, entries: 1, isCounted: true))
         #expect(fixture.objects.count == 1)
     }
 
@@ -103,36 +103,36 @@ import Testing
         try fixture.put("two", "b")
         let known = try #require(try fixture.sweep().drift)
         #expect(known.count == 0)
-        let usage = try #require(fixture.store.usage)
+        let usage = try #require(fixture.store.control.usage)
         other.control.addUsage(bytes: 1 << 20, entries: 5)
         #expect(try fixture.sweep { $0.isDryRun = true }.drift == nil)
         let drift = try #require(try fixture.sweep().drift)
         #expect(drift.count == 5 && drift.bytes == 1 << 20)
-        #expect(fixture.store.usage == usage)
+        #expect(fixture.store.control.usage == usage)
     }
 
     @Test func `a sweep puts right whatever somebody has written over the usage`() throws {
         try fixture.put("one", "a")
         try fixture.sweep()
-        let usage = try #require(fixture.store.usage)
+        let usage = try #require(fixture.store.control.usage)
         for garbage in [UInt64(Int64.max), UInt64(bitPattern: .min), .max, 1] {
             let words = try #require(fixture.store.control.writableWords)
             words.store(garbage, at: .usedBytes)
             words.store(garbage, at: .usedEntries)
             try fixture.sweep()
-            #expect(fixture.store.usage == usage)
+            #expect(fixture.store.control.usage == usage)
         }
     }
 
     @Test func `after the file was made anew a sweep counts from nothing`() throws {
         try fixture.put("one", "a")
         try fixture.sweep()
-        let usage = try #require(fixture.store.usage)
+        let usage = try #require(fixture.store.control.usage)
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
         fixture.store.renewControl()
-        #expect(fixture.store.usage == StoreUsage(bytes: 0, entries: 0, isCounted: false))
+        #expect(fixture.store.control.usage == StoreUsage(bytes: 0, entries: 0, isCounted: false))
         let drift = try #require(try fixture.sweep().drift)
         #expect(drift.count == -1)
-        #expect(fixture.store.usage == usage)
+        #expect(fixture.store.control.usage == usage)
     }
 }

@@ -56,7 +56,7 @@ import Testing
         #expect(configuration.unknownKeys == ["later"])
         configuration.limits.maximumSize = .bytes(1 << 52)
         configuration.limits.minimumFree = .percent(7)
-        let text = String(decoding: try configuration.json(), as: UTF8.self)
+        let text = String(decoding: try configuration.json(for: "config.json"), as: UTF8.self)
         #expect(try parsed(text) == configuration)
         #expect(text.contains(#""minimumFree" : "7%""#) && text.contains("4503599627370496"))
         let object = try JSONSerialization.jsonObject(with: Data(text.utf8)) as? NSDictionary

@@ -238,9 +238,9 @@ import Testing
         #expect(try fixture.get("key") == "one")
         let due = Timestamp.now + .seconds(200)
         #expect(try fixture.get("key", now: due) == "one")
-        #expect(try fixture.store.entries.status(of: key)?.accessed == due)
+        #expect(try fixture.store.directory.status(of: key, .entries)?.accessed == due)
         #expect(try fixture.get("key", now: due + .seconds(50)) == "one")
-        #expect(try fixture.store.entries.status(of: key)?.accessed == due)
+        #expect(try fixture.store.directory.status(of: key, .entries)?.accessed == due)
     }
 
     @Test func `an access of what was just written is not noted, a later one is`() throws {
@@ -250,10 +250,10 @@ import Testing
         try fixture.store.directory.entries.setAccessTime(of: StoreLayout.path(of: key), to: long)
         // Used lately it is all the same: it was created then.
         #expect(try fixture.get("key", now: created + .seconds(90)) == "one")
-        #expect(try fixture.store.entries.status(of: key)?.accessed == long)
+        #expect(try fixture.store.directory.status(of: key, .entries)?.accessed == long)
         let due = created + .seconds(150)
         #expect(try fixture.get("key", now: due) == "one")
-        #expect(try fixture.store.entries.status(of: key)?.accessed == due)
+        #expect(try fixture.store.directory.status(of: key, .entries)?.accessed == due)
     }
 
     @Test func `more keys than there is room for are kept in part, each as it is`() throws {

@@ -264,14 +264,14 @@ import Testing
             for value in Self.numbers {
                 words.store(value, at: place)
                 let store = fixture.store
-                if let usage = store.usage {
+                if let usage = store.control.usage {
                     #expect(abs(usage.bytes) <= 1 << 56 && abs(usage.entries) <= 1 << 56)
                 }
-                #expect(store.overhead >= 0 && store.overhead <= 1 << 56)
+                #expect(store.parts.overhead >= 0 && store.parts.overhead <= 1 << 56)
                 let claimed = store.control.claimedBytes
-                let usage = store.usage?.plausibleBytes ?? 0
+                let usage = store.control.usage?.plausibleBytes ?? 0
                 #expect(claimed >= 0)
-                #expect(claimed + usage + store.overhead > 0)
+                #expect(claimed + usage + store.parts.overhead > 0)
                 var limits = CacheLimits()
                 limits.maximumSize = .gibibytes(1024)
                 limits.maximumEntries = 100

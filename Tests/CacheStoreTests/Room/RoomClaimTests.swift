@@ -114,7 +114,7 @@ import Testing
         slow.withLock { $0 = store }
         try put("slow", 6 * 4096, in: store)
         #expect(slow.withLock { $0 } == nil)
-        let usage = try #require(store.usage)
+        let usage = try #require(store.control.usage)
         #expect(usage.bytes <= 10 * 4096 && store.control.claimedBytes == 0)
         #expect(try store.entries.read(Digest(ofKey: "slow")) != nil)
         #expect(try store.entries.read(Digest(ofKey: "other")) == nil)
@@ -134,7 +134,7 @@ import Testing
         try put("other", 6 * 4096, in: store)
         let record = Record(content: staged.content, created: .now)
         try store.put(staged, for: key, record)
-        #expect(try #require(store.usage).bytes <= 10 * 4096 && store.control.claimedBytes == 0)
+        #expect(try #require(store.control.usage).bytes <= 10 * 4096 && store.control.claimedBytes == 0)
         #expect(try store.entries.read(Digest(ofKey: "other")) == nil)
     }
 

@@ -95,7 +95,7 @@ import Testing
         try limitToBlocks(64)
         let start = Timestamp.now - .seconds(1000)
         for index in 0..<300 { try put("key \(index)", in: store, at: start + .seconds(index)) }
-        let usage = try #require(store.usage)
+        let usage = try #require(store.control.usage)
         let blockSize = store.directory.fileSystem.blockSize
         #expect(usage.bytes <= 64 * blockSize && usage.bytes > 32 * blockSize)
         #expect(try store.entries.read(Digest(ofKey: "key 299")) != nil)
@@ -142,9 +142,9 @@ import Testing
         try limitToBlocks(24)
         try FileManager.default.removeItem(atPath: fixture.path + "/control")
         let other = try self.store(patience: .seconds(60))
-        #expect(other.usage?.isCounted == false)
+        #expect(other.control.usage?.isCounted == false)
         for index in 20..<60 { try put("key \(index)", in: other, at: start + .seconds(index)) }
-        #expect(other.usage?.isCounted == true)
+        #expect(other.control.usage?.isCounted == true)
         #expect(fixture.directory.files(below: "cache/objects").count <= 24)
     }
 
@@ -155,7 +155,7 @@ import Testing
         let other = try self.store(patience: .seconds(60))
         other.room.uncountableUntil.withLock { $0 = .now + .seconds(3600) }
         try put("new", in: other)
-        #expect(other.usage?.isCounted == false && other.counters[.sweep] == 0)
+        #expect(other.control.usage?.isCounted == false && other.counters[.sweep] == 0)
     }
 
     @Test func `keys that share a value count as well`() throws {
@@ -164,7 +164,7 @@ import Testing
         for index in 0..<40 {
             let record = Record(content: Content(of: bytes.span), created: .now)
             try store.put(bytes.span, for: Digest(ofKey: "key \(index)"), record)
-            #expect(store.usage?.entries ?? 40 <= 10)
+            #expect(store.control.usage?.entries ?? 40 <= 10)
         }
     }
 

@@ -66,10 +66,10 @@ import Testing
 
     @Test func `explaining is no access`() throws {
         try fixture.put("v", "key")
-        let before = try #require(try fixture.store.entries.status(of: Digest(ofKey: "key")))
+        let before = try #require(try fixture.store.directory.status(of: Digest(ofKey: "key"), .entries))
         _ = try explain("key")
         _ = try fixture.store.evictionRank(of: Digest(ofKey: "key"), now: now)
-        #expect(try fixture.store.entries.status(of: Digest(ofKey: "key")) == before)
+        #expect(try fixture.store.directory.status(of: Digest(ofKey: "key"), .entries) == before)
     }
 
     @Test func `a rank counts those that were used longer ago`() throws {

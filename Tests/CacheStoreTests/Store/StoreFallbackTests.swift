@@ -84,9 +84,9 @@ import Testing
         let fixture = try StoreFixture(assuming: capabilities)
         for number in 0..<20 { try fixture.put("value \(number)", "key \(number)") }
         let object = try FileStatus.of(fixture.objectPath("value 3")).identity
-        let used = try #require(fixture.store.usage).bytes
+        let used = try #require(fixture.store.control.usage).bytes
         try fixture.put("value 3", "key 3")
-        #expect(fixture.store.usage?.bytes == used)
+        #expect(fixture.store.control.usage?.bytes == used)
         if !capabilities.unnamedFiles {
             #expect(try FileStatus.of(fixture.objectPath("value 3")).identity == object)
         }

@@ -286,7 +286,9 @@ import Testing
         let start = (Timestamp.now - .seconds(10)).wholeMilliseconds
         let key = Digest(ofKey: "key")
         try fixture.store.put(Array("v".utf8).span, for: key, fixture.record("v", created: start))
-        func accessed() throws -> Timestamp? { try fixture.store.entries.status(of: key)?.accessed }
+        func accessed() throws -> Timestamp? {
+            try fixture.store.directory.status(of: key, .entries)?.accessed
+        }
         let created = try accessed()
         #expect(created == start)
         #expect(try fixture.get("key", now: start + .seconds(99)) == "v")
@@ -304,7 +306,7 @@ import Testing
         _ = try fixture.store.entries.read(key)
         try fixture.sweep()
         _ = try Verification.run(on: fixture.store, isRepairing: false)
-        #expect(try fixture.store.entries.status(of: key)?.accessed == created)
+        #expect(try fixture.store.directory.status(of: key, .entries)?.accessed == created)
     }
 
     @Test func `a value is read back as a file that was checked before`() throws {

@@ -17,7 +17,7 @@ import Testing
         func accessed(_ name: String, _ record: Record) throws -> Timestamp? {
             let key = Digest(ofKey: name)
             try fixture.store.put(Array("v".utf8).span, for: key, record)
-            return try fixture.store.entries.status(of: key)?.accessed
+            return try fixture.store.directory.status(of: key, .entries)?.accessed
         }
         let now = Timestamp.now
         var record = fixture.record("v", created: now)
@@ -50,11 +50,11 @@ import Testing
             others += 1
             try fixture.put("other \(others)", "other key \(others)")
         } while try FileStatus.of(fixture.objectPath("other \(others)")).changed <= before.changed
-        let used = try #require(fixture.store.usage).bytes
+        let used = try #require(fixture.store.control.usage).bytes
         try fixture.put("value 3", "another key")
         let after = try FileStatus.of(object)
         #expect(after.identity == before.identity && after.changed > before.changed)
-        #expect(fixture.store.usage?.bytes == used)
+        #expect(fixture.store.control.usage?.bytes == used)
         #expect(try fixture.get("another key") == "value 3")
     }
 
@@ -62,10 +62,10 @@ import Testing
         throws
     {
         let fixture = try fixtureThatGuesses()
-        let entries = try #require(fixture.store.usage).entries
+        let entries = try #require(fixture.store.control.usage).entries
         try fixture.put("other", "key 3")
         #expect(try fixture.get("key 3") == "other")
-        #expect(fixture.store.usage?.entries == entries)
+        #expect(fixture.store.control.usage?.entries == entries)
     }
 
     @Test func `a damaged object is replaced, though it was expected to be new`() throws {

@@ -30,7 +30,7 @@ extension RoomSuite {
 
     /// Room for so many values of a block each beside what the directory takes by itself.
     func limitToBlocks(_ count: Int64) throws {
-        let size = store.overhead + count * store.directory.fileSystem.blockSize
+        let size = store.parts.overhead + count * store.directory.fileSystem.blockSize
         try limit { $0.limits.maximumSize = ByteCount(size) }
     }
 

@@ -58,7 +58,7 @@ import Testing
         let horizon = try #require(first.evictionAge)
         #expect(abs((horizon - .seconds(24 * 3600 - 4)).saturatingNanoseconds) < 600_000_000_000)
         #expect(fixture.store.control.horizon == horizon)
-        let usage = try #require(fixture.store.usage)
+        let usage = try #require(fixture.store.control.usage)
         #expect(usage.entries == 35)
         #expect(usage.bytes == kept.entries.bytes + kept.objects.bytes - first.removedInAll.bytes)
         #expect(fixture.store.counters[.sweptEntries] == 5)
@@ -68,7 +68,7 @@ import Testing
         let last = try #require(try evict(entries: 100))
         #expect(last.removedInAll.count == 30 && last.isExhausted)
         #expect(fixture.entries.isEmpty && fixture.objects.isEmpty)
-        #expect(fixture.store.usage?.bytes == 0)
+        #expect(fixture.store.control.usage?.bytes == 0)
         #expect(try evict(entries: 1)?.isExhausted == true)
     }
 

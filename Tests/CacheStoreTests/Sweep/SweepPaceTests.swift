@@ -87,7 +87,7 @@ import Testing
         let report = try fixture.sweep { $0.pace.deadline = .now }
         #expect(!report.isComplete && report.removed.isEmpty)
         #expect(fixture.entries.count == 10)
-        let record = try #require(fixture.store.lastSweep())
+        let record = try #require(SweepRecord.last(in: fixture.store.directory))
         #expect(record.isUnfinished && record.ended != nil && record.lastFull == nil)
     }
 
@@ -151,21 +151,23 @@ import Testing
 
     @Test func `what a sweep did can be read by all, also that it was killed`() throws {
         let fixture = try filled(3)
-        #expect(fixture.store.lastSweep() == nil)
+        #expect(SweepRecord.last(in: fixture.store.directory) == nil)
         let seen = Locked<SweepRecord?>.Box(nil)
         try fixture.sweep {
-            $0.pace = pace(steps: .max) { seen.value.withLock { $0 = fixture.store.lastSweep() } }
+            $0.pace = pace(steps: .max) {
+                seen.value.withLock { $0 = SweepRecord.last(in: fixture.store.directory) }
+            }
         }
         let during = try #require(seen.value.withLock { $0 })
         #expect(during.ended == nil && during.isUnfinished && during.process == CurrentProcess.identifier)
-        let after = try #require(fixture.store.lastSweep())
+        let after = try #require(SweepRecord.last(in: fixture.store.directory))
         #expect(!after.isUnfinished && after.report.removed[.expired]?.count == 3)
         #expect(after.lastFull?.began == after.began && after.report.worked > .zero)
         try fixture.sweep { $0.expiredOnly = true }
-        let last = try #require(fixture.store.lastSweep())
+        let last = try #require(SweepRecord.last(in: fixture.store.directory))
         #expect(last.expiredOnly && last.lastFull == after.lastFull)
         try fixture.sweep { $0.isDryRun = true }
-        #expect(fixture.store.lastSweep() == last, "a rehearsal leaves no word")
+        #expect(SweepRecord.last(in: fixture.store.directory) == last, "a rehearsal leaves no word")
     }
 
     @Test func `the longest record fits, and what is no record is none`() throws {

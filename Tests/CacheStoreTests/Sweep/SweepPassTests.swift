@@ -76,7 +76,7 @@ import Testing
         #expect(report.removed[.expired]?.count == 5 && report.removed[.dangling]?.count == 3)
         #expect(report.removed[.age]?.count == 5 && report.removed[.idle]?.count == 3)
         #expect(report.removed[.entries]?.count == 20 && report.entries.count < 40)
-        let usage = try #require(fixture.store.usage)
+        let usage = try #require(fixture.store.control.usage)
         #expect(usage.entries == report.entries.count)
         #expect(usage.bytes == report.entries.bytes + report.objects.bytes)
         #expect(report.entries.bytes + report.objects.bytes <= 100_000)
@@ -127,7 +127,7 @@ import Testing
         for index in 0..<300 { try put("value \(index)", "key \(index)", age: 1000 - index) }
         let before = try fixture.sweep()
         // Shards that are not there yet are reckoned with as if they were.
-        let unmade = try fixture.store.overhead + before.objects.bytes - diskUsage()
+        let unmade = try fixture.store.parts.overhead + before.objects.bytes - diskUsage()
         #expect(unmade > 0)
         let size = try diskUsage() + unmade
         try fixture.sweep { $0.limits.maximumSize = ByteCount(size - 400_000) }

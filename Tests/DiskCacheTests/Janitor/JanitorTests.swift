@@ -51,7 +51,7 @@ struct JanitorTests {
         let store = try Store(at: path)
         var begins: Set<Int64> = []
         waitUntil("they sweep four times") {
-            if let last = store.lastSweep() { begins.insert(last.began.nanoseconds) }
+            if let last = SweepRecord.last(in: store.directory) { begins.insert(last.began.nanoseconds) }
             return begins.count >= 4
         }
         let gaps = zip(begins.sorted(), begins.sorted().dropFirst()).map { $1 - $0 }
@@ -147,15 +147,15 @@ struct JanitorTests {
         try store(4000, in: try open())
         var cache: SharedCache? = try open(every: .seconds(1))
         let store = try Store(at: path)
-        waitUntil("it is so soon") { store.lastSweep().map { $0.ended == nil } ?? false }
+        waitUntil("it is so soon") { SweepRecord.last(in: store.directory).map { $0.ended == nil } ?? false }
         let start = ContinuousClock.now
         #expect(cache != nil)
         cache = nil
         let time = ContinuousClock.now - start
         print("deinit during a sweep: \(time)")
         // The sweep does not go on: what it has left is another's.
-        waitUntil("it is so soon") { store.lastSweep().map { $0.ended != nil } ?? false }
-        let left = try #require(store.lastSweep())
+        waitUntil("it is so soon") { SweepRecord.last(in: store.directory).map { $0.ended != nil } ?? false }
+        let left = try #require(SweepRecord.last(in: store.directory))
         #expect(left.isUnfinished && entries > 0)
     }
 

@@ -67,7 +67,7 @@ import Testing
         let half = try fixture.sweep { $0.limits.maximumEntries = 100 }
         #expect(half.removed[.entries]?.count == 100)
         #expect(try half.objects.bytes == takenOnDisk(fixture))
-        #expect(try fixture.store.usage?.bytes == half.entries.bytes + takenOnDisk(fixture))
+        #expect(try fixture.store.control.usage?.bytes == half.entries.bytes + takenOnDisk(fixture))
     }
 
     @Test func `what is no file, or gone, is no object, whatever the entries say of its length`() throws {

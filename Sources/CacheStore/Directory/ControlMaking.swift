@@ -2,7 +2,8 @@
 
 import Platform
 
-extension ControlFile {
+/// How a control file begins, and the seals by which it is told from its copies and from those before it.
+enum ControlMaking {
     /// Makes an empty file the control file of the cache at `path`, and has it published; one that is ready at once is
     /// that of an empty cache, and its filter is complete.
     static func make(
@@ -43,7 +44,7 @@ extension ControlFile {
         filterSeal: UInt64,
         pointerSeal: UInt64
     ) throws(Errno) {
-        let mapping = try map(file, isWritable: true)
+        let mapping = try MappedFile(mapping: file, wordCount: ControlLayout.wordCount, isWritable: true)
         let (words, now) = (mapping.words, Timestamp.now)
         let milliseconds = UInt64(max(0, now.nanoseconds / 1_000_000))
         for index in 0..<ControlLayout.generationCount {
@@ -63,26 +64,27 @@ extension ControlFile {
         words.store(ControlLayout.magic, at: .magic)
         withExtendedLifetime(mapping) {}
     }
-}
 
-extension StoreDirectory {
-    /// Opens the cache at `path`, with a control file where it is made.
-    package convenience init(
-        opening path: String,
-        assuming capabilities: Capabilities? = nil
-    ) throws(CacheError) {
-        try self.init(opening: path, assuming: capabilities, control: ControlFile.setup)
+    static func filterSeal(of identity: FileStatus.Identity, birthTime: Int64) -> UInt64 {
+        BootIdentity.current.map { seal(of: identity, birthTime: birthTime, boot: $0) } ?? 0
     }
-}
 
-extension ControlFile {
-    fileprivate static let setup = ControlSetup(
-        make: { (file, mapping, path, publish) throws(Errno) in
-            try make(in: file, mapping, of: path, state: .ready, publish: publish)
-        },
-        isControl: { (file) throws(Errno) in
-            if try ControlVersion.isControl(file) { return true }
-            return try ControlPointer(in: file) != nil
+    /// What words in memory say of the file that names them; they end with the boot.
+    static func pointerSeal(of identity: FileStatus.Identity, birthTime: Int64) -> UInt64 {
+        seal(of: identity, birthTime: birthTime, boot: (0, 0))
+    }
+
+    /// With the time of its birth, as the number of an inode that is gone is given to the next one, on ext4 at once.
+    private static func seal(
+        of identity: FileStatus.Identity,
+        birthTime: Int64,
+        boot: (UInt64, UInt64)
+    ) -> UInt64 {
+        let birth = UInt64(bitPattern: birthTime)
+        var bytes: [UInt8] = []
+        for number in [boot.0, boot.1, identity.device, identity.inode, birth] {
+            bytes.append(number, width: 8)
         }
-    )
+        return Digest(of: bytes.span).word(0) | 1
+    }
 }
