@@ -49,9 +49,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     ///
     /// Requests that have waited in vain have flights of their own.
     private var place: FlightKey {
-        var place = key
-        place.impatience = course.impatience
-        return place
+        FlightKey(digest: key.digest, form: key.form, impatience: course.impatience)
     }
 
     /// Goes on to the next action.

@@ -104,12 +104,8 @@ extension FileDescriptor {
         var rest = most
         while rest > 0 {
             let place = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(rest, buffer.count)])
-            let count: Int
-            do throws(Errno) {
-                count = try unsafe read(into: place)
-            } catch {
-                throw failure(error)
-            }
+            let read = Result { () throws(Errno) in try unsafe self.read(into: place) }
+            let count = try read.mapError(failure).get()
             if count == 0 { return }
             try unsafe body(Span(_unsafeBytes: UnsafeRawBufferPointer(rebasing: place[..<count])))
             if count < place.count { return }
