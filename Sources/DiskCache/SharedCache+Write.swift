@@ -99,7 +99,8 @@ extension SharedCache {
                 try store.observePresence(of: digest, now: now)
             }
             if observed.isPresent { return false }
-            return try replace(observed.stored, with: data, content, digest, key, options) ? true : nil
+            guard try replace(observed.stored, with: data, content, digest, key, options) else { return nil }
+            return true
         }
     }
 
@@ -121,6 +122,7 @@ extension SharedCache {
         _ transform: (Data?) throws -> Data?
     ) throws -> Data? {
         let digest = try settledDigest(ofKey: key)
+        // Inside, nil is a conflict, and `.some(nil)` what was removed.
         return try repeatingConflicts { () throws -> Data?? in
             let observed = try withStore { (store, now) throws(CacheError) in
                 try store.observe(digest, now: now)
@@ -134,7 +136,8 @@ extension SharedCache {
                 return .some(nil)
             }
             let content = Content(of: value.span)
-            return try replace(observed.stored, with: value, content, digest, key, options) ? value : nil
+            guard try replace(observed.stored, with: value, content, digest, key, options) else { return nil }
+            return .some(.some(value))
         }
     }
 
