@@ -45,13 +45,7 @@ func offload<Value: Sendable, Failure: Error>(
     _ work: @escaping @Sendable () throws(Failure) -> Value
 ) async throws(Failure) -> Value {
     let result: Result<Value, Failure> = await withCheckedContinuation { continuation in
-        lane.pool.run {
-            do throws(Failure) {
-                continuation.resume(returning: .success(try work()))
-            } catch {
-                continuation.resume(returning: .failure(error))
-            }
-        }
+        lane.pool.run { continuation.resume(returning: Result(catching: work)) }
     }
     return try result.get()
 }

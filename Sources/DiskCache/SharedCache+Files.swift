@@ -92,8 +92,11 @@ extension SharedCache {
         toFile path: String,
         allowingStale: Bool = false
     ) throws(CacheError) -> CacheEntry? {
-        try copyValue(forKey: key, to: path, allowingStale: allowingStale) { (file) throws(Errno) in
-            try OutputFile.write(path) { (output) throws(Errno) in try output.copyAll(from: file) }
+        try withFile(forKey: key, allowingStale) { (file, entry) throws(CacheError) in
+            try describing("write", path) { () throws(Errno) in
+                try OutputFile.write(path) { (output) throws(Errno) in try output.copyAll(from: file) }
+            }
+            return entry
         }
     }
 
@@ -109,9 +112,11 @@ extension SharedCache {
         toDescriptor descriptor: Int32,
         allowingStale: Bool = false
     ) throws(CacheError) -> CacheEntry? {
-        let name = "descriptor \(descriptor)"
-        return try copyValue(forKey: key, to: name, allowingStale: allowingStale) { (file) throws(Errno) in
-            try FileDescriptor.duplicate(descriptor).copyAll(from: file)
+        try withFile(forKey: key, allowingStale) { (file, entry) throws(CacheError) in
+            try describing("write", "descriptor \(descriptor)") { () throws(Errno) in
+                _ = try FileDescriptor.duplicate(descriptor).copyAll(from: file)
+            }
+            return entry
         }
     }
 
@@ -129,32 +134,27 @@ extension SharedCache {
         allowingStale: Bool = false,
         _ body: (Int32, CacheEntry) throws -> Value
     ) throws -> Value? {
-        let digest = try settledDigest(ofKey: key)
-        guard let hit = try open(digest, allowingStale) else { return nil }
-        let entry = CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now)
-        return try body(hit.value.rawValue, entry)
+        let result = try withFile(forKey: key, allowingStale) { (file, entry) throws(CacheError) in
+            Result { try body(file.rawValue, entry) }
+        }
+        return try result?.get()
     }
 
-    private func copyValue(
+    /// Passes the value's file and entry to `body`; nil for a miss.
+    ///
+    /// Outside of ``withStore(_:)``: that a file of the user's is missing says nothing of the directory.
+    private func withFile<Value>(
         forKey key: String,
-        to name: String,
-        allowingStale: Bool,
-        _ write: (borrowing FileDescriptor) throws(Errno) -> Void
-    ) throws(CacheError) -> CacheEntry? {
+        _ allowingStale: Bool,
+        _ body: (borrowing FileDescriptor, CacheEntry) throws(CacheError) -> Value
+    ) throws(CacheError) -> Value? {
         let digest = try settledDigest(ofKey: key)
-        guard let hit = try open(digest, allowingStale) else { return nil }
-        let entry = CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now)
-        try describing("write", name) { () throws(Errno) in try write(hit.value) }
-        return entry
-    }
-
-    private func open(
-        _ digest: Digest,
-        _ allowingStale: Bool
-    ) throws(CacheError) -> StoreHit<FileDescriptor>? {
-        try withStore { (store, now) throws(CacheError) in
+        let hit = try withStore { (store, now) throws(CacheError) in
             try store.open(digest, now: now, allowingStale: allowingStale)
         }
+        guard let hit else { return nil }
+        let entry = CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now)
+        return try body(hit.value, entry)
     }
 
     /// Runs a system call on a file of the user's, and says in its error what was being done to the file.

@@ -22,7 +22,8 @@ extension SharedCache {
         _ options: CollectionOptions = CollectionOptions(),
         progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
     ) throws(CacheError) -> CollectionReport {
-        let request = try options.request(try directoryLimits(for: options))
+        // Whoever removes only what has expired need not be able to read the limits.
+        let request = try options.request(options.expiredOnly ? CacheLimits() : limits())
         do throws(CacheError) {
             return try withStore { (store, now) throws(CacheError) in
                 var request = request
@@ -54,16 +55,6 @@ extension SharedCache {
         }
         let message = "collect garbage in \(path): \(holder): \(advice)"
         return CacheError(.busy, message, cause: error.cause, path: error.path)
-    }
-
-    /// - Throws: where the directory's configuration can't be read and matters.
-    private func directoryLimits(for options: CollectionOptions) throws(CacheError) -> CacheLimits {
-        if options.expiredOnly { return CacheLimits() }
-        return try withStore { (store, _) throws(CacheError) in
-            store.followConfiguration()
-            if let failure = store.configurationFailure { throw failure }
-            return store.configuration.limits
-        }
     }
 
     /// Removes every value that was stored before this call, or every one of them with `tag`.

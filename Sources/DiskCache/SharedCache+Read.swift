@@ -84,12 +84,7 @@ extension SharedCache {
         try core.checkOpen()
         // What `store` was given may wait to be published.
         writeBehind.settle(Digest(ofKey: digest.description))
-        return try publishedData(for: digest)
-    }
-
-    /// The same as far as it is on disk: waits for nobody.
-    func publishedData(for digest: Digest) throws(CacheError) -> Data? {
-        try withStore { (store, _) throws(CacheError) in try store.data(for: digest) }
+        return try withStore { (store, _) throws(CacheError) in try store.data(for: digest) }
     }
 
     /// All entries that have not expired, in no particular order, read a shard at a time as the sequence goes.

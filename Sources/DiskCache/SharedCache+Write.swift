@@ -57,14 +57,9 @@ extension SharedCache {
 
     /// The same bytes, as a get from disk gives them: a slice counts on from where it was cut.
     private func withIndicesFromZero(_ data: Data) throws(CacheError) -> Data {
-        data.startIndex == 0 ? data : try copy(of: data.span)
-    }
-
-    private func copy(of bytes: Span<UInt8>) throws(CacheError) -> Data {
-        do throws(Errno) {
-            return try Data(copying: bytes)
-        } catch {
-            throw CacheError(errno: error, "copy \(bytes.count) bytes for", path: path)
+        if data.startIndex == 0 { return data }
+        return try describing("copy \(data.count) bytes for", path) { () throws(Errno) in
+            try Data(copying: data.span)
         }
     }
 
@@ -99,21 +94,13 @@ extension SharedCache {
     ) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
         let content = Content(of: data.span)
-        var backoff = ConflictBackoff()
-        while true {
+        return try repeatingConflicts { () throws(CacheError) -> Bool? in
             let observed = try withStore { (store, now) throws(CacheError) in
                 try store.observePresence(of: digest, now: now)
             }
             if observed.isPresent { return false }
-            let record = try record(of: content, key: key, options, now: now)
-            let isStored = try withStore { (store, _) throws(CacheError) in
-                try store.put(data.span, for: digest, record, ifStill: observed.stored).isPublished
-            }
-            if isStored {
-                core.memory?.remove(key, cause: .replaced)
-                return true
-            }
-            backoff.pause()
+            guard try replace(observed.stored, with: data, content, digest, key, options) else { return nil }
+            return true
         }
     }
 
@@ -135,36 +122,39 @@ extension SharedCache {
         _ transform: (Data?) throws -> Data?
     ) throws -> Data? {
         let digest = try settledDigest(ofKey: key)
-        var backoff = ConflictBackoff()
-        while true {
+        // Inside, nil is a conflict, and `.some(nil)` what was removed.
+        return try repeatingConflicts { () throws -> Data?? in
             let observed = try withStore { (store, now) throws(CacheError) in
                 try store.observe(digest, now: now)
             }
-            let value = try transform(observed.value)
-            if try replace(observed.stored, with: value, digest, key, options) {
-                core.memory?.remove(key, cause: value == nil ? .explicit : .replaced)
-                return value
+            guard let value = try transform(observed.value) else {
+                let isRemoved = try withStore { (store, _) throws(CacheError) in
+                    try store.remove(digest, ifStill: observed.stored)
+                }
+                guard isRemoved else { return nil }
+                core.memory?.remove(key, cause: .explicit)
+                return .some(nil)
             }
-            backoff.pause()
+            let content = Content(of: value.span)
+            guard try replace(observed.stored, with: value, content, digest, key, options) else { return nil }
+            return .some(.some(value))
         }
     }
 
     private func replace(
         _ observed: StoredEntry?,
-        with value: Data?,
+        with value: Data,
+        _ content: Content,
         _ digest: Digest,
         _ key: String,
         _ options: PutOptions
     ) throws(CacheError) -> Bool {
-        guard let value else {
-            return try withStore { (store, _) throws(CacheError) in
-                try store.remove(digest, ifStill: observed)
-            }
-        }
-        let record = try record(of: Content(of: value.span), key: key, options, now: now)
-        return try withStore { (store, _) throws(CacheError) in
+        let record = try record(of: content, key: key, options, now: now)
+        let isStored = try withStore { (store, _) throws(CacheError) in
             try store.put(value.span, for: digest, record, ifStill: observed).isPublished
         }
+        if isStored { core.memory?.remove(key, cause: .replaced) }
+        return isStored
     }
 
     /// Stores content under its own digest, where `data(for:)` finds it until it has expired and a collection
@@ -227,42 +217,36 @@ extension SharedCache {
         forKey key: String
     ) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
-        var backoff = ConflictBackoff()
-        while true {
-            let now = now
-            let live = try withStore { (store, _) throws(CacheError) in
-                try store.liveEntry(digest, now: now, allowingStale: false)
-            }
-            guard let live else {
-                try withStore { (store, _) throws(CacheError) in try store.invalidate(digest) }
+        let isChanged = try repeatingConflicts { () throws(CacheError) -> Bool? in
+            try withStore { (store, now) throws(CacheError) -> Bool? in
+                if let live = try store.liveEntry(digest, now: now, allowingStale: false) {
+                    var record = live.record
+                    try apply(expires, onAccess, staleFor: record.staleFor, to: &record, now: now)
+                    switch try store.rewrite(record, for: digest, ifStill: live.stored, now: now) {
+                    case .published: return true
+                    case .conflict: return nil
+                    case .objectMissing: break
+                    }
+                }
+                try store.invalidate(digest)
                 return false
-            }
-            var record = live.record
-            try apply(expires, onAccess, staleFor: record.staleFor, to: &record, now: now)
-            let changed = record
-            let outcome = try withStore { (store, _) throws(CacheError) in
-                try store.rewrite(changed, for: digest, ifStill: live.stored, now: now)
-            }
-            switch outcome {
-            case .published:
-                core.memory?.remove(key, cause: .replaced)
-                return true
-            case .objectMissing:
-                try withStore { (store, _) throws(CacheError) in try store.invalidate(digest) }
-                return false
-            case .conflict: backoff.pause()
             }
         }
+        if isChanged { core.memory?.remove(key, cause: .replaced) }
+        return isChanged
     }
 }
 
-/// Pauses between attempts of writers that keep changing the same key under each other: the first is
-/// repeated at once, as a conflict means that somebody else got on.
-private struct ConflictBackoff {
-    private var backoff: Backoff?
-
-    mutating func pause() {
-        if backoff != nil, let pause = backoff?.next() { sleepThread(for: pause) }
-        if backoff == nil { backoff = Backoff() }
+/// Repeats what gives nil because another writer has changed the key meanwhile.
+///
+/// At once the first time, as a conflict means that somebody else got on; then after pauses.
+private func repeatingConflicts<Value, Failure: Error>(
+    _ attempt: () throws(Failure) -> Value?
+) throws(Failure) -> Value {
+    if let value = try attempt() { return value }
+    var backoff = Backoff()
+    while true {
+        if let value = try attempt() { return value }
+        sleepThread(for: backoff.next())
     }
 }

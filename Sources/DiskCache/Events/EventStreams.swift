@@ -60,17 +60,15 @@ final class EventStreams: Sendable {
             of: CacheEvent.self,
             bufferingPolicy: .bufferingNewest(Self.capacity)
         )
-        let number: Int? =
-            !isOwn
-            ? nil
-            : state.withLock { state in
+        guard isOwn,
+            let number = state.withLock({ (state) -> Int? in
                 if state.isFinished { return nil }
                 state.next += 1
                 state.continuations[state.next] = continuation
                 if let early = state.early.take() { continuation.yield(early) }
                 return state.next
-            }
-        guard let number else {
+            })
+        else {
             continuation.finish()
             return stream
         }

@@ -26,8 +26,7 @@ extension SharedCache {
         guard limit >= 0 else {
             throw CacheError(.invalidArgument, "limit the removals: it can't be negative: use 0 or more")
         }
-        var digest: Digest?
-        if let key { digest = try self.digest(ofKey: key) }
+        let digest = try key.map { (key) throws(CacheError) in try self.digest(ofKey: key) }
         return try withStore { (store, _) throws(CacheError) in
             var newest: [LoggedRemoval] = []
             let isThere = try EventLog.forEach(in: store.directory) { event in

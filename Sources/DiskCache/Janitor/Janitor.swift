@@ -37,10 +37,9 @@ final class Janitor: Sendable {
         /// What was wrong with the directory's configuration when last looked at.
         var configurationFailure: CacheError?
         /// The last sweep as far as it was read, and when it was written.
-        var last: SweepRecord?
-        var lastNote: Timestamp?
+        var sweep: (record: SweepRecord?, note: Timestamp?)
         /// When the next sweep may begin after one that failed.
-        var notBefore: ContinuousClock.Instant?
+        var notBefore = ContinuousClock.now
         var reported: CacheError?
         /// What was done by the end of the last sweep of this process, and until when not to report it.
         var activity: CacheActivity?
@@ -232,8 +231,7 @@ final class Janitor: Sendable {
             attend(core.store)
             join()
             rounds.withLock { rounds in
-                rounds.last = nil
-                rounds.lastNote = nil
+                rounds.sweep = (nil, nil)
                 rounds.reported = nil
             }
         } catch {
@@ -294,19 +292,14 @@ final class Janitor: Sendable {
     /// changed.
     private func looksDue(_ store: Store) -> Bool {
         let note = SweepRecord.lastNote(in: store.directory)
-        let known = rounds.withLock { ($0.last, $0.lastNote, $0.notBefore) }
-        if let notBefore = known.2, ContinuousClock.now < notBefore { return false }
-        var last = known.0
+        var (sweep, notBefore) = rounds.withLock { ($0.sweep, $0.notBefore) }
+        if ContinuousClock.now < notBefore { return false }
         // Written twice within one tick of the kernel's clock, it bears the same time: what is known to be
         // unfinished is read again.
-        if note == nil || note != known.1 || last?.isUnfinished ?? false {
-            last = SweepRecord.last(in: store.directory)
-            let read = last
-            rounds.withLock { rounds in
-                rounds.last = read
-                rounds.lastNote = note
-            }
+        if note == nil || note != sweep.note || sweep.record?.isUnfinished ?? false {
+            sweep = (SweepRecord.last(in: store.directory), note)
+            rounds.withLock { [sweep] in $0.sweep = sweep }
         }
-        return schedule.isDue(after: last, noted: note, at: .now)
+        return schedule.isDue(after: sweep.record, noted: note, at: .now)
     }
 }

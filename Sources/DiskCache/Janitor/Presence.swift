@@ -60,12 +60,8 @@ final class Presence: Sendable {
         request.pace.deadline = end
         // A process that is sweeping at this moment, such as a command, does the same work.
         let result = try Sweep.runIfDue(request, on: core.store.parts, now: core.now) { _ in true }
-        guard let result else {
-            report.isComplete = false
-            return
-        }
-        janitor.swept(result)
+        if let result { janitor.swept(result) }
         report.collection = result
-        if !result.isComplete { report.isComplete = false }
+        report.isComplete = report.isComplete && result?.isComplete ?? false
     }
 }

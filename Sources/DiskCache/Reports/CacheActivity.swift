@@ -87,12 +87,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
 
     /// What `count` says of each case, without those of which it says 0.
     private static func counts<Key: CaseIterable & Hashable>(_ count: (Key) -> Int) -> [Key: Int] {
-        var counts: [Key: Int] = [:]
-        for key in Key.allCases {
-            let number = count(key)
-            if number != 0 { counts[key] = number }
-        }
-        return counts
+        Dictionary(uniqueKeysWithValues: Key.allCases.map { ($0, count($0)) }).filter { $0.value != 0 }
     }
 
     /// Values evicted for a limit of size, keys or free space.

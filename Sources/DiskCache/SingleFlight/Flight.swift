@@ -49,9 +49,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     ///
     /// Requests that have waited in vain have flights of their own.
     private var place: FlightKey {
-        var place = key
-        place.impatience = course.impatience
-        return place
+        FlightKey(digest: key.digest, form: key.form, impatience: course.impatience)
     }
 
     /// Goes on to the next action.
@@ -140,16 +138,12 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     }
 
     private mutating func attempt() -> FlightCourse.Event {
-        lock =
-            lock
-            ?? request.withoutFailing { () throws(CacheError) in try cache.flightLock(forKey: request.key) }
-        do throws(CacheError) {
-            guard let attempt = try lock?.attempt() else { return .unavailable }
-            return .attempted(attempt)
-        } catch {
-            cache.count(.cacheFailure)
-            return .unavailable
+        let request = request
+        let attempt = request.withoutFailing { () throws(CacheError) -> FlightLock.Attempt? in
+            if lock == nil { lock = try cache.flightLock(forKey: request.key) }
+            return try lock?.attempt()
         }
+        return attempt.map(FlightCourse.Event.attempted) ?? .unavailable
     }
 
     /// How long to pause before the next attempt at the lock; nil: there is no time left.

@@ -29,7 +29,9 @@ public enum Expiration: Sendable, Equatable {
         case .never: return nil
         case .expired: return now
         case .at(let date): return Timestamp(date)
-        case .after(let duration): return try now + Self.positive(duration)
+        case .after(let duration):
+            guard duration >= .zero else { throw Self.negative("\(duration)") }
+            return now + duration
         case .days(let days):
             guard days >= 0 else { throw Self.negative("\(days) days") }
             return days < Int(Self.longest / 86_400) ? now + .seconds(86_400 * days) : .distantFuture
@@ -41,11 +43,6 @@ public enum Expiration: Sendable, Equatable {
 
     /// More seconds than a `Timestamp` can hold from now on.
     private static let longest = 1e10
-
-    private static func positive(_ duration: Duration) throws(CacheError) -> Duration {
-        guard duration >= .zero else { throw negative("\(duration)") }
-        return duration
-    }
 
     private static func negative(_ span: String) -> CacheError {
         CacheError(.invalidArgument, "expire after \(span): a lifetime can't be negative: use 0 or more")

@@ -125,13 +125,9 @@ struct PendingWrites {
         else { return false }
         bytes += write.data.count - freed
         sequence += 1
-        if let replaced {
-            // It takes the turn of what it replaces, which has waited already.
-            waiting[write.keyDigest] = Place(write: write, sequence: replaced.sequence)
-        } else {
-            waiting[write.keyDigest] = Place(write: write, sequence: sequence)
-            turns.append(Turn(key: write.keyDigest, sequence: sequence))
-        }
+        // It takes the turn of what it replaces, which has waited already.
+        waiting[write.keyDigest] = Place(write: write, sequence: replaced?.sequence ?? sequence)
+        if replaced == nil { turns.append(Turn(key: write.keyDigest, sequence: sequence)) }
         return true
     }
 

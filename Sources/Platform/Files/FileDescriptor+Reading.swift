@@ -77,21 +77,18 @@ extension FileDescriptor {
     package func readToEnd() throws(Errno) -> Data {
         var memory: UnsafeMutableRawPointer?
         var (capacity, filled) = (0, 0)
-        do throws(Errno) {
-            while filled == capacity {
-                capacity = max(Self.chunkSize, capacity * 2)
-                // The old memory stays where there is no larger one.
-                guard let larger = unsafe realloc(memory, capacity) else { throw .outOfMemory }
-                unsafe memory = larger
-                let room = unsafe UnsafeMutableRawBufferPointer(start: larger, count: capacity)
-                filled += try unsafe read(into: UnsafeMutableRawBufferPointer(rebasing: room[filled...]))
-            }
-        } catch {
-            unsafe free(memory)
-            throw error
+        defer { unsafe free(memory) }
+        while filled == capacity {
+            capacity = max(Self.chunkSize, capacity * 2)
+            // The old memory stays where there is no larger one.
+            guard let larger = unsafe realloc(memory, capacity) else { throw .outOfMemory }
+            unsafe memory = larger
+            let room = unsafe UnsafeMutableRawBufferPointer(start: larger, count: capacity)
+            filled += try unsafe read(into: UnsafeMutableRawBufferPointer(rebasing: room[filled...]))
         }
-        guard let memory = unsafe memory else { return Data() }
-        return unsafe Data(bytesNoCopy: memory, count: filled, deallocator: .free)
+        // Taken: the memory is its own to free from now on.
+        guard let taken = unsafe memory.take() else { return Data() }
+        return unsafe Data(bytesNoCopy: taken, count: filled, deallocator: .free)
     }
 
     /// Hands the file's bytes from here to its end, or the first `most` of them, to `body`, a chunk at a time.
@@ -107,12 +104,8 @@ extension FileDescriptor {
         var rest = most
         while rest > 0 {
             let place = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[..<min(rest, buffer.count)])
-            let count: Int
-            do throws(Errno) {
-                count = try unsafe read(into: place)
-            } catch {
-                throw failure(error)
-            }
+            let read = Result { () throws(Errno) in try unsafe self.read(into: place) }
+            let count = try read.mapError(failure).get()
             if count == 0 { return }
             try unsafe body(Span(_unsafeBytes: UnsafeRawBufferPointer(rebasing: place[..<count])))
             if count < place.count { return }

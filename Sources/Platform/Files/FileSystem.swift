@@ -64,10 +64,7 @@ package struct FileSystemKind: Sendable, Equatable {
     /// Not where blocks are never overwritten (Btrfs, bcachefs, ZFS, F2FS), nor where they may be shared with a copy of the
     /// file (XFS). What is below overlayfs can't be told.
     package var storesNeedNoRoom: Bool {
-        switch name {
-        case "ext4", "tmpfs", "ramfs", "FAT", "exFAT": true
-        default: false
-        }
+        ["ext4", "tmpfs", "ramfs", "FAT", "exFAT"].contains(name)
     }
 
     /// Whether what a file of a few blocks takes depends on nothing but how many they are, and on how the file system

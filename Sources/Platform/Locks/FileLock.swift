@@ -121,15 +121,12 @@ package final class FileLock: Sendable {
     private func lockShared(until deadline: ContinuousClock.Instant) throws(Errno) {
         if try joinSharers(until: deadline) { return }
         // Waited for outside the monitor: others keep their own deadlines.
-        do throws(Errno) {
-            let courtesy = min(deadline, .now + Self.longestCourtesy)
-            while isWanted, .now < courtesy { sleepThread(for: Self.longestPause) }
-            try descriptor.lock(.shared, until: deadline, longestPause: Self.longestPause)
-        } catch {
-            endEntering(isSharing: false)
-            throw error
-        }
-        endEntering(isSharing: true)
+        var isSharing = false
+        defer { endEntering(isSharing: isSharing) }
+        let courtesy = min(deadline, .now + Self.longestCourtesy)
+        while isWanted, .now < courtesy { sleepThread(for: Self.longestPause) }
+        try descriptor.lock(.shared, until: deadline, longestPause: Self.longestPause)
+        isSharing = true
     }
 
     /// False: the caller is to take the kernel's lock, which another process holds, and say how that ended.
@@ -176,15 +173,12 @@ package final class FileLock: Sendable {
         while true {
             let start = ContinuousClock.now
             try claimExclusive(until: deadline)
-            let isHeld: Bool
-            do throws(Errno) {
+            var isHeld = false
+            do {
+                defer { if !isHeld { endClaim() } }
                 isHeld = try waitExclusive(until: min(deadline, .now + turn), isAsking: isAsking)
-            } catch {
-                endClaim()
-                throw error
             }
             if isHeld { return }
-            endClaim()
             let now = ContinuousClock.now
             guard now < deadline else { throw .timedOut }
             isAsking = true

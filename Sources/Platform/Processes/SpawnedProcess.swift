@@ -42,7 +42,7 @@ package struct SpawnRequest: Sendable {
     @discardableResult
     package func start() throws(Errno) -> Int32 {
         let words = CStringList(words)
-        let variables = unsafe CStringList(owning: CurrentProcess.variables(adding: environment))
+        let variables = CStringList(CurrentProcess.variables(adding: environment))
         guard let program = unsafe words.base.pointee else { throw .invalidArgument }
         // The two lists of posix_spawn are opaque and can only fail for want of memory.
         var actions = unsafe posix_spawn_file_actions_t()
@@ -174,19 +174,15 @@ package struct SpawnedProcess: ~Copyable, Sendable {
 
 extension CurrentProcess {
     /// The environment with some variables added or replaced, copied byte by byte: it need not be UTF-8.
-    @unsafe
-    fileprivate static func variables(
-        adding added: [String: String]
-    ) -> [UnsafeMutablePointer<CChar>?] {
-        var variables = unsafe added.map { unsafe strdup("\($0.key)=\($0.value)") }
+    fileprivate static func variables(adding added: [String: String]) -> [[UInt8]] {
+        var variables = added.map { Array("\($0.key)=\($0.value)".utf8) }
         var entry = unsafe environ
-        while let variable = unsafe entry.pointee {
-            let name = unsafe UnsafeRawBufferPointer(start: variable, count: strcspn(variable, "="))
-            if unsafe added[String(decoding: name, as: UTF8.self)] == nil {
-                unsafe variables.append(strdup(variable))
-            }
+        while let text = unsafe entry.pointee {
+            let variable = unsafe [UInt8](cString: text)
+            let name = String(decoding: variable.prefix { $0 != UInt8(ascii: "=") }, as: UTF8.self)
+            if added[name] == nil { variables.append(variable) }
             unsafe entry += 1
         }
-        return unsafe variables
+        return variables
     }
 }

@@ -8,17 +8,15 @@ struct CStringList: ~Copyable {
     let base: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
     let count: Int
 
-    /// Takes over strings of malloc(3).
-    init(owning strings: [UnsafeMutablePointer<CChar>?]) {
-        count = unsafe strings.count
-        unsafe base = .allocate(capacity: count + 1)
-        for index in 0..<count { unsafe (base + index).initialize(to: strings[index]) }
-        unsafe (base + count).initialize(to: nil)
-    }
-
     /// Copies strings of bytes without NUL.
     init(_ words: [[UInt8]]) {
-        unsafe self.init(owning: words.map { unsafe strdup(($0 + [0]).map(CChar.init(bitPattern:))) })
+        count = words.count
+        unsafe base = .allocate(capacity: count + 1)
+        for (index, word) in words.enumerated() {
+            let text = (word + [0]).map(CChar.init(bitPattern:))
+            unsafe (base + index).initialize(to: strdup(text))
+        }
+        unsafe (base + count).initialize(to: nil)
     }
 
     deinit {
