@@ -8,58 +8,48 @@ package import Platform
 public struct CacheError: Error, Sendable, Equatable {
     /// What went wrong.
     ///
-    /// More codes may be added, so switches need a default.
-    public struct Code: Sendable, Hashable, CustomStringConvertible {
-        private enum Value: String {
-            case notACache, newerFormat, notADirectory, directoryVanished, noSpace, permissionDenied
-            case readOnly, busy, invalidArgument, inputOutput, encoding, closed
-            case valueTooLarge, noRoom, badConfiguration, forked, untrusted
-        }
-
-        private let value: Value
-
+    /// More codes may be added. The raw value is the name of the code, such as "noSpace".
+    @nonexhaustive
+    public enum Code: String, Sendable {
         /// The directory holds other files and is not a cache.
         ///
         /// It was left as it is.
-        public static let notACache = Code(value: .notACache)
+        case notACache
         /// The directory was made by a newer version of this library.
-        public static let newerFormat = Code(value: .newerFormat)
+        case newerFormat
         /// The path, or a part of it, is not a directory.
-        public static let notADirectory = Code(value: .notADirectory)
+        case notADirectory
         /// The directory was deleted or moved away while it was open.
-        public static let directoryVanished = Code(value: .directoryVanished)
+        case directoryVanished
         /// The file system is full, or a quota is exhausted.
-        public static let noSpace = Code(value: .noSpace)
+        case noSpace
         /// This user lacks permission.
-        public static let permissionDenied = Code(value: .permissionDenied)
+        case permissionDenied
         /// Others may write the directory, and so could forge what is read from it: everybody, or another user
         /// who may have created it in a place such as `/tmp`.
-        public static let untrusted = Code(value: .untrusted)
+        case untrusted
         /// The file system is mounted read-only.
-        public static let readOnly = Code(value: .readOnly)
+        case readOnly
         /// A lock was not free in time.
-        public static let busy = Code(value: .busy)
+        case busy
         /// An argument is invalid: an empty key, a negative lifetime, too much metadata.
-        public static let invalidArgument = Code(value: .invalidArgument)
+        case invalidArgument
         /// The kernel reported any other error; see ``CacheError/errno``.
-        public static let inputOutput = Code(value: .inputOutput)
+        case inputOutput
         /// The value is longer than the directory's limits allow; see ``CacheLimits``.
-        public static let valueTooLarge = Code(value: .valueTooLarge)
+        case valueTooLarge
         /// The directory is at a limit, and nothing could be evicted in time to make room.
-        public static let noRoom = Code(value: .noRoom)
+        case noRoom
         /// The directory's `config.json` can't be understood.
-        public static let badConfiguration = Code(value: .badConfiguration)
+        case badConfiguration
         /// A value could not be encoded.
-        public static let encoding = Code(value: .encoding)
+        case encoding
         /// The cache was closed.
-        public static let closed = Code(value: .closed)
+        case closed
         /// The cache was opened by the process that this one was forked from.
         ///
         /// Open it again in this process.
-        public static let forked = Code(value: .forked)
-
-        /// The name of the code, such as `noSpace`.
-        public var description: String { value.rawValue }
+        case forked
     }
 
     /// What went wrong.
