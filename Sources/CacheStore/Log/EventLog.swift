@@ -102,38 +102,27 @@ package struct EventLog: Sendable {
         in directory: StoreDirectory,
         _ body: (LoggedRemoval) -> Void
     ) throws(CacheError) -> Bool {
-        // The newer one first: rotated in between, it is found again as the older one, and read once.
-        let newer = try reading(StoreLayout.events, in: directory) { () throws(Errno) in
-            try ifExists { () throws(Errno) in try directory.root.open(StoreLayout.events, .readOnly) }
+        var name = StoreLayout.events
+        return try describing("read the event log", "\(directory.path)/\(name)") { () throws(Errno) in
+            let open = { () throws(Errno) in try directory.root.open(name, .readOnly) }
+            // The newer one first: rotated in between, it is found again as the older one, and read once.
+            let newer = try ifExists(open)
+            let identity = try newer?.status().identity
+            name = StoreLayout.olderEvents
+            let hasOlder = try read(ifExists(open), unlessIt: identity, body)
+            name = StoreLayout.events
+            return try read(newer, body) || hasOlder
         }
-        let identity = try reading(StoreLayout.events, in: directory) { () throws(Errno) in
-            try newer?.status().identity
-        }
-        let hasOlder = try reading(StoreLayout.olderEvents, in: directory) { () throws(Errno) in
-            let older = try ifExists { () throws(Errno) in
-                try directory.root.open(StoreLayout.olderEvents, .readOnly)
-            }
-            guard let older else { return false }
-            if try older.status().identity != identity { try read(older, body) }
-            return true
-        }
-        guard let newer else { return hasOlder }
-        try reading(StoreLayout.events, in: directory) { () throws(Errno) in try read(newer, body) }
-        return true
     }
 
-    private static func reading<Value: ~Copyable>(
-        _ name: RelativePath,
-        in directory: StoreDirectory,
-        _ body: () throws(Errno) -> Value
-    ) throws(CacheError) -> Value {
-        try describing("read the event log", "\(directory.path)/\(name)", body)
-    }
-
+    /// False where there is no file; one that was read before counts as read.
     private static func read(
-        _ file: borrowing FileDescriptor,
+        _ file: consuming FileDescriptor?,
+        unlessIt known: FileStatus.Identity? = nil,
         _ body: (LoggedRemoval) -> Void
-    ) throws(Errno) {
+    ) throws(Errno) -> Bool {
+        guard let file else { return false }
+        if let known, try file.status().identity == known { return true }
         var line: [UInt8] = []
         // Holes have no lines, and may be as long as the file system lets a file be.
         try file.forEachChunkOfData { chunk in
@@ -146,6 +135,7 @@ package struct EventLog: Sendable {
                 line.removeAll(keepingCapacity: true)
             }
         }
+        return true
     }
 
     /// Bytes: what is longer is no line.

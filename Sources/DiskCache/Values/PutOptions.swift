@@ -25,35 +25,19 @@ public struct PutOptions: Sendable, Equatable {
     /// `value(forKey:orCompute:)` measures it unless it is given.
     public var computeTime: Duration?
     /// The entity tag that the value came with, as it was (RFC 9110, section 8.8.3).
-    public var entityTag: String? {
-        get { details.entityTag }
-        set { details.entityTag = newValue }
-    }
+    public var entityTag: String?
     /// The Last-Modified that the value came with, as it was (RFC 9110, section 8.8.2).
-    public var lastModified: String? {
-        get { details.lastModified }
-        set { details.lastModified = newValue }
-    }
+    public var lastModified: String?
     /// The media type of the value.
-    public var contentType: String? {
-        get { details.contentType }
-        set { details.contentType = newValue }
-    }
+    public var contentType: String?
     /// Words by which values can be removed together.
-    public var tags: [String] {
-        get { details.tags }
-        set { details.tags = newValue }
-    }
+    public var tags: [String]
     /// Any other names and values.
-    public var metadata: [String: String] {
-        get { details.metadata }
-        set { details.metadata = newValue }
-    }
+    public var metadata: [String: String]
     /// When the put returns; nil for the configuration's default.
     ///
     /// Computed values, files, `putIfAbsent` and `update` are always on disk when the call returns.
     public var writing: CacheConfiguration.Writing?
-    private var details = RecordDetails()
 
     /// All parameters are optional.
     public init(
@@ -72,18 +56,22 @@ public struct PutOptions: Sendable, Equatable {
         self.onAccess = onAccess
         self.staleFor = staleFor
         self.computeTime = computeTime
-        details.entityTag = entityTag
-        details.lastModified = lastModified
-        details.contentType = contentType
-        details.tags = tags
-        details.metadata = metadata
+        self.entityTag = entityTag
+        self.lastModified = lastModified
+        self.contentType = contentType
+        self.tags = tags
+        self.metadata = metadata
         self.writing = writing
     }
 
     /// Sets what of this the record keeps as it is.
     func describe(_ record: inout Record) {
         record.cost = computeTime
-        // Copying empty details costs 300 instructions.
-        if !details.isEmpty { record.details = details }
+        // Putting empty details together costs 300 instructions.
+        if entityTag == nil, lastModified == nil, contentType == nil, tags.isEmpty, metadata.isEmpty { return }
+        var details = RecordDetails()
+        (details.entityTag, details.lastModified, details.contentType) = (entityTag, lastModified, contentType)
+        (details.tags, details.metadata) = (tags, metadata)
+        record.details = details
     }
 }

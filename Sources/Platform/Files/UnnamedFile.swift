@@ -22,11 +22,8 @@ extension FileDescriptor {
     ///
     /// C: `open`, `openat2(O_TMPFILE)`; where the file system lacks that `openat2`, `unlinkat`: then it has a name for
     /// an instant.
-    package init(unnamedIn path: String) throws(Errno) {
-        self = try Self.unnamed(in: Directory(opening: path))
-    }
-
-    private static func unnamed(in directory: borrowing Directory) throws(Errno) -> FileDescriptor {
+    package static func unnamed(in path: String) throws(Errno) -> FileDescriptor {
+        let directory = try Directory(opening: path)
         if let file = try directory.openUnnamed(.exclusive, mode: 0o600) { return file }
         let name = RelativePath(".diskcache-\(String(UInt64.random(in: 0 ... .max), radix: 36))")
         let file = try directory.open(name, [.readWrite, .create, .exclusive], mode: 0o600)

@@ -1,17 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// How short memory is.
-package enum MemoryPressure: Int, Sendable, Comparable {
+package enum MemoryPressure: Sendable, Comparable {
     /// There is enough.
     case none
     /// Work is being held up: caches should give some of theirs back.
     case some
     /// Little is left before processes are killed: caches should give most of theirs back.
     case critical
-
-    package static func < (left: MemoryPressure, right: MemoryPressure) -> Bool {
-        left.rawValue < right.rawValue
-    }
 
     /// What it means that some task waited for memory in so many percent of the last ten seconds.
     ///

@@ -214,18 +214,9 @@ extension DirectoryFacts {
 
     /// Takes a lock for a moment; nil if its file can't be opened: other checks say why.
     private static func tryLock(_ path: RelativePath, in root: borrowing Directory) -> LockOutcome? {
-        let file: FileDescriptor
-        do throws(Errno) {
-            file = try root.open(path, .readOnly)
-        } catch {
-            return nil
-        }
-        do throws(Errno) {
-            // Closing the file releases it.
-            return try file.tryLock(.shared) ? .free : .held
-        } catch {
-            return .failed
-        }
+        guard let file = try? root.open(path, .readOnly) else { return nil }
+        // Closing the file releases it.
+        return (try? file.tryLock(.shared)).map { $0 ? .free : .held } ?? .failed
     }
 
     /// The file system's present minus the system's.

@@ -36,7 +36,7 @@ struct Recorder: ~Copyable {
 
     private mutating func flush() {
         do throws(Errno) {
-            if file == nil { file = try FileDescriptor(unnamedIn: cache.path) }
+            if file == nil { file = try FileDescriptor.unnamed(in: cache.path) }
             let end = ContinuousClock.now + Self.roomPatience
             try file?.writeAll(buffer.span) { [cache] in ContinuousClock.now < end && cache.makeSpace($0) }
         } catch {

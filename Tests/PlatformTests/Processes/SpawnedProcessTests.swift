@@ -87,7 +87,7 @@ import Testing
     @Test
     func `a file without a name is in no listing and can be read again`() throws {
         let place = try TemporaryDirectory()
-        let file = try FileDescriptor(unnamedIn: place.path)
+        let file = try FileDescriptor.unnamed(in: place.path)
         try file.writeAll([1, 2, 3].span)
         try file.rewind()
         #expect(try file.readToEnd() == Data([1, 2, 3]))
