@@ -154,11 +154,7 @@ final class ControlFile: Sendable {
                 return nil
             }
         }
-        do throws(Errno) {
-            try file.lock(.exclusive, until: .now + exclusivePatience)
-        } catch {
-            throw error == .timedOut ? .wouldBlock : error
-        }
+        guard try file.tryLock(.exclusive, until: .now + exclusivePatience) else { throw .wouldBlock }
         return file
     }
 

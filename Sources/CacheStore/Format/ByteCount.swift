@@ -32,12 +32,11 @@ public struct ByteCount: Sendable, Hashable, Comparable, Codable {
 
     /// Reads a bare number.
     public init(from decoder: any Decoder) throws {
-        self.init(try decoder.singleValueContainer().decode(Int64.self))
+        self.init(try Int64(from: decoder))
     }
 
     /// Writes a bare number.
     public func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        try container.encode(bytes)
+        try bytes.encode(to: encoder)
     }
 }

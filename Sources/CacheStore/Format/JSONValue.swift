@@ -28,20 +28,14 @@ enum JSONValue: Sendable, Equatable, Codable {
     }
 
     func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
         switch self {
-        case .null: try container.encodeNil()
-        case .bool(let value): try container.encode(value)
-        // Without a fraction as a whole number, as people write it.
-        case .number(let value):
-            if let whole = Int64(exactly: value) {
-                try container.encode(whole)
-            } else {
-                try container.encode(value)
-            }
-        case .string(let value): try container.encode(value)
-        case .list(let value): try container.encode(value)
-        case .object(let value): try container.encode(value)
+        case .null: try Bool?.none.encode(to: encoder)
+        case .bool(let value): try value.encode(to: encoder)
+        // Whole numbers without a fraction.
+        case .number(let value): try Int64(exactly: value)?.encode(to: encoder) ?? value.encode(to: encoder)
+        case .string(let value): try value.encode(to: encoder)
+        case .list(let value): try value.encode(to: encoder)
+        case .object(let value): try value.encode(to: encoder)
         }
     }
 }
