@@ -68,10 +68,11 @@ public struct PutOptions: Sendable, Equatable {
     func describe(_ record: inout Record) {
         record.cost = computeTime
         // Putting empty details together costs 300 instructions.
-        if entityTag == nil, lastModified == nil, contentType == nil, tags.isEmpty, metadata.isEmpty { return }
+        let hasHeaders = entityTag != nil || lastModified != nil || contentType != nil
+        guard hasHeaders || !tags.isEmpty || !metadata.isEmpty else { return }
         var details = RecordDetails()
-        (details.entityTag, details.lastModified, details.contentType) = (entityTag, lastModified, contentType)
-        (details.tags, details.metadata) = (tags, metadata)
+        (details.entityTag, details.lastModified) = (entityTag, lastModified)
+        (details.contentType, details.tags, details.metadata) = (contentType, tags, metadata)
         record.details = details
     }
 }
