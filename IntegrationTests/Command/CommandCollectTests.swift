@@ -82,6 +82,11 @@ import Testing
         #expect(run.status == 64 && run.error.hasPrefix("diskcache: gc: "))
     }
 
+    @Test func `a watch ends at once where its directory is a mistake`() throws {
+        let run = try tool.run("gc", "--watch", "1s", "--dir", "")
+        #expect(run.status == 64 && run.error == "diskcache: --dir is empty: give a directory\n")
+    }
+
     @Test func `a sparing collection does the same`() throws {
         for number in 0..<20 {
             try cache.put("value \(number)", forKey: "k\(number)", options: PutOptions(expires: .expired))

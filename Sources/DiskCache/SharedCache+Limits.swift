@@ -23,7 +23,9 @@ extension SharedCache {
     /// They follow within a second. What exceeds the new limits is evicted by a process that has a janitor, or
     /// by the next collection.
     ///
-    /// - Parameter change: changes the present limits in place.
+    /// - Parameter change: changes the present limits in place. Others who want to change them wait meanwhile, 0.7
+    ///   seconds at most, and then fail with the code `busy`; so it should return soon, and must not change limits
+    ///   by another call.
     /// - Returns: the new limits.
     /// - Throws: ``CacheError``, with the code `invalidArgument` for a size that even an empty cache exceeds,
     ///   and what `change` throws. The limits then stay as they were.

@@ -71,6 +71,8 @@ struct LimitTests {
         {
             var limits = CacheLimits(maximumSize: .mebibytes(64))
             (limits.minimumFree, limits.maximumAge) = (.percent(100.0 / 3), .milliseconds(12345))
+            // No log, which is what there is.
+            limits.eventLogSize = .bytes(0)
             return limits
         }(),
     ])

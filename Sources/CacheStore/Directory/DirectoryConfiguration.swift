@@ -12,6 +12,7 @@ package struct DirectoryConfiguration: Sendable, Equatable {
     /// No limits, or these.
     package init(_ limits: CacheLimits = CacheLimits()) {
         self.limits = limits
+        if limits.eventLogSize?.bytes == 0 { self.limits.eventLogSize = nil }
     }
 
     /// Keys that this version does not know.

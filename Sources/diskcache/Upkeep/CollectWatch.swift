@@ -7,6 +7,8 @@ import Platform
 /// `diskcache gc --watch`: a collection every so often, until a signal ends it.
 enum CollectWatch {
     static func run(_ arguments: Arguments, _ request: CollectionOptions, every interval: Duration) throws {
+        // A mistake on the command line ends it here, not once an interval.
+        _ = try arguments.directory()
         let stop = try StopSignal([.terminate, .interrupt])
         var request = request
         // Another process that collects does the same work, and a signal could not end the wait.
