@@ -89,6 +89,8 @@ package final class FlightLock: Sendable {
 
     /// Gives the lock back if this holds it: removes the file, then unlocks it.
     ///
+    /// Otherwise closes the file that this waits for.
+    ///
     /// In this order nobody else can hold a file that is about to lose its name. Three system calls. In a child that was
     /// forked meanwhile the lock stays its parent's.
     ///
@@ -96,7 +98,7 @@ package final class FlightLock: Sendable {
     ///   and those who wait need not compute one after another, in the hope that the next one can store it.
     package func release(isStored: Bool = true) {
         state.withLock { state in
-            guard exchange(&state.isHolding, with: false), let file = state.file.take(),
+            guard let file = state.file.take(), exchange(&state.isHolding, with: false),
                 processGeneration == owner
             else { return }
             // A mode that can't be changed costs them just that.

@@ -79,7 +79,8 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         case .store: return store()
         case .release(let isStored): lock?.release(isStored: isStored)
         case .handOver:
-            lock = nil
+            // Nor is a file left open that was waited for: copies of this may last a moment longer.
+            lock?.release()
             flights.end(place, with: end)
         case .fallBack:
             guard let value = request.lastResort() else { return .miss }
