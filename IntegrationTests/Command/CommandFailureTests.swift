@@ -113,7 +113,7 @@ import Testing
             #expect(try tool.run("get", "--", key).output == key)
         }
         let long = String(repeating: "k", count: 1 << 20)
-        let cache = try SharedCache(at: tool.directory)
+        let cache = try tool.cache()
         try cache.put("x", forKey: long)
         #expect(try cache.get(forKey: long)?.value == Data("x".utf8))
     }

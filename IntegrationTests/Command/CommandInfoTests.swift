@@ -14,7 +14,7 @@ import Testing
 
     init() throws {
         tool = try Tool()
-        cache = try SharedCache(at: tool.directory)
+        cache = try tool.cache()
     }
 
     private func status(_ words: String...) throws -> (line: String, exit: Int32) {
@@ -31,10 +31,8 @@ import Testing
     }
 
     @Test func `a miss says why, with what is known`() throws {
-        var configuration = CacheConfiguration()
         let created = Date(timeIntervalSinceNow: -195.5)
-        configuration.now = { created }
-        let former = try SharedCache(at: tool.directory, configuration: configuration)
+        let former = try tool.cache { $0.now = { created } }
         try former.put("value", forKey: "old", options: PutOptions(expires: .seconds(10)))
         try former.put(
             "value",
@@ -88,10 +86,8 @@ import Testing
 
     @Test func `its place in the order of eviction is told when asked for`() throws {
         for (key, age) in [("a", 3000.0), ("b", 2000), ("c", 1000)] {
-            var configuration = CacheConfiguration()
             let created = Date(timeIntervalSinceNow: -age)
-            configuration.now = { created }
-            try SharedCache(at: tool.directory, configuration: configuration).put(key, forKey: key)
+            try tool.cache { $0.now = { created } }.put(key, forKey: key)
         }
         #expect(try !tool.run("info", "b").output.contains("eviction"))
         let line = try tool.run("info", "b", "--order").lines.first { $0.hasPrefix("eviction ") }

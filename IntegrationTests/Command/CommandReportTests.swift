@@ -12,7 +12,7 @@ import Testing
 
     init() throws {
         tool = try Tool()
-        cache = try SharedCache(at: tool.directory)
+        cache = try tool.cache()
     }
 
     // MARK: ls
@@ -45,10 +45,8 @@ import Testing
     ])
     func `ls sorts`(order: String, keys: [String]) throws {
         for (key, value, days, age) in [("a", "1", 1, 1.0), ("b", "333", nil, 2), ("c", "22", 2, 3)] {
-            var configuration = CacheConfiguration()
             let created = Date(timeIntervalSinceNow: -age * 1000)
-            configuration.now = { created }
-            try SharedCache(at: tool.directory, configuration: configuration)
+            try tool.cache { $0.now = { created } }
                 .put(value, forKey: key, options: PutOptions(expires: days.map { .days($0) } ?? .never))
         }
         #expect(try tool.run("ls", "--sort", order).lines == keys)

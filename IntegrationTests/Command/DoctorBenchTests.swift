@@ -11,7 +11,7 @@ import Testing
 
     init() throws {
         tool = try Tool()
-        let cache = try SharedCache(at: tool.directory)
+        let cache = try tool.cache()
         for number in 0..<20 { try cache.put("value \(number)", forKey: "key \(number)") }
         cache.close()
     }

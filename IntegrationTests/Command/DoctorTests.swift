@@ -12,7 +12,7 @@ import Testing
 
     init() throws {
         tool = try Tool()
-        cache = try SharedCache(at: tool.directory)
+        cache = try tool.cache()
         try cache.put("hello", forKey: "k")
     }
 

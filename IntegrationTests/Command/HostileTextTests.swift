@@ -104,7 +104,7 @@ import Testing
     }
 
     @Test func `a key for xargs is raw, and one that contains a NUL is left out`() throws {
-        let cache = try SharedCache(at: tool.directory)
+        let cache = try tool.cache()
         for key in ["good", "bad\0good", Self.hostile] { try cache.put("x", forKey: key) }
         try cache.put("x", forKey: String(repeating: "k", count: 2000))
         for order in [[], ["--sort", "key"]] {

@@ -12,18 +12,12 @@ import Testing
 
     init() throws {
         tool = try Tool()
-        var configuration = CacheConfiguration()
-        configuration.janitor.isEnabled = false
-        configuration.janitor.joinsSession = false
-        cache = try SharedCache(at: tool.directory, configuration: configuration)
+        cache = try tool.cache { $0.janitor.joinsSession = false }
     }
 
     private func put(_ value: String, _ key: String, age: Double, expires: Expiration = .never) throws {
-        var configuration = CacheConfiguration()
         let created = Date(timeIntervalSinceNow: -age)
-        configuration.now = { created }
-        configuration.janitor.isEnabled = false
-        try SharedCache(at: tool.directory, configuration: configuration)
+        try tool.cache { $0.now = { created } }
             .put(value, forKey: key, options: PutOptions(expires: expires))
     }
 

@@ -48,7 +48,7 @@ import Testing
 
     @Test(.enabled(if: canMeasure, "GNU time measures the memory"))
     func `a long list takes no more memory than a short one`() throws {
-        let cache = try SharedCache(at: tool.directory)
+        let cache = try tool.cache()
         let filler = String(repeating: "k", count: 900)
         try cache.put("x", forKey: "k")
         let short = try peak("$TIMED \"$TOOL\" ls > /dev/null")
@@ -64,7 +64,7 @@ import Testing
         .enabled(if: isSoak, "DISKCACHE_SOAK=1 has time for it")
     )
     func `a long list is sorted in bounded memory`() throws {
-        let cache = try SharedCache(at: tool.directory)
+        let cache = try tool.cache()
         let options = PutOptions(metadata: ["filler": String(repeating: "m", count: 16_000)])
         // 80 MB of lines.
         for number in 0..<5000 { try cache.put("x", forKey: "k\(number)", options: options) }

@@ -41,7 +41,7 @@ import Testing
 
     @Test(.enabled(if: isInstalled("fish"), "there is no fish: its script is not tried"))
     func `fish completes as bash does`() throws {
-        let cache = try SharedCache(at: tool.directory)
+        let cache = try tool.cache()
         for key in ["thumb:17", "thumb:18", "-x", "a b"] { try cache.put("v", forKey: key) }
         #expect(try fish("diskcache get thu") == ["thumb:17", "thumb:18"])
         #expect(try fish("diskcache get ") == ["a b", "thumb:17", "thumb:18"])
@@ -123,7 +123,7 @@ import Testing
     }
 
     @Test func `bash proposes keys, quoted, less what stands before the last colon`() throws {
-        let cache = try SharedCache(at: tool.directory)
+        let cache = try tool.cache()
         let keys = ["thumb:17", "a b", "it's", "$(touch pwned)", "`x`", "-x", "e\u{1B}[2J", "m=1@z", "ünï"]
         for key in keys { try cache.put("v", forKey: key) }
         #expect(try bash("diskcache get thu") == ["thumb:17"])

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DiskCache
 import Foundation
 
 /// The built `diskcache`, run as its users run it.
@@ -42,6 +43,17 @@ public struct Tool: Sendable {
     /// A path in the fresh place, outside the cache directory.
     public func path(_ name: String) -> String {
         "\(scratch.path)/\(name)"
+    }
+
+    /// The cache of all runs, opened by the test program.
+    ///
+    /// Without a janitor: what a command has left, nobody collects before the test looks at it. (A collection that was cut
+    /// short another janitor goes on with at once.)
+    public func cache(_ change: (inout CacheConfiguration) -> Void = { _ in }) throws -> SharedCache {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        change(&configuration)
+        return try SharedCache(at: directory, configuration: configuration)
     }
 
     /// Runs `diskcache` with `arguments` on the directory, which the environment names.
