@@ -134,7 +134,9 @@ struct StoreSetup {
         return true
     }
 
-    private func makePart(_ name: RelativePath, in root: borrowing Directory) throws(CacheError) {
+    /// False where there is one.
+    @discardableResult
+    private func makePart(_ name: RelativePath, in root: borrowing Directory) throws(CacheError) -> Bool {
         try describing("create", "\(path)/\(name)") { () throws(Errno) in
             try root.makeDirectoryIfMissing(name, mode: FileMode.directory)
         }
@@ -146,36 +148,54 @@ struct StoreSetup {
         let isNew = try describing("look at", "\(path)/\(StoreLayout.entries)") { () throws(Errno) in
             try root.presentStatus(of: StoreLayout.entries) == nil
         }
-        try makeParts(in: root)
+        try makeParts(in: root, isNew: isNew)
         try write(StoreLayout.readmeText, to: StoreLayout.readme, in: root)
         try write(StoreLayout.cacheDirectoryTagText, to: StoreLayout.cacheDirectoryTag, in: root)
-        if isNew { try makeControl(in: root) }
         try write("diskcache \(StoreLayout.formatVersion)\n", to: StoreLayout.format, in: root)
     }
 
-    private func makeParts(in root: borrowing Directory) throws(CacheError) {
+    /// Makes what is missing, the entries last.
+    ///
+    /// - Parameter isNew: as far as is known; then with the control file of an empty cache. Whoever opens the directory of
+    ///   the entries finds it: who writes without it is not told of in its filter, and would write what nobody finds.
+    private func makeParts(in root: borrowing Directory, isNew: Bool = false) throws(CacheError) {
         try makePart(StoreLayout.objects, in: root)
-        try makePart(StoreLayout.entries, in: root)
         try makePart(StoreLayout.temporaries, in: root)
         try makeLocks(in: root)
+        let hasMadeControl = isNew ? try makeControl(in: root) : false
+        let hasMadeEntries = try makePart(StoreLayout.entries, in: root)
+        // Another process was first, where `locks/` was deleted meanwhile, and may have written.
+        if hasMadeControl, !hasMadeEntries {
+            try describing("replace", "\(path)/\(StoreLayout.control)") { () throws(Errno) in
+                try ControlFile.retire(in: root, nil)?.close()
+            }
+        }
     }
 
-    /// Makes the control file while nobody can use the directory yet, so that it is good at once.
+    /// Makes the control file while nobody can use the directory yet, so that it is good at once; false where there is
+    /// one, which others may use, and where it can't be made like that: then it is made later.
     ///
     /// It is large, as these files go: where there is no room for it just now, the cache is opened without.
-    private func makeControl(in root: borrowing Directory) throws(CacheError) {
+    private func makeControl(in root: borrowing Directory) throws(CacheError) -> Bool {
         do throws(Errno) {
             let fileSystem = try root.descriptor.fileSystem().kind
             let mapping = assumed?.sharedMapping ?? SharedMapping(on: fileSystem)
-            if mapping == .none { return }
-            try drafting(StoreLayout.control, in: root) { (file, publish) throws(Errno) -> Void in
-                try ControlMaking.make(in: file, mapping, of: path, state: .ready, publish: publish)
+            if mapping == .none { return false }
+            try drafting(in: root) { (file, _) throws(Errno) -> Void in
+                try ControlMaking.make(in: file, mapping, of: path, state: .ready) { () throws(Errno) in
+                    try root.link(file, as: StoreLayout.control)
+                }
             }
+            return true
         } catch {
             switch error {
-            // The last two: no `/dev/shm`, or none that this process may use.
-            case .noSpace, .quotaExceeded, .fileTooLarge, .noDevice, .notSupported, .noEntry, .accessDenied:
-                return
+            case .noSpace, .quotaExceeded, .fileTooLarge, .noDevice, .notSupported: return false
+            // No `/dev/shm`, or none that this process may use.
+            case .noEntry, .accessDenied: return false
+            // There is one.
+            case .exists: return false
+            // No file has a second name on this file system.
+            case .notPermitted, .notImplemented: return false
             default: throw CacheError(errno: error, "make", path: "\(path)/\(StoreLayout.control)")
             }
         }
@@ -198,30 +218,26 @@ struct StoreSetup {
         in root: borrowing Directory
     ) throws(CacheError) {
         try describing("write", "\(path)/\(name)") { () throws(Errno) in
-            try drafting(name, in: root) { (file, publish) throws(Errno) in
+            try drafting(in: root) { (file, publish) throws(Errno) in
                 try file.writeAll(text.utf8Span.span)
                 // Once in a directory's life: an empty format file after a power cut would make it somebody else's.
                 try file.synchronize()
-                try publish()
+                try publish(name)
             }
         }
     }
 
-    /// Has `write` fill a new file and publish it under its name.
+    /// Has `write` fill a new file and give it its place, by `publish`, which replaces what is there, or in another way.
     private func drafting(
-        _ name: RelativePath,
         in root: borrowing Directory,
-        _ write: (borrowing FileDescriptor, _ publish: () throws(Errno) -> Void) throws(Errno) -> Void
+        _ write: (borrowing FileDescriptor, _ publish: (RelativePath) throws(Errno) -> Void) throws(Errno) ->
+            Void
     ) throws(Errno) {
         let temporaries = try root.openDirectory(StoreLayout.temporaries)
         // Its own: where `locks/` was deleted meanwhile, another process may be setting up at the same time.
         let draft = StoreLayout.freshTemporary("setup-")
         let file = try temporaries.open(draft, [.readWrite, .create], mode: FileMode.file)
-        do throws(Errno) {
-            try write(file) { () throws(Errno) in try temporaries.rename(draft, to: root, name) }
-        } catch {
-            bestEffort { () throws(Errno) in try temporaries.unlink(draft) }
-            throw error
-        }
+        defer { bestEffort { () throws(Errno) in try temporaries.unlink(draft) } }
+        try write(file) { (name) throws(Errno) in try temporaries.rename(draft, to: root, name) }
     }
 }

@@ -130,14 +130,17 @@ package struct Directory: ~Copyable, Sendable {
         return filled
     }
 
-    /// Creates a directory, unless there is one.
+    /// Creates a directory, unless there is one: then false.
     ///
     /// C: `mkdirat`.
-    package func makeDirectoryIfMissing(_ path: RelativePath, mode: UInt32) throws(Errno) {
+    @discardableResult
+    package func makeDirectoryIfMissing(_ path: RelativePath, mode: UInt32) throws(Errno) -> Bool {
         do throws(Errno) {
             try call(.makeDirectory, path) { unsafe mkdirat($0, $1, mode) }
+            return true
         } catch {
             if error != .exists { throw error }
+            return false
         }
     }
 

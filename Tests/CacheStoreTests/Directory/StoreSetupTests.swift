@@ -266,6 +266,47 @@ import Testing
         #expect(try store.directory.isCurrent())
     }
 
+    /// Whoever has the new entries open may have it mapped already.
+    @Test func `the control file that a deletion has left is kept`() throws {
+        let fixture = try StoreFixture()
+        let control = try FileStatus.of(fixture.path + "/control").identity
+        for name in ["entries", "format"] {
+            try FileManager.default.removeItem(atPath: fixture.path + "/" + name)
+        }
+        let store = try Store(at: fixture.path)
+        #expect(try FileStatus.of(fixture.path + "/control").identity == control)
+        #expect(store.control.file?.identity == control)
+    }
+
+    enum Rival: CaseIterable {
+        case control, entries, none
+    }
+
+    /// Only then no entry can be there that its filter does not know.
+    @Test(arguments: Rival.allCases)
+    func `a control file is that of an empty cache only where nobody was first`(rival: Rival) throws {
+        let path = directory.path + "/cache"
+        let linked = Locked(0)
+        let store = try SystemCall.withFaults { call in
+            guard call == .link else { return nil }
+            linked.withLock { $0 += 1 }
+            switch rival {
+            case .control: makeFile(path + "/control", "half")
+            case .entries: _ = mkdir(path + "/entries", 0o700)
+            case .none: return .error(.notPermitted)
+            }
+            return nil
+        } _: {
+            try Store(at: path)
+        }
+        #expect(linked.withLock { $0 } > 0)
+        #expect(store.control.file?.state == .ready && store.control.filter == nil)
+        // Whoever comes agrees with it.
+        #expect(try Store(at: path).control.file?.identity == store.control.file?.identity)
+        #expect(try Store(at: directory.path + "/other").control.filter != nil)
+        #expect(directory.files(below: "cache/tmp").isEmpty)
+    }
+
     @Test func `another directory is noticed also where the one that is open can't be looked at`() throws {
         let fixture = try StoreFixture()
         #expect(try fixture.store.directory.isCurrent())

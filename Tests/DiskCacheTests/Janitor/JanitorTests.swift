@@ -98,11 +98,12 @@ struct JanitorTests {
         }
     }
 
-    /// Puts until `other` finds it: what was noticed amid a deletion, more of which followed, has to be noticed once more.
-    private func waitUntilTheyAgree(_ cache: SharedCache, _ other: SharedCache) {
-        waitUntil("both use the same directory") {
-            guard (try? cache.put("new", forKey: "key")) != nil else { return false }
-            return (try? other.get(forKey: "key"))?.value == Data("new".utf8)
+    /// What was noticed amid a deletion has to be noticed once more when the rest is gone, too.
+    private func waitUntilNoticed(_ replaced: borrowing Atomic<Bool>, by cache: SharedCache) throws {
+        try waitUntil("it is noticed") {
+            let store = cache.core.store
+            return try replaced.load(ordering: .relaxed) && store.directory.isCurrent()
+                && store.control.isCurrent()
         }
     }
 
@@ -119,11 +120,10 @@ struct JanitorTests {
         try cache.put("old", forKey: "key")
         let all = try FileManager.default.contentsOfDirectory(atPath: path)
         for name in part == "everything" ? all : [part] { delete(name) }
-        waitUntil("it is noticed") { replaced.load(ordering: .relaxed) }
+        try waitUntilNoticed(replaced, by: cache)
         // Everything is another one now, also for those who come.
-        let other = try SharedCache(at: path)
-        if part == "everything" { waitUntilTheyAgree(cache, other) }
         try cache.put("new", forKey: "key")
+        let other = try SharedCache(at: path)
         #expect(try other.get(forKey: "key")?.value == Data("new".utf8))
         try other.put("newer", forKey: "key")
         #expect(try cache.get(forKey: "key")?.value == Data("newer".utf8))
@@ -146,8 +146,9 @@ struct JanitorTests {
         waitUntil("it is made anew") { FileManager.default.fileExists(atPath: path + "/control") }
         for name in names where name != "control" { delete(name) }
         let other = try SharedCache(at: path)
-        waitUntil("it is noticed") { replaced.load(ordering: .relaxed) }
-        waitUntilTheyAgree(cache, other)
+        try waitUntilNoticed(replaced, by: cache)
+        try cache.put("new", forKey: "key")
+        #expect(try other.get(forKey: "key")?.value == Data("new".utf8))
         #expect(try cache.verify().isClean)
     }
 
