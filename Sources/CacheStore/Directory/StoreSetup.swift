@@ -164,10 +164,11 @@ struct StoreSetup {
         try makeLocks(in: root)
         let hasMadeControl = isNew ? try makeControl(in: root) : false
         let hasMadeEntries = try makePart(StoreLayout.entries, in: root)
-        // Another process was first, where `locks/` was deleted meanwhile, and may have written.
+        // Another process was first, where `locks/` was deleted meanwhile, and may have written. Whoever has the file
+        // mapped already looks for another one within a second.
         if hasMadeControl, !hasMadeEntries {
-            try describing("replace", "\(path)/\(StoreLayout.control)") { () throws(Errno) in
-                try ControlFile.retire(in: root, nil)?.close()
+            try describing("remove", "\(path)/\(StoreLayout.control)") { () throws(Errno) in
+                _ = try ifExists { () throws(Errno) in try root.unlink(StoreLayout.control) }
             }
         }
     }
