@@ -65,21 +65,13 @@ struct Deletions: Sendable {
         var newestEvicted: Timestamp?
     }
 
-    private let parts: StoreParts
-    private let isDryRun: Bool
-    private let stripePatience: Duration
+    let parts: StoreParts
+    let request: SweepRequest
     /// By the caller's clock.
-    private let now: Timestamp
+    let now: Timestamp
     private let state = Locked.Box(State())
     /// By which it measures how long it holds a stripe.
     var instant: @Sendable () -> ContinuousClock.Instant = { .now }
-
-    init(from parts: StoreParts, _ request: SweepRequest, now: Timestamp) {
-        self.parts = parts
-        isDryRun = request.isDryRun
-        stripePatience = request.stripePatience
-        self.now = now
-    }
 
     // MARK: Stripes
 
@@ -99,7 +91,7 @@ struct Deletions: Sendable {
     /// How long to wait for a stripe now, with so many `skipped` that were not noted yet.
     func patience(_ pacer: SweepPacer, after skipped: Int = 0) -> Duration {
         let isHindered = skipped > 0 || state.value.withLock { $0.skipped.values.contains { !$0.isEmpty } }
-        return min(isHindered ? Self.laterStripePatience : stripePatience, pacer.rest)
+        return min(isHindered ? Self.laterStripePatience : request.stripePatience, pacer.rest)
     }
 
     /// Leaves alone what these stripes guard, from now on.
@@ -176,7 +168,7 @@ struct Deletions: Sendable {
         if let newest = evicted.map(\.lastUse).max() {
             state.value.withLock { $0.newestEvicted = max($0.newestEvicted ?? .distantPast, newest) }
         }
-        if isDryRun || removals.isEmpty { return }
+        if request.isDryRun || removals.isEmpty { return }
         let bytes = removals.reduce(0) { $0 + $1.allocatedSize.bytes }
         parts.control.addUsage(bytes: -bytes, entries: -entries.count)
         var tallies: [RemovalReason: CollectionReport.Tally] = [:]

@@ -49,7 +49,7 @@ struct ListedEviction {
         var eviction = ListedEviction(
             parts: parts,
             goal: goal,
-            deletions: Deletions(from: parts, request, now: now),
+            deletions: Deletions(parts: parts, request: request, now: now),
             list: list,
             pacer: SweepPacer(pace, in: parts.control)
         )

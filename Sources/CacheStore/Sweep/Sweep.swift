@@ -39,7 +39,7 @@ package struct Sweep: Sendable {
         let fileSystem = parts.directory.fileSystem
         let blockSize = fileSystem.kind.givesSmallFilesTheirBlocks ? fileSystem.blockSize : nil
         state = Locked.Box(SweepState(blockSize: blockSize, expiredOnly: request.expiredOnly))
-        deletions = Deletions(from: parts, request, now: now)
+        deletions = Deletions(parts: parts, request: request, now: now)
         stamp = SweepStamp(clock: clock, datesAttributes: fileSystem.kind.datesAttributes)
         pacer = SweepPacer(request.pace, in: parts.control)
     }
