@@ -157,19 +157,16 @@ extension StoreParts {
     ///
     /// The caller holds its stripe exclusively. Two system calls, three for an entry where somebody has been at it.
     fileprivate func delete(_ removal: Removal, _ stamp: SweepStamp) throws(CacheError) -> Bool {
-        guard let entry = removal.entry else {
-            guard let status = try object(removal.digest), stamp.isUntouched(object: status)
-            else { return false }
-            return try directory.delete(removal.digest, .objects)
-        }
-        guard let status = try directory.status(of: entry.key, .entries), status.kind == .regular else {
+        guard let status = try directory.status(of: removal.digest, removal.tree), status.kind == .regular
+        else { return false }
+        if let entry = removal.entry {
+            if !stamp.isUntouched(entry, status) {
+                guard let bytes = try entries.read(entry.key)?.bytes, entry.isStill(bytes, status)
+                else { return false }
+            }
+        } else if !stamp.isUntouched(object: status) {
             return false
         }
-        if !stamp.isUntouched(entry, status) {
-            guard let bytes = try entries.read(entry.key)?.bytes, entry.isStill(bytes, status) else {
-                return false
-            }
-        }
-        return try directory.delete(entry.key, .entries)
+        return try directory.delete(removal.digest, removal.tree)
     }
 }
