@@ -41,10 +41,14 @@ struct SweepStamp: Sendable {
     /// Whether change times tell of all changes of an entry; those of objects tell on each file system.
     let datesAttributes: Bool
 
-    /// Whether its change time tells that nobody has been at the entry since.
+    /// Whether nobody has overwritten, read or replaced the entry with this state since; false also where that can't be
+    /// told by its state alone.
+    ///
+    /// All of that raises the change time, as the file system that gave the stamp dates it, but for accesses that the
+    /// kernel notes by itself: those raise the access time. The clock is asked last, as for objects.
     func isUntouched(_ entry: SeenEntry, _ status: FileStatus) -> Bool {
-        // The clock last, as for objects.
-        datesAttributes && entry.isUntouched(since: time, status) && clock.isSteady
+        datesAttributes && status.changed < time && status.accessed <= entry.lastUse
+            && UInt32(truncatingIfNeeded: status.identity.inode) == entry.inode && clock.isSteady
     }
 
     /// Whether nobody has wanted the object with this state since: a put touches it, and its entry may not have been

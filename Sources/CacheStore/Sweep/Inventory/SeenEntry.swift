@@ -56,17 +56,6 @@ struct SeenEntry: Sendable, Equatable {
         Self.witness(of: bytes, status) == witness
     }
 
-    /// Whether nobody has overwritten, read or replaced the entry since `stamp`, which is older than what was seen of
-    /// it; false also where that can't be told by `status` alone.
-    ///
-    /// All of that raises the change time, as the file system that gave the stamp dates it, but for accesses that the
-    /// kernel notes by itself: those raise the access time. Valid only if the clock wasn't stepped back: ask it after
-    /// `status` was taken.
-    func isUntouched(since stamp: Timestamp, _ status: FileStatus) -> Bool {
-        status.changed < stamp && status.accessed <= lastUse
-            && UInt32(truncatingIfNeeded: status.identity.inode) == inode
-    }
-
     /// What changes when anybody overwrites, reads or replaces the entry: a checksum of the file's number, its access
     /// time and the bytes of the record; the same in every process.
     ///
