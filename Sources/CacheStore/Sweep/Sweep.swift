@@ -246,13 +246,8 @@ package struct Sweep: Sendable {
 
     /// Takes a second look at the entries where an object is missing, to find those that name it; false: time ran out.
     private mutating func deleteDangling() throws(CacheError) -> Bool {
-        let hasMissing = state.value.withLock { state in
-            let hasMissing = state.pass.marks.hasMissing
-            // Whether they go or are spared, they are no candidates.
-            if hasMissing { state.dropMissing() }
-            return hasMissing
-        }
-        guard hasMissing else { return true }
+        // Whether they go or are spared, they are no candidates.
+        guard state.value.withLock({ $0.dropMissing() }) else { return true }
         return try scan(.entries) { (sweep, shard) throws(CacheError) in
             try sweep.deleteDangling(inShard: shard)
         }

@@ -11,11 +11,6 @@
 /// contents, and a sweep would pass over the entries once for each range, noting those only.
 typealias ContentMarks = FingerprintTable<ContentMark>
 
-extension FingerprintTable<ContentMark> {
-    /// Whether any entry names a content of which no object was found.
-    var hasMissing: Bool { values.contains { $0.isMissing } }
-}
-
 /// What a sweep keeps of a content: something that entries name, or an object that was found; 8 bytes.
 struct ContentMark: Sendable {
     /// What is known of its object.

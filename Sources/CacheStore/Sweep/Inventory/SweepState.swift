@@ -119,11 +119,7 @@ struct SweepState {
 
     /// Whether the object is gone for sure that entries name; all objects were listed.
     private func isMissing(_ content: Digest) -> Bool {
-        guard let mark = pass.marks.value(of: content), !pass.unreadableShards.contains(content.shard)
-        else {
-            return false
-        }
-        return mark.isMissing
+        pass.marks[content].isMissing && !pass.unreadableShards.contains(content.shard)
     }
 
     /// Those whose objects are gone; all objects were listed.
@@ -132,12 +128,14 @@ struct SweepState {
             .map { Removal($0.entry, .dangling) }
     }
 
-    /// Takes off the candidates those that name an object which is gone.
-    mutating func dropMissing() {
-        var candidates = SweepCandidates()
-        swap(&candidates, &pass.candidates)
+    /// Takes off the candidates those that name an object which is gone; false: of every content that entries name an
+    /// object was found.
+    mutating func dropMissing() -> Bool {
+        guard pass.marks.values.contains(where: { $0.isMissing }) else { return false }
+        var candidates = exchange(&pass.candidates, with: SweepCandidates())
         candidates.keep { !isMissing($0.content) }
-        swap(&candidates, &pass.candidates)
+        pass.candidates = candidates
+        return true
     }
 
     // MARK: Limits
@@ -186,7 +184,7 @@ struct SweepState {
     /// The object that a candidate which was deleted was the last to name.
     func unreferenced(at place: UInt32) -> Removal {
         let content = pass.candidates.entries[Int(place)].content
-        let mark = pass.marks.value(of: content) ?? ContentMark()
+        let mark = pass.marks[content]
         return Removal(object: content, mark.allocatedSize, freed: mark.freed)
     }
 
