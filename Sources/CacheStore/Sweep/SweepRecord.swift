@@ -119,24 +119,18 @@ package struct SweepRecord: Sendable, Equatable {
     private static func removed(_ reason: RemovalReason) -> Field {
         (
             "removed \(reason.rawValue)", { $0.report.removed[reason]?.numbers },
-            { $0.report.removed[reason] = CollectionReport.Tally(numbers: $1) }
+            { $0.report.removed[reason] = tally($1) }
         )
     }
 
     private static let laterFields: [Field] = [
-        (
-            "entries", { $0.report.entries.numbers },
-            { $0.report.entries = CollectionReport.Tally(numbers: $1) }
-        ),
-        (
-            "objects", { $0.report.objects.numbers },
-            { $0.report.objects = CollectionReport.Tally(numbers: $1) }
-        ),
+        ("entries", { $0.report.entries.numbers }, { $0.report.entries = tally($1) }),
+        ("objects", { $0.report.objects.numbers }, { $0.report.objects = tally($1) }),
         (
             "horizon", { $0.report.evictionAge.map { [$0.saturatingNanoseconds] } },
             { $0.report.evictionAge = span($1) }
         ),
-        ("drift", { $0.report.drift?.numbers }, { $0.report.drift = CollectionReport.Tally(numbers: $1) }),
+        ("drift", { $0.report.drift?.numbers }, { $0.report.drift = tally($1) }),
     ]
 
     private static let fields = ownFields + RemovalReason.allCases.map(removed) + laterFields
@@ -144,6 +138,11 @@ package struct SweepRecord: Sendable, Equatable {
     private static func time(_ numbers: [Int64]) -> Timestamp { Timestamp(nanoseconds: numbers[0]) }
 
     private static func span(_ numbers: [Int64]) -> Duration { .nanoseconds(max(0, numbers[0])) }
+
+    private static func tally(_ numbers: [Int64]) -> CollectionReport.Tally {
+        let bytes = numbers.count > 1 ? numbers[1].plausible : 0
+        return CollectionReport.Tally(count: Int(numbers[0].plausible), bytes: bytes)
+    }
 
     var text: String {
         var lines = ["sweep 1"]
@@ -201,8 +200,4 @@ package struct SweepRecord: Sendable, Equatable {
 
 extension CollectionReport.Tally {
     fileprivate var numbers: [Int64] { [Int64(count), bytes] }
-
-    fileprivate init(numbers: [Int64]) {
-        self.init(count: Int(numbers[0].plausible), bytes: numbers.count > 1 ? numbers[1].plausible : 0)
-    }
 }
