@@ -63,20 +63,12 @@ package struct Sweep: Sendable {
         now: Timestamp
     ) throws(CacheError) -> CollectionReport {
         var wait = JanitorWait(for: parts.janitor, patience: request.patience)
-        while true {
+        repeat {
             let report = try runIfDue(request, on: parts, now: now) { _ in true }
             if let report { return report }
-            guard try wait.pause() else {
-                let path = parts.janitor.path
-                throw CacheError(
-                    .busy,
-                    to: "collect garbage in",
-                    path: path,
-                    cause: .timedOut,
-                    detail: wait.hindrance
-                )
-            }
-        }
+        } while try wait.pause()
+        let (path, hindrance) = (parts.janitor.path, wait.hindrance)
+        throw CacheError(.busy, to: "collect garbage in", path: path, cause: .timedOut, detail: hindrance)
     }
 
     /// Sweeps where no other process does, and only if `isDue` says so of the last sweep, asked when no other
@@ -186,7 +178,10 @@ package struct Sweep: Sendable {
         // look at the whole table takes 65 ms.
         try clearDeadWriters()
         let between = control.recordedUsage
-        guard try lookAtObjects() else { return false }
+        let hasSeenObjects = try scan(.objects) { (sweep, shard) throws(CacheError) in
+            try sweep.lookAtObjects(inShard: shard)
+        }
+        guard hasSeenObjects else { return false }
         if isFirst { recount(before, between, control.recordedUsage) }
         addOverhead()
         if request.expiredOnly { return true }
@@ -238,10 +233,6 @@ package struct Sweep: Sendable {
         // What could not be listed may be missing in it.
         if !state.value.withLock({ $0.pass.hasUnreadableEntries }) { file?.completeFilter() }
         return true
-    }
-
-    private mutating func lookAtObjects() throws(CacheError) -> Bool {
-        try scan(.objects) { (sweep, shard) throws(CacheError) in try sweep.lookAtObjects(inShard: shard) }
     }
 
     /// Takes a second look at the entries where an object is missing, to find those that name it; false: time ran out.
