@@ -38,10 +38,7 @@ package final class JanitorLock: Sendable {
 
     /// Whether the process of that number, as this one sees it, holds the lock; false where that can't be told.
     func isHeld(by process: Int32) -> Bool {
-        let status = bestEffort { () throws(Errno) in
-            try control.directory.locks.status(of: StoreLayout.janitorLock)
-        }
-        return status.map { ProcFiles.lockHolders(inode: $0.identity.inode).contains(process) } ?? false
+        control.directory.holders(ofLock: StoreLayout.janitorLock).contains(process)
     }
 
     /// Who keeps others from sweeping, in words.

@@ -110,11 +110,8 @@ package final class Stripes: Sendable {
     }
 
     private func hasBusyHolder(_ stripe: Int) -> Bool {
-        let status = bestEffort { () throws(Errno) in
-            try control.directory.locks.status(of: StoreLayout.lockName(tree, stripe))
-        }
-        guard let status else { return false }
-        return ProcFiles.lockHolders(inode: status.identity.inode).contains { ProcFiles.isBusy($0) }
+        let name = StoreLayout.lockName(tree, stripe)
+        return control.directory.holders(ofLock: name).contains { ProcFiles.isBusy($0) }
     }
 
     /// Opens the stripe's file, unless another thread is first: two of one process would exclude each other.
@@ -130,5 +127,13 @@ package final class Stripes: Sendable {
 
     private func path(of stripe: Int) -> String {
         "\(control.directory.path)/\(StoreLayout.locks)/\(StoreLayout.lockName(tree, stripe))"
+    }
+}
+
+extension StoreDirectory {
+    /// The processes that hold the lock of that name, as this one sees them; none where that can't be told.
+    func holders(ofLock name: RelativePath) -> [Int32] {
+        let status = bestEffort { () throws(Errno) in try locks.status(of: name) }
+        return status.map { ProcFiles.lockHolders(inode: $0.identity.inode) } ?? []
     }
 }
