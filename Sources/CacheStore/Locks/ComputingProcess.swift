@@ -23,15 +23,12 @@ public struct ComputingProcess: Sendable, Equatable {
         -> ComputingProcess?
     {
         let path = StoreLayout.flightName(key)
-        return try describing("read", "\(directory.path)/\(StoreLayout.locks)/\(path)") {
-            () throws(Errno) -> ComputingProcess? in
-            do throws(Errno) {
-                return ComputingProcess(line: try directory.locks.open(path, .readOnly).read(lineLength))
-            } catch {
-                // Something other than a file doesn't name anybody; taking the lock reports it.
-                if error == .noEntry || error.tellsOfNoFile { return nil }
-                throw error
-            }
+        do throws(Errno) {
+            return ComputingProcess(line: try directory.locks.open(path, .readOnly).read(lineLength))
+        } catch {
+            // Something other than a file doesn't name anybody; taking the lock reports it.
+            if error == .noEntry || error.tellsOfNoFile { return nil }
+            throw CacheError(errno: error, "read", path: "\(directory.path)/\(StoreLayout.locks)/\(path)")
         }
     }
 

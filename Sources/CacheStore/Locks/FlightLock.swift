@@ -54,10 +54,8 @@ package final class FlightLock: Sendable {
     /// - Throws: ``CacheError/Code/noSpace``, ``CacheError/Code/permissionDenied``, ``CacheError/Code/readOnly`` if the
     ///   file can't be made; other errors of open(2) and flock(2).
     package func attempt() throws(CacheError) -> Attempt {
-        do throws(Errno) {
-            return try state.withLock { (state) throws(Errno) in try attempt(&state) }
-        } catch {
-            throw CacheError(errno: error, "lock", path: "\(directory.path)/\(StoreLayout.locks)/\(path)")
+        try describing("lock", "\(directory.path)/\(StoreLayout.locks)/\(path)") { () throws(Errno) in
+            try state.withLock { (state) throws(Errno) in try attempt(&state) }
         }
     }
 

@@ -30,13 +30,10 @@ package final class StoreSession: Sendable {
     /// Two system calls.
     package static func begin(in directory: StoreDirectory) throws(CacheError) -> StoreSession? {
         guard directory.isWritable else { return nil }
-        let path = "\(directory.path)/\(StoreLayout.locks)/\(StoreLayout.sessionsLock)"
-        return try describing("lock", path) { () throws(Errno) -> StoreSession? in
-            let file = try directory.locks.open(
-                StoreLayout.sessionsLock,
-                [.readWrite, .create],
-                mode: FileMode.file
-            )
+        let name = StoreLayout.sessionsLock
+        return try describing("lock", "\(directory.path)/\(StoreLayout.locks)/\(name)") {
+            () throws(Errno) -> StoreSession? in
+            let file = try directory.locks.open(name, [.readWrite, .create], mode: FileMode.file)
             guard try file.tryLock(.shared, until: .now + patience) else { return nil }
             return StoreSession(file)
         }
