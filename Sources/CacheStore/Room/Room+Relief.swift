@@ -105,11 +105,7 @@ extension Room {
     ///
     /// A sweep finds all of that, for a look at every file. In between the list that it leaves tells who is to go
     /// next: as long as that lasts, and not so much was replaced or removed since that orphans would do.
-    package func relieve(
-        _ excess: Excess,
-        now: Timestamp,
-        pace: SweepPace = SweepPace()
-    ) throws(CacheError) -> Relief {
+    package func relieve(_ excess: Excess, now: Timestamp, pace: SweepPace) throws(CacheError) -> Relief {
         if let relief = currentImpasse(pace) { return relief }
         if !orphansMayDo(for: excess) {
             let report = try ListedEviction.run(excess, on: parts, now: now, pace: pace)
@@ -172,10 +168,7 @@ extension Room {
         return impasse.relief
     }
 
-    private func limitsOfSweep(
-        for excess: Excess,
-        _ limits: CacheLimits
-    ) throws(CacheError) -> CacheLimits {
+    private func limitsOfSweep(for excess: Excess, _ limits: CacheLimits) throws(CacheError) -> CacheLimits {
         let lowered = limits.lowered(overhead: parts.overhead)
         let usage = parts.control.usage.flatMap { $0.isCounted ? $0 : nil }
         let isOfFreeSpace = excess.reason == .freeSpace
