@@ -44,26 +44,25 @@ extension Sweep {
         var position = 0
         while position < files.count {
             let piece = files[position..<min(position + entriesAtATime, files.count)]
-            var sightings: [SweepState.Sighting] = []
-            sightings.reserveCapacity(piece.count)
-            let isOver = try !read(piece, in: directory, into: &sightings)
-            let seen = sightings
-            let removals = state.value.withLock { note(&$0, seen) }
+            let (sightings, isOver) = try read(piece, in: directory)
+            let removals = state.value.withLock { note(&$0, sightings) }
             if try !delete(removals, in: directory) || isOver { return false }
             position += piece.count
         }
         return true
     }
 
+    /// What was read of `files`, and whether time ran out before the last of them.
     private mutating func read(
         _ files: ArraySlice<StoreParts.File>,
-        in directory: borrowing Directory,
-        into sightings: inout [SweepState.Sighting]
-    ) throws(CacheError) -> Bool {
+        in directory: borrowing Directory
+    ) throws(CacheError) -> (sightings: [SweepState.Sighting], isOver: Bool) {
         // Once for all of them, as it is not for free.
         let (now, parts) = (now, parts)
+        var sightings: [SweepState.Sighting] = []
+        sightings.reserveCapacity(files.count)
         for file in files {
-            guard pacer.mayGoOn() else { return false }
+            guard pacer.mayGoOn() else { return (sightings, true) }
             let key = file.digest
             do throws(CacheError) {
                 guard let (bytes, status) = try parts.entry(key, in: directory) else { continue }
@@ -74,7 +73,7 @@ extension Sweep {
                 try noteUnreadable(.entries, error)
             }
         }
-        return true
+        return (sightings, false)
     }
 
     // MARK: Objects
@@ -176,12 +175,14 @@ extension Sweep {
             var listing = StoreParts.Listing()
             let found = try parts.list(tree, shard: shard, into: &listing)
             files = listing.files
-            let unrecognised = listing.unrecognised
-            if isFirst, !unrecognised.isEmpty {
-                state.value.withLock { $0.report.unrecognised += unrecognised }
+            guard isFirst else { return found }
+            state.value.withLock { [unrecognised = listing.unrecognised] state in
+                state.report.unrecognised += unrecognised
             }
             guard let directory = found else { return nil }
-            if isFirst { noteOverhead(of: directory) }
+            // One that can be listed can be looked at; else the overhead is counted too low by it.
+            let status = bestEffort { () throws(Errno) in try directory.descriptor.status() }
+            if let status { state.value.withLock { $0.pass.overhead += status.allocatedSize } }
             return directory
         } catch {
             try noteUnreadable(tree, error)
@@ -190,13 +191,6 @@ extension Sweep {
             }
             return nil
         }
-    }
-
-    /// Adds what a directory takes by itself.
-    private func noteOverhead(of directory: borrowing Directory) {
-        // One that can be listed can be looked at; else the overhead is counted too low by it.
-        let status = bestEffort { () throws(Errno) in try directory.descriptor.status() }
-        if let status { state.value.withLock { $0.pass.overhead += status.allocatedSize } }
     }
 
     /// Opens a shard to delete something in it; nil where it is gone, or can't be opened.
