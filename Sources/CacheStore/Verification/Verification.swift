@@ -203,21 +203,20 @@ package struct Verification: Sendable {
 
     /// nil where the shard can't be listed, which is noted.
     private func listing(_ tree: Tree, shard: Int) throws(CacheError) -> StoreParts.Listing? {
-        var listing: StoreParts.Listing?
-        try passingOver { () throws(CacheError) in
-            listing = try parts.digests(tree, shard: shard)
-        }
-        return listing
+        try passingOver { () throws(CacheError) in try parts.digests(tree, shard: shard) }
     }
 
-    /// Notes a failure that concerns a single file or shard; what concerns all ends the verification.
-    private func passingOver(_ body: () throws(CacheError) -> Void) throws(CacheError) {
+    /// Notes a failure that concerns a single file or shard, and gives nil then; what concerns all ends the
+    /// verification.
+    @discardableResult
+    private func passingOver<Value>(_ body: () throws(CacheError) -> Value) throws(CacheError) -> Value? {
         do throws(CacheError) {
-            try body()
+            return try body()
         } catch {
             guard error.concernsOneFile else { throw error }
             let path = parts.directory.relativePath(error)
             state.value.withLock { $0.report.unreadable.append(path) }
+            return nil
         }
     }
 
