@@ -83,13 +83,9 @@ struct SweepPacer {
         steps &+= 1
         if steps.isMultiple(of: Self.stepsPerNote) { control.noteSweepStep() }
         if isUnlimited { return true }
-        if hasEnded { return false }
+        hasEnded = isOver || pace.isCalledOff?() ?? false
         let now = ContinuousClock.now
-        if let deadline = pace.deadline, now >= deadline {
-            hasEnded = true
-        } else if let isCalledOff = pace.isCalledOff, isCalledOff() {
-            hasEnded = true
-        } else if let slice = pace.slice, now - sliceBegin >= slice {
+        if !hasEnded, let slice = pace.slice, now - sliceBegin >= slice {
             worked += now - sliceBegin
             hasEnded = !pace.pause(pace.rest)
             sliceBegin = .now
