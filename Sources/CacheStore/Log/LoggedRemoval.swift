@@ -73,11 +73,8 @@ public struct LoggedRemoval: Sendable, Equatable {
 
     /// Reads a line without its newline; nil for what is none, or half of one.
     init?(_ line: [UInt8]) {
-        let words = line.split(
-            separator: UInt8(ascii: " "),
-            maxSplits: 4,
-            omittingEmptySubsequences: false
-        ).map { String(decoding: $0, as: UTF8.self) }
+        let words = line.split(separator: UInt8(ascii: " "), maxSplits: 4, omittingEmptySubsequences: false)
+            .map { String(decoding: $0, as: UTF8.self) }
         guard words.count >= 4, let time = Int64(words[0]), let process = Int32(words[1]),
             let cause = Cause(word: words[2]), let digest = Digest(hexadecimal: words[3])
         else { return nil }
