@@ -78,11 +78,9 @@ public struct LoggedRemoval: Sendable, Equatable {
         guard words.count >= 4, let time = Int64(words[0]), let process = Int32(words[1]),
             let cause = Cause(word: words[2]), let digest = Digest(hexadecimal: words[3])
         else { return nil }
-        var name: String?
-        if words.count > 4 {
-            guard let text = Self.unescaped(words[4]), Digest(ofKey: text) == digest else { return nil }
-            name = text
-        }
+        let name = words.count > 4 ? Self.unescaped(words[4]) : nil
+        // Half a key is none.
+        if words.count > 4, name.map({ Digest(ofKey: $0) }) != digest { return nil }
         self.init(
             time: Timestamp(nanoseconds: time),
             process: process,

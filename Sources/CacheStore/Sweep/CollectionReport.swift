@@ -65,9 +65,7 @@ public struct CollectionReport: Sendable, Equatable, Codable {
     package init() {}
 
     /// What was removed for all reasons together.
-    package var removedInAll: Tally {
-        removed.values.reduce(into: Tally()) { $0 += $1 }
-    }
+    package var removedInAll: Tally { removed.values.reduce(into: Tally()) { $0 += $1 } }
 
     /// Bytes on disk that all removals freed.
     public var removedBytes: Int64 { removedInAll.bytes }

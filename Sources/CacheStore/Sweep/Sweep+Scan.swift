@@ -30,9 +30,7 @@ extension Sweep {
     mutating func deleteDangling(inShard shard: Int) throws(CacheError) -> Bool {
         var files: [StoreParts.File] = []
         guard let directory = try list(.entries, shard: shard, &files, isFirst: false) else { return true }
-        return try forEachPiece(of: files, in: directory) { (state, sightings) in
-            state.dangling(sightings)
-        }
+        return try forEachPiece(of: files, in: directory) { $0.dangling($1) }
     }
 
     /// Reads entries, and deletes those that `note` says.

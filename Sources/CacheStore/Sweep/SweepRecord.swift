@@ -109,7 +109,10 @@ package struct SweepRecord: Sendable, Equatable {
         ("busy", { [$0.report.worked.saturatingNanoseconds] }, { $0.report.worked = span($1) }),
         ("scope", { [$0.expiredOnly ? 1 : 0] }, { $0.expiredOnly = $1[0] == 1 }),
         ("complete", { [$0.report.isComplete ? 1 : 0] }, { $0.report.isComplete = $1[0] == 1 }),
-        ("full", { $0.lastFull.map { [$0.began.nanoseconds] } }, { $0.lastFull = FullSweep(began: time($1)) }),
+        (
+            "full", { $0.lastFull.map { [$0.began.nanoseconds] } },
+            { $0.lastFull = FullSweep(began: time($1)) }
+        ),
         ("cost", { $0.lastFull.map { [$0.busy.saturatingNanoseconds] } }, { $0.lastFull?.busy = span($1) }),
     ]
 
