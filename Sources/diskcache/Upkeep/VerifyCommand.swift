@@ -111,10 +111,8 @@ enum VerifyCommand: Command {
             """
         guard isSample else { return read }
         let share = Double(report.objects) / Double(max(1, report.listedObjects)) * 100
-        return """
-            \(read): a sample of \(Quantity.tenths(share)) % of \
-            \(Quantity.count(report.listedObjects, "value"))
-            """
+        let all = Quantity.count(report.listedObjects, "value")
+        return "\(read): a sample of \(Quantity.tenths(share)) % of \(all)"
     }
 }
 
@@ -123,17 +121,15 @@ extension Quantity {
     static func sample(_ text: String) throws(Failure) -> VerifyOptions.Sample {
         if text.hasSuffix("%") {
             // None of them would be sound, whatever they are.
-            if let percent = percent(text), percent > 0 { return .percent(percent) }
+            if let match = text.wholeMatch(of: /([0-9.]+)%/), let percent = Double(match.1),
+                percent > 0, percent <= 100
+            {
+                return .percent(percent)
+            }
             throw .usage("invalid percentage '\(text)': write it like 1% or 0.5%, above 0 and up to 100%")
         }
         let count = try count(text)
         guard count > 0 else { throw .usage("0 checks nothing: write it like 1000 or 1%") }
         return .count(count)
-    }
-
-    /// "1%", "0.5%": 0 to 100; nil for anything else.
-    static func percent(_ text: String) -> Double? {
-        guard let match = text.wholeMatch(of: /([0-9.]+)%/), let percent = Double(match.1) else { return nil }
-        return percent <= 100 ? percent : nil
     }
 }
