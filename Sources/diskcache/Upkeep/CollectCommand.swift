@@ -189,13 +189,8 @@ enum CollectCommand: Command {
     private static func notes(_ report: CollectionReport) -> String {
         var notes = ""
         if report.spared > 0 { notes += "spared, in use or changed meanwhile: \(report.spared)\n" }
-        if !report.skippedStripes.isEmpty {
-            notes += """
-                left alone, locked by stopped processes: \
-                \(report.skippedStripes.joined(separator: ", "))
-
-                """
-        }
+        let stripes = report.skippedStripes.joined(separator: ", ")
+        if !stripes.isEmpty { notes += "left alone, locked by stopped processes: \(stripes)\n" }
         notes += report.unreadable.map { "can't be read, left alone: \($0.escaped)\n" }.joined()
         return notes + report.unrecognised.map { "not ours, left alone: \($0.escaped)\n" }.joined()
     }
