@@ -83,9 +83,7 @@ struct Arguments {
         try value(option) { (text) throws(Failure) in
             let count = try Quantity.count(text)
             if range.contains(count) { return count }
-            throw .usage(
-                "\(text) is out of range: give \(range.lowerBound) to \(range.upperBound)"
-            )
+            throw .usage("\(text) is out of range: give \(range.lowerBound) to \(range.upperBound)")
         }
     }
 
@@ -158,9 +156,7 @@ struct Arguments {
         }
         if let given = try Self.environment("DISKCACHE_DIR") {
             // Not treated as unset: whoever set it did not mean the cache that all programs share.
-            if given.isEmpty {
-                throw .usage("$DISKCACHE_DIR is empty: unset it, or give --dir DIR")
-            }
+            if given.isEmpty { throw .usage("$DISKCACHE_DIR is empty: unset it, or give --dir DIR") }
             return Self.trimmed(given)
         }
         return nil
@@ -245,9 +241,6 @@ struct Arguments {
     /// The cache, which must exist.
     func requireCache() throws -> SharedCache {
         if let cache = try openExistingCache() { return cache }
-        throw Failure(
-            .configuration,
-            "there is no cache at \(try directory()): `diskcache put` creates one"
-        )
+        throw Failure(.configuration, "there is no cache at \(try directory()): `diskcache put` creates one")
     }
 }
