@@ -165,10 +165,7 @@ enum CollectCommand: Command {
 
     /// "1 key, 2 values, 12.0 KiB".
     static func words(left entries: CollectionReport.Tally, _ objects: CollectionReport.Tally) -> String {
-        """
-        \(Quantity.count(entries.count, "key")), \(Quantity.count(objects.count, "value")), \
-        \(Quantity.text(bytes: entries.bytes + objects.bytes))
-        """
+        Quantity.contents(keys: entries.count, values: objects.count, bytes: entries.bytes + objects.bytes)
     }
 
     static func words(_ reason: RemovalReason) -> String {

@@ -105,10 +105,7 @@ enum VerifyCommand: Command {
 
     /// "12 keys, 10 values, 40.0 KiB", of a sample with its share.
     private static func read(_ report: VerifyReport, isSample: Bool) -> String {
-        let read = """
-            \(Quantity.count(report.entries, "key")), \(Quantity.count(report.objects, "value")), \
-            \(Quantity.text(bytes: report.objectBytes))
-            """
+        let read = Quantity.contents(keys: report.entries, values: report.objects, bytes: report.objectBytes)
         guard isSample else { return read }
         let share = Double(report.objects) / Double(max(1, report.listedObjects)) * 100
         let all = Quantity.count(report.listedObjects, "value")
