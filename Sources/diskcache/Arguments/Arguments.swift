@@ -46,8 +46,11 @@ struct Arguments {
             let (prefix, name) = command.isEmpty ? ("", "") : ("\(command): ", " \(command)")
             throw .usage("\(prefix)\(error.words(options)): see `diskcache\(name) --help`")
         }
-        // Another program's command line may be any bytes.
-        try Self.checkText(stopsAtOperand ? words.dropLast(scanned.operands.count) : words[...])
+        // Two words that are not could become the same key; those of another program may be any bytes.
+        let text = stopsAtOperand ? words.dropLast(scanned.operands.count) : words[...]
+        if text.contains(where: { String(validating: $0, as: UTF8.self) == nil }) {
+            throw .usage("an argument is not valid UTF-8: keys and paths must be")
+        }
         self.init(scanned, options: options, command: command, directory: directory)
         if stopsAtOperand { commandLine = words.suffix(scanned.operands.count) }
     }
@@ -84,13 +87,6 @@ struct Arguments {
             let count = try Quantity.count(text)
             if range.contains(count) { return count }
             throw .usage("\(text) is out of range: give \(range.lowerBound) to \(range.upperBound)")
-        }
-    }
-
-    /// Refuses words that are not valid UTF-8: two different ones could become the same key.
-    static func checkText(_ words: some Sequence<[UInt8]>) throws(Failure) {
-        if words.contains(where: { String(validating: $0, as: UTF8.self) == nil }) {
-            throw .usage("an argument is not valid UTF-8: keys and paths must be")
         }
     }
 
