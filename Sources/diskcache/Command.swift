@@ -22,11 +22,9 @@ struct Option {
         let letter = words[0].hasPrefix("--") ? nil : words.removeFirst().last
         let name = String(words.removeFirst().dropFirst(2))
         let value = words.first ?? ""
-        specification = OptionSpecification(
-            name: name,
-            letter: letter,
-            argument: value.isEmpty ? .none : value.hasPrefix("=") ? .optional : .required
-        )
+        let argument: OptionSpecification.Argument =
+            value.isEmpty ? .none : value.hasPrefix("=") ? .optional : .required
+        specification = OptionSpecification(name: name, letter: letter, argument: argument)
         placeholder = value.isEmpty ? nil : String(value.drop { $0 == "=" }.prefix { $0 != "…" })
         choices = words.dropFirst().map(String.init)
         isRepeatable = value.hasSuffix("…")

@@ -76,9 +76,7 @@ struct DiskCacheTool {
             name = globals.operands[1]
             words = [words[1], Array("--help".utf8)]
         }
-        guard let name else {
-            throw Failure.usage("missing command: see `diskcache --help`")
-        }
+        guard let name else { throw Failure.usage("missing command: see `diskcache --help`") }
         guard let command = (shown + hidden).first(where: { $0.name == name }) else {
             throw Failure.usage("unknown command '\(name)': see `diskcache --help`")
         }

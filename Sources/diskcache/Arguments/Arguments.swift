@@ -46,8 +46,11 @@ struct Arguments {
             let (prefix, name) = command.isEmpty ? ("", "") : ("\(command): ", " \(command)")
             throw .usage("\(prefix)\(error.words(options)): see `diskcache\(name) --help`")
         }
-        // Another program's command line may be any bytes.
-        try Self.checkText(stopsAtOperand ? words.dropLast(scanned.operands.count) : words[...])
+        // Two words that are not could become the same key; those of another program may be any bytes.
+        let text = stopsAtOperand ? words.dropLast(scanned.operands.count) : words[...]
+        if text.contains(where: { String(validating: $0, as: UTF8.self) == nil }) {
+            throw .usage("an argument is not valid UTF-8: keys and paths must be")
+        }
         self.init(scanned, options: options, command: command, directory: directory)
         if stopsAtOperand { commandLine = words.suffix(scanned.operands.count) }
     }
@@ -83,16 +86,7 @@ struct Arguments {
         try value(option) { (text) throws(Failure) in
             let count = try Quantity.count(text)
             if range.contains(count) { return count }
-            throw .usage(
-                "\(text) is out of range: give \(range.lowerBound) to \(range.upperBound)"
-            )
-        }
-    }
-
-    /// Refuses words that are not valid UTF-8: two different ones could become the same key.
-    static func checkText(_ words: some Sequence<[UInt8]>) throws(Failure) {
-        if words.contains(where: { String(validating: $0, as: UTF8.self) == nil }) {
-            throw .usage("an argument is not valid UTF-8: keys and paths must be")
+            throw .usage("\(text) is out of range: give \(range.lowerBound) to \(range.upperBound)")
         }
     }
 
@@ -158,9 +152,7 @@ struct Arguments {
         }
         if let given = try Self.environment("DISKCACHE_DIR") {
             // Not treated as unset: whoever set it did not mean the cache that all programs share.
-            if given.isEmpty {
-                throw .usage("$DISKCACHE_DIR is empty: unset it, or give --dir DIR")
-            }
+            if given.isEmpty { throw .usage("$DISKCACHE_DIR is empty: unset it, or give --dir DIR") }
             return Self.trimmed(given)
         }
         return nil
@@ -245,9 +237,6 @@ struct Arguments {
     /// The cache, which must exist.
     func requireCache() throws -> SharedCache {
         if let cache = try openExistingCache() { return cache }
-        throw Failure(
-            .configuration,
-            "there is no cache at \(try directory()): `diskcache put` creates one"
-        )
+        throw Failure(.configuration, "there is no cache at \(try directory()): `diskcache put` creates one")
     }
 }

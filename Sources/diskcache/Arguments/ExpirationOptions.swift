@@ -54,9 +54,7 @@ enum ExpirationOptions {
         guard zone.wholeMatch(of: /Z|[+-][0-9]{2}:[0-9]{2}/) != nil,
             let wall = try? Date(String(wallClock), strategy: .iso8601),
             wall.formatted(.iso8601) == wallClock, let moment = try? Date(full, strategy: .iso8601)
-        else {
-            throw .usage("invalid time '\(text)': write it like 2030-01-31 or 2030-01-31T18:00:00Z")
-        }
+        else { throw .usage("invalid time '\(text)': write it like 2030-01-31 or 2030-01-31T18:00:00Z") }
         guard moment <= latest else { throw .usage("\(text) is too late: the latest is 2262-04-11") }
         return moment
     }

@@ -119,6 +119,11 @@ enum Quantity {
         "\(count) \(noun)\(count == 1 ? "" : "s")"
     }
 
+    /// "1 key, 2 values, 12.0 KiB".
+    static func contents(keys: Int, values: Int, bytes: Int64) -> String {
+        "\(count(keys, "key")), \(count(values, "value")), \(text(bytes: bytes))"
+    }
+
     /// "1 entry", "12 345 entries".
     static func grouped(_ count: Int, _ noun: String, _ plural: String? = nil) -> String {
         "\(grouped(count)) \(count == 1 ? noun : plural ?? noun + "s")"

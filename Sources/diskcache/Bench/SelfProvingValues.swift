@@ -38,13 +38,8 @@ struct SelfProvingValues: Sendable {
     /// number in the upper 32 bits and a count in the lower ones.
     func value(_ index: Int, version: UInt64 = 0) -> Data {
         let header = [UInt64(index), version]
-        var data = Data(capacity: size)
-        for word in header {
-            for shift in stride(from: UInt64(0), to: 64, by: 8) {
-                data.append(UInt8(truncatingIfNeeded: word >> shift))
-            }
-        }
-        return data + body(header)
+        let bytes = header.flatMap { word in (0..<8).map { UInt8(truncatingIfNeeded: word >> (8 * $0)) } }
+        return Data(bytes) + body(header)
     }
 
     /// What is wrong with bytes that a get of the key returned; nil if they are right.

@@ -68,9 +68,7 @@ struct Proposals {
         var command: (any Command.Type)?
         if let name = scanned.operands.first, scanned.operands.count > 1 {
             command = DiskCacheTool.shown.first { $0.name == name }
-            if name == "help", scanned.operands.count == 2 {
-                add(DiskCacheTool.shown.map { $0.name })
-            }
+            if name == "help", scanned.operands.count == 2 { add(DiskCacheTool.shown.map { $0.name }) }
             guard let command else { return }
             options = command.options + Option.common
             let rest = Array(scanned.operands.dropFirst())

@@ -23,10 +23,9 @@ enum CompletionsCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        guard let script = Shell.scripts[arguments.operands[0]] else {
-            throw Failure.usage(
-                "completions: unknown shell '\(arguments.operands[0])': give bash, zsh or fish"
-            )
+        let shell = arguments.operands[0]
+        guard let script = Shell.scripts[shell] else {
+            throw Failure.usage("completions: unknown shell '\(shell)': give bash, zsh or fish")
         }
         try Output.print(script)
         return .done

@@ -53,12 +53,9 @@ extension DirectoryFacts {
         let (layout, misplaced) = (replacedControlVersion, Self.list(misplacedFiles))
         let (lost, sampled) = (entriesWithoutRecord, sampledEntries)
         let isCopy = RecordLoss.isLikely(without: lost, of: sampled)
+        let replacement = "just replaced another version's control file, layout \(layout ?? 0)"
         return [
-            .risk(
-                "version",
-                layout != nil,
-                "just replaced another version's control file, layout \(layout ?? 0)"
-            ) {
+            .risk("version", layout != nil, replacement) {
                 "stop all processes of the other version: neither side sees what the other writes"
             },
             .fine("version", "format \(StoreLayout.formatVersion)"),
@@ -137,13 +134,10 @@ extension DirectoryFacts {
     private var controlChecks: [Finding?] {
         let subject = "control file"
         let problem = control == .missing ? "it can't be created" : "this file system has no shared mappings"
+        let place = "in /dev/shm: on a full disk \(fileSystem.name) kills writers of mapped files"
         return [
             .fine(subject, control == .shared, "shared by all processes"),
-            .fine(
-                subject,
-                control == .sharedInMemory,
-                "shared by all processes, in /dev/shm: on a full disk \(fileSystem.name) kills writers of mapped files"
-            ),
+            .fine(subject, control == .sharedInMemory, "shared by all processes, \(place)"),
             .risk(subject, control == .unreachable, "other processes use one in another /dev/shm") {
                 "share one /dev/shm (containers: --ipc) or use ext4: until then this process can't store values"
             },

@@ -24,13 +24,9 @@ extension DirectoryFacts {
         let relation = "\(Quantity.text(size)) \(skew < .zero ? "behind" : "ahead of")"
         // Change times can't be set: if one is ahead of the clock, the clock was ahead when it was written.
         let lead = newestChange - max(skew, .zero)
-        let span = Quantity.text(lead)
+        let future = "was set back: files here are dated \(Quantity.text(lead)) in the future"
         return [
-            .risk(
-                "clock",
-                lead > Self.tolerableSkew,
-                "was set back: files here are dated \(span) in the future"
-            ) {
+            .risk("clock", lead > Self.tolerableSkew, future) {
                 "set it; if it is correct already, values expire late by that much (`diskcache clear` if that matters)"
             },
             .fine("clock", clockSkew == nil, "not checked: the directory can't be written"),
@@ -121,12 +117,9 @@ extension DirectoryFacts {
         let floor = limits.minimumFree?.bytes(of: space.totalBytes) ?? 0
         let isUnreachable = limits.minimumFree == nil && size - used > space.availableBytes
         let (most, room, own) = (Self.bytes(size), Self.bytes(emptied), Self.bytes(overhead))
+        let shortage = "\(Self.bytes(floor)) must stay free, but even an empty cache leaves only \(room)"
         return [
-            .risk(
-                "limit",
-                floor > emptied,
-                "\(Self.bytes(floor)) must stay free, but even an empty cache leaves only \(room)"
-            ) {
+            .risk("limit", floor > emptied, shortage) {
                 "nothing can be kept: free some space, or lower it: `diskcache config set min-free 10%`"
             },
             .fine("limit", limits.maximumSize == nil && limits.minimumFree != nil, "by free space"),
@@ -146,12 +139,9 @@ extension DirectoryFacts {
     var evictionChecks: [Finding?] {
         guard let activity else { return [] }
         let share = "about \(activity.ghostMisses) of \(activity.misses) misses"
+        let excess = "larger than the limit: \(share) were for values just evicted"
         return [
-            .risk(
-                "working set",
-                activity.isBelowWorkingSet,
-                "larger than the limit: \(share) were for values just evicted"
-            ) {
+            .risk("working set", activity.isBelowWorkingSet, excess) {
                 "raise the limit (`diskcache config set max-size`), or store less, to turn these into hits"
             },
             .fine("working set", activity.evictions == 0 ? "nothing was evicted" : "fits the limit"),

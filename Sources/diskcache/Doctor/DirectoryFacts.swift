@@ -108,8 +108,7 @@ extension DirectoryFacts {
             facts.lookAtCollections(of: store)
             store.followConfiguration()
             facts.configuration = store.configuration
-            let failure = store.configurationFailure
-            facts.configurationProblem = failure?.reason
+            facts.configurationProblem = store.configurationFailure?.reason
             return facts
         }
         usedBytes = totals.flatMap { $0.usage.isCounted ? $0.usage.bytes + overhead : nil }

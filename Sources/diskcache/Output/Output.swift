@@ -41,14 +41,9 @@ struct Output {
     /// Runs `body` and writes everything that it has added, even if it fails halfway.
     static func toStandardOutput<Value>(_ body: (inout Output) throws -> Value) throws -> Value {
         var output = Output()
-        do {
-            let value = try body(&output)
-            try output.flush()
-            return value
-        } catch {
-            try output.flush()
-            throw error
-        }
+        let result = Result { try body(&output) }
+        try output.flush()
+        return try result.get()
     }
 
     /// Writes lines.

@@ -22,15 +22,14 @@ struct ProgressText {
         guard let begin, begin.progress.phase == progress.phase else { return Self.head(progress) }
         let elapsed = now - begin.instant
         guard elapsed >= Self.shortest else { return Self.head(progress) }
+        func rate(_ growth: some BinaryInteger) -> Int { Int(saturating: Double(growth) / elapsed.inSeconds) }
         let first = begin.progress
         var parts = [Self.head(progress)]
         if let items = progress.items {
-            let rate = Double(items - (first.items ?? 0)) / elapsed.inSeconds
-            parts.append("\(Quantity.grouped(Int(saturating: rate)))/s")
+            parts.append("\(Quantity.grouped(rate(items - (first.items ?? 0))))/s")
         }
         if let bytes = progress.bytes {
-            let rate = Double(bytes - (first.bytes ?? 0)) / elapsed.inSeconds
-            parts.append("\(Quantity.text(bytes: Int64(Int(saturating: rate))))/s")
+            parts.append("\(Quantity.text(bytes: Int64(rate(bytes - (first.bytes ?? 0)))))/s")
         }
         let done = progress.done - first.done
         if done > 0 {

@@ -26,34 +26,24 @@ enum OutputStream: UInt8, Sendable {
         let number = self == .output ? Terminal.standardOutput : Terminal.standardError
         try FileDescriptor.borrowing(number) { (file) throws(Errno) in
             if try file.status().kind == .regular { return try file.writeAll(bytes) }
-            try write(bytes, inPiecesTo: file, interruption, isAbandoned)
-        }
-    }
-
-    /// Asks between the pieces, and while nobody reads one.
-    private func write(
-        _ bytes: Span<UInt8>,
-        inPiecesTo file: borrowing FileDescriptor,
-        _ interruption: Int32?,
-        _ isAbandoned: () throws(Errno) -> Bool
-    ) throws(Errno) {
-        var written = 0
-        while written < bytes.count {
-            let ready = try Readiness.wait(
-                for: interruption.map { [$0] } ?? [],
-                orWriting: file.rawValue,
-                limit: Self.patience
-            )
-            guard ready.contains(file.rawValue) else {
-                if try isAbandoned() { return }
-                continue
-            }
-            let piece = bytes.extracting(written..<min(bytes.count, written + Self.pipePiece))
-            do throws(Errno) {
-                written += try file.writeSome(piece)
-            } catch {
-                // Another process writes to the same pipe and was faster.
-                if error != .wouldBlock { throw error }
+            var written = 0
+            while written < bytes.count {
+                let ready = try Readiness.wait(
+                    for: interruption.map { [$0] } ?? [],
+                    orWriting: number,
+                    limit: Self.patience
+                )
+                guard ready.contains(number) else {
+                    if try isAbandoned() { return }
+                    continue
+                }
+                let piece = bytes.extracting(written..<min(bytes.count, written + Self.pipePiece))
+                do throws(Errno) {
+                    written += try file.writeSome(piece)
+                } catch {
+                    // Another process writes to the same pipe and was faster.
+                    if error != .wouldBlock { throw error }
+                }
             }
         }
     }

@@ -65,8 +65,7 @@ struct RunKey: Equatable {
             !$0.isASCII || $0.properties.isAlphabetic || "0123456789_@%+=:,./-".unicodeScalars.contains($0)
         }
         if isPlain, !word.isEmpty { return word }
-        return "'" + word.split(separator: "'", omittingEmptySubsequences: false).joined(separator: "'\\''")
-            + "'"
+        return "'\(word.replacing("'", with: "'\\''"))'"
     }
 }
 

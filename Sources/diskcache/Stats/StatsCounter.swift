@@ -50,44 +50,33 @@ struct StatsCounter {
             .init("  on disk", \.diskHits, style: .always).hits("disk"),
             .init("stale hits", \.staleHits)
                 .metric("stale_hits", "Gets that found an expired value and had asked for stale ones."),
-            .init("misses", \.misses, style: .always)
-                .metric("misses", "Gets that found nothing."),
-            .init("puts", \.puts, style: .always)
-                .metric("puts", "Values stored."),
-            .init("removals", \.removals, style: .always)
-                .metric("removals", "Values removed by request."),
+            .init("misses", \.misses, style: .always).metric("misses", "Gets that found nothing."),
+            .init("puts", \.puts, style: .always).metric("puts", "Values stored."),
+            .init("removals", \.removals, style: .always).metric("removals", "Values removed by request."),
             .init("read", \.bytesRead, style: .alwaysAsBytes)
                 .metric("read_bytes", "Bytes of values read from disk."),
             .init("written", \.bytesWritten, style: .alwaysAsBytes)
                 .metric("written_bytes", "Bytes of values written to disk."),
-            .init("waits for room", \.roomWaits)
-                .metric("room_waits", "Puts that had to wait for room."),
+            .init("waits for room", \.roomWaits).metric("room_waits", "Puts that had to wait for room."),
             .init("puts without room", \.roomFailures)
                 .metric("room_failures", "Puts that failed because no room could be made."),
             .init("computations", \.computations)
                 .metric("computations", "Computations started, in the background or not."),
-            .init("  in the background", \.refreshes)
-                .metric("refreshes", "Computations in the background."),
-            .init("  failed", \.computeFailures)
-                .metric("computation_failures", "Computations that failed."),
+            .init("  in the background", \.refreshes).metric("refreshes", "Computations in the background."),
+            .init("  failed", \.computeFailures).metric("computation_failures", "Computations that failed."),
             .init("  without the cache", \.cacheFailures)
                 .metric(
                     "uncached_computations",
                     "Values computed without the cache because it could not be read, locked or written."
                 ),
-            .init("waits on others", \.waits)
-                .metric("waits", "Waits for a computation by another caller."),
+            .init("waits on others", \.waits).metric("waits", "Waits for a computation by another caller."),
         ]
-            + sum("left memory", \.leftMemory, words) { counter, cause in
-                counter.metric(
-                    "memory_removals",
-                    "Values that left the memory of a process.",
-                    ("cause", cause)
-                )
+            + sum("left memory", \.leftMemory, words) {
+                $0.metric("memory_removals", "Values that left the memory of a process.", ("cause", $1))
             }
             + [.init("collections", \.collections).metric("collections", "Collections that were completed.")]
-            + sum("removed by collections", \.collected, CollectCommand.words) { counter, reason in
-                counter.metric("collected", "What collections removed, by reason.", ("reason", reason))
+            + sum("removed by collections", \.collected, CollectCommand.words) {
+                $0.metric("collected", "What collections removed, by reason.", ("reason", $1))
             }
             + [
                 .init("  used 10 min before", \.youngEvictions)

@@ -165,10 +165,7 @@ enum CollectCommand: Command {
 
     /// "1 key, 2 values, 12.0 KiB".
     static func words(left entries: CollectionReport.Tally, _ objects: CollectionReport.Tally) -> String {
-        """
-        \(Quantity.count(entries.count, "key")), \(Quantity.count(objects.count, "value")), \
-        \(Quantity.text(bytes: entries.bytes + objects.bytes))
-        """
+        Quantity.contents(keys: entries.count, values: objects.count, bytes: entries.bytes + objects.bytes)
     }
 
     static func words(_ reason: RemovalReason) -> String {
@@ -189,13 +186,8 @@ enum CollectCommand: Command {
     private static func notes(_ report: CollectionReport) -> String {
         var notes = ""
         if report.spared > 0 { notes += "spared, in use or changed meanwhile: \(report.spared)\n" }
-        if !report.skippedStripes.isEmpty {
-            notes += """
-                left alone, locked by stopped processes: \
-                \(report.skippedStripes.joined(separator: ", "))
-
-                """
-        }
+        let stripes = report.skippedStripes.joined(separator: ", ")
+        if !stripes.isEmpty { notes += "left alone, locked by stopped processes: \(stripes)\n" }
         notes += report.unreadable.map { "can't be read, left alone: \($0.escaped)\n" }.joined()
         return notes + report.unrecognised.map { "not ours, left alone: \($0.escaped)\n" }.joined()
     }

@@ -51,9 +51,7 @@ enum CollectWatch {
         let left = CollectCommand.words(left: report.entries, report.objects)
         // What is left was not counted completely then.
         let end = report.isComplete ? "left \(left)" : "ended before it was done"
-        return """
-            \(now.formatted(.iso8601)) \(verb) \(what)\(why); \(end); took \(Quantity.tenths(seconds)) s
-
-            """
+        let time = Quantity.tenths(seconds)
+        return "\(now.formatted(.iso8601)) \(verb) \(what)\(why); \(end); took \(time) s\n"
     }
 }

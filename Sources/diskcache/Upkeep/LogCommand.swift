@@ -46,9 +46,7 @@ enum LogCommand: Command {
         if removals.isEmpty { return .miss }
         try Output.toStandardOutput { output in
             for removal in removals {
-                try output.write(
-                    arguments.has("json") ? JSON.line(removal.json) : line(removal)
-                )
+                try output.write(arguments.has("json") ? JSON.line(removal.json) : line(removal))
             }
         }
         return .done

@@ -105,16 +105,11 @@ enum VerifyCommand: Command {
 
     /// "12 keys, 10 values, 40.0 KiB", of a sample with its share.
     private static func read(_ report: VerifyReport, isSample: Bool) -> String {
-        let read = """
-            \(Quantity.count(report.entries, "key")), \(Quantity.count(report.objects, "value")), \
-            \(Quantity.text(bytes: report.objectBytes))
-            """
+        let read = Quantity.contents(keys: report.entries, values: report.objects, bytes: report.objectBytes)
         guard isSample else { return read }
         let share = Double(report.objects) / Double(max(1, report.listedObjects)) * 100
-        return """
-            \(read): a sample of \(Quantity.tenths(share)) % of \
-            \(Quantity.count(report.listedObjects, "value"))
-            """
+        let all = Quantity.count(report.listedObjects, "value")
+        return "\(read): a sample of \(Quantity.tenths(share)) % of \(all)"
     }
 }
 
@@ -123,17 +118,15 @@ extension Quantity {
     static func sample(_ text: String) throws(Failure) -> VerifyOptions.Sample {
         if text.hasSuffix("%") {
             // None of them would be sound, whatever they are.
-            if let percent = percent(text), percent > 0 { return .percent(percent) }
+            if let match = text.wholeMatch(of: /([0-9.]+)%/), let percent = Double(match.1),
+                percent > 0, percent <= 100
+            {
+                return .percent(percent)
+            }
             throw .usage("invalid percentage '\(text)': write it like 1% or 0.5%, above 0 and up to 100%")
         }
         let count = try count(text)
         guard count > 0 else { throw .usage("0 checks nothing: write it like 1000 or 1%") }
         return .count(count)
-    }
-
-    /// "1%", "0.5%": 0 to 100; nil for anything else.
-    static func percent(_ text: String) -> Double? {
-        guard let match = text.wholeMatch(of: /([0-9.]+)%/), let percent = Double(match.1) else { return nil }
-        return percent <= 100 ? percent : nil
     }
 }

@@ -34,10 +34,7 @@ enum GetCommand: Command {
             !Terminal.isOpen(number)
         {
             // From now on this number may become one of the cache's own descriptors.
-            throw Failure(
-                .inputOutput,
-                "get: write \(path): it is not open: open it first"
-            )
+            throw Failure(.inputOutput, "get: write \(path): it is not open: open it first")
         }
         guard let cache = try arguments.openExistingCache() else { return .miss }
         let isStaleWanted = arguments.has("stale")

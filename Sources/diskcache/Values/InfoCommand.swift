@@ -79,9 +79,7 @@ extension KeyExplanation {
         switch state {
         case .hit: return "a hit"
         case .absent:
-            guard let removal = lastRemoval else {
-                return "a miss: never stored, or removed"
-            }
+            guard let removal = lastRemoval else { return "a miss: never stored, or removed" }
             return """
                 a miss: removed \(Quantity.ago(removal.time, now)) by process \
                 \(removal.process): \(LogCommand.words(removal.cause))
