@@ -135,12 +135,8 @@ package struct Directory: ~Copyable, Sendable {
     /// C: `mkdirat`.
     @discardableResult
     package func makeDirectoryIfMissing(_ path: RelativePath, mode: UInt32) throws(Errno) -> Bool {
-        do throws(Errno) {
+        try unlessExists { () throws(Errno) in
             try call(.makeDirectory, path) { unsafe mkdirat($0, $1, mode) }
-            return true
-        } catch {
-            if error != .exists { throw error }
-            return false
         }
     }
 
