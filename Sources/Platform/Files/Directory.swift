@@ -148,9 +148,8 @@ package struct Directory: ~Copyable, Sendable {
     }
 
     /// Whether ``link(_:as:)`` can work here at all: it needs Linux 6.10 or /proc.
-    package static let canLinkUnnamed: Bool = {
+    package static let canLinkUnnamed =
         KernelSupport.emptyPathLinks || CurrentProcess.isThere("/proc/self/fd")
-    }()
 
     /// Gives the unnamed file `file` (O_TMPFILE) its name.
     ///
