@@ -89,9 +89,7 @@ final class FollowedConfiguration: Sendable {
     /// Changes the configuration, for all processes; they follow within a second.
     ///
     /// - Throws: ``CacheError/Code/badConfiguration`` where the one that is there can't be read: it is left as it is.
-    func update(
-        _ change: (inout DirectoryConfiguration) throws(CacheError) -> Void
-    ) throws(CacheError) {
+    func update(_ change: (inout DirectoryConfiguration) throws(CacheError) -> Void) throws(CacheError) {
         // A process that changes it at the same time must not undo this.
         guard let lock = try directory.lock(StoreLayout.formatLock, patience: Self.patience) else {
             throw CacheError(.busy, to: "change the limits of", path: directory.path, cause: .timedOut)
