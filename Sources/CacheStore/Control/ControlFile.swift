@@ -117,10 +117,7 @@ final class ControlFile: Sendable {
         return control.isOfThisLayout && control.words.load(.pointerSeal) == seal ? .found(control) : .nothing
     }
 
-    static func map(
-        _ file: borrowing FileDescriptor,
-        isWritable: Bool
-    ) throws(Errno) -> MappedFile {
+    static func map(_ file: borrowing FileDescriptor, isWritable: Bool) throws(Errno) -> MappedFile {
         try MappedFile(mapping: file, wordCount: ControlLayout.wordCount, isWritable: isWritable)
     }
 

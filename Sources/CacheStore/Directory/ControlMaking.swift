@@ -48,10 +48,7 @@ enum ControlMaking {
         let (words, now) = (mapping.words, Timestamp.now)
         let milliseconds = UInt64(max(0, now.nanoseconds / 1_000_000))
         for index in 0..<ControlLayout.generationCount {
-            words.store(
-                GenerationWord(version: milliseconds).rawValue,
-                at: ControlLayout.generations + index
-            )
+            words.store(GenerationWord(version: milliseconds).rawValue, at: ControlLayout.generations + index)
         }
         words.store(ControlLayout.version, at: .version)
         words.store(UInt64(ControlLayout.byteCount), at: .size)

@@ -72,19 +72,17 @@ struct ControlPointer: Equatable {
             let access: OpenFlags = isWritable ? .readWrite : .readOnly
             file = try SharedMemory.open().open(name, access)
         } catch {
-            if error.tellsOfNothing || error.tellsOfNoFile { return nil }
-            guard error == .accessDenied || error == .noDevice else { throw error }
-            return nil
+            if error.tellsOfNothing || error.tellsOfNoFile || error == .accessDenied || error == .noDevice {
+                return nil
+            }
+            throw error
         }
-        var status = try file.status()
+        let status = try file.status()
         guard status.kind == .regular, status.owner == owner, status.size == ControlLayout.memoryByteCount
-        else {
-            return nil
-        }
+        else { return nil }
         try file.lock(.shared, until: .now + Self.patience)
         // Did the last holder of the lock remove it?
-        status = try file.status()
-        if status.linkCount == 0 { return nil }
+        if try file.status().linkCount == 0 { return nil }
         return file
     }
 

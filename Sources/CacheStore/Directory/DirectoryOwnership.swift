@@ -29,9 +29,9 @@ extension StoreSetup {
     /// Whether a set-up has begun here, so that without a `format` file the directory is set up anew.
     func hasBegun(_ root: borrowing Directory) throws(CacheError) -> Bool {
         try describing("look at", "\(path)/locks/format") { () throws(Errno) in
-            let locks = try ifFiled { () throws(Errno) in try root.openDirectory(StoreLayout.locks) }
-            guard let locks else { return false }
-            return try locks.presentStatus(of: StoreLayout.formatLock) != nil
+            try ifFiled { () throws(Errno) in
+                try root.openDirectory(StoreLayout.locks).status(of: StoreLayout.formatLock)
+            } != nil
         }
     }
 

@@ -77,15 +77,12 @@ extension StoreSetup {
         if !isReachable { return }
         for part in [StoreLayout.objects, StoreLayout.entries, StoreLayout.locks, StoreLayout.temporaries] {
             let place = "\(path)/\(part)"
-            let isOpen = try describing("look at", place) { () throws(Errno) in
-                let status = try root.presentStatus(of: part)
-                guard let status, status.kind == .directory else { return false }
-                return status.isWritableForAll
+            let status = try describing("look at", place) { () throws(Errno) in
+                try root.presentStatus(of: part)
             }
+            guard let status, status.kind == .directory, status.isWritableForAll else { continue }
             let words = "everybody may write it, and so forge what is read"
-            if isOpen {
-                throw CacheError(.untrusted, to: "open a part of the cache", path: place, detail: words)
-            }
+            throw CacheError(.untrusted, to: "open a part of the cache", path: place, detail: words)
         }
     }
 }

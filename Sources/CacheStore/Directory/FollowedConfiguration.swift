@@ -21,13 +21,6 @@ final class FollowedConfiguration: Sendable {
         let size: Int64
         let modified: Timestamp
         let changed: Timestamp
-
-        init(_ status: FileStatus) {
-            identity = status.identity
-            size = status.size
-            modified = status.modified
-            changed = status.changed
-        }
     }
 
     /// Time between looks, in ms: half of the second in which all processes follow, as the other half may pass until
@@ -73,7 +66,9 @@ final class FollowedConfiguration: Sendable {
             let status = try describing("look at", path) { () throws(Errno) in
                 try directory.root.presentStatus(of: StoreLayout.configuration)
             }
-            mark = status.map { Mark($0) }
+            mark = status.map {
+                Mark(identity: $0.identity, size: $0.size, modified: $0.modified, changed: $0.changed)
+            }
             let present = mark
             let isKnown = state.withLock { $0.file == present && ($0.failure == nil || present != nil) }
             if isKnown { return }
@@ -94,9 +89,7 @@ final class FollowedConfiguration: Sendable {
     /// Changes the configuration, for all processes; they follow within a second.
     ///
     /// - Throws: ``CacheError/Code/badConfiguration`` where the one that is there can't be read: it is left as it is.
-    func update(
-        _ change: (inout DirectoryConfiguration) throws(CacheError) -> Void
-    ) throws(CacheError) {
+    func update(_ change: (inout DirectoryConfiguration) throws(CacheError) -> Void) throws(CacheError) {
         // A process that changes it at the same time must not undo this.
         guard let lock = try directory.lock(StoreLayout.formatLock, patience: Self.patience) else {
             throw CacheError(.busy, to: "change the limits of", path: directory.path, cause: .timedOut)

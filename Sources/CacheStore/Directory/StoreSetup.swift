@@ -49,21 +49,16 @@ struct StoreSetup {
 
     private func makeDirectories(upTo path: String, mode: UInt32) throws(CacheError) {
         do throws(Errno) {
-            try Directory.make(path, mode: mode)
+            try unlessExists { () throws(Errno) in try Directory.make(path, mode: mode) }
         } catch {
-            if error == .exists { return }
             let parent = path.split(separator: "/", omittingEmptySubsequences: true).dropLast()
             guard error == .noEntry, !parent.isEmpty else {
                 throw failure(error, "create the cache directory")
             }
             let above = (path.hasPrefix("/") ? "/" : "") + parent.joined(separator: "/")
             try makeDirectories(upTo: above, mode: Self.parentMode)
-            try describing("create the cache directory", path) { () throws(Errno) in
-                do throws(Errno) {
-                    try Directory.make(path, mode: mode)
-                } catch {
-                    if error != .exists { throw error }
-                }
+            try describing("create the cache directory", path) { () throws(Errno) -> Void in
+                try unlessExists { () throws(Errno) in try Directory.make(path, mode: mode) }
             }
         }
     }

@@ -50,13 +50,7 @@ struct TemporaryFile: ~Copyable {
             try rename(to: target, path)
             return true
         }
-        do throws(Errno) {
-            try target.link(file, as: path)
-            return true
-        } catch {
-            if error == .exists { return false }
-            throw error
-        }
+        return try unlessExists { () throws(Errno) in try target.link(file, as: path) }
     }
 
     /// Moves one with a name to its place, replacing what is there.
@@ -77,11 +71,7 @@ struct TemporaryFile: ~Copyable {
     /// Has it keep a name in `tmp/`, also after it was renamed away, so that no sweep sets its blocks free.
     mutating func keepName() throws(Errno) {
         guard let place else { return try giveName() }
-        do throws(Errno) {
-            try place.area.directory.link(file, as: place.name)
-        } catch {
-            if error != .exists { throw error }
-        }
+        try unlessExists { () throws(Errno) in try place.area.directory.link(file, as: place.name) }
     }
 }
 

@@ -40,11 +40,7 @@ extension Entries {
         }
         while true {
             do throws(Errno) {
-                try directory.entries.setAttribute(
-                    StoreLayout.recordAttribute,
-                    of: path,
-                    to: bytes.span
-                )
+                try directory.entries.setAttribute(StoreLayout.recordAttribute, of: path, to: bytes.span)
                 // Removed meanwhile, it is not made anew: the record would be published twice.
                 if isDurable {
                     _ = try ifExists { () throws(Errno) in

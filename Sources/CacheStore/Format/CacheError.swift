@@ -97,7 +97,8 @@ extension CacheError {
         cause: Errno? = nil,
         detail: String? = nil
     ) {
-        let (reason, advice) = Self.words(code, cause, detail)
+        let reason = detail ?? Self.reason(code, cause)
+        let advice = Self.advice(code, cause, hasDetail: detail != nil)
         self.init(
             code,
             "\(operation) \(path): \(reason): \(advice)",
@@ -121,56 +122,44 @@ extension CacheError {
         self.init(code, to: operation, path: path, cause: errno, detail: errno.wordsOfNoFile)
     }
 
-    /// Why it failed, and what to do.
-    private static func words(
-        _ code: Code,
-        _ cause: Errno?,
-        _ detail: String?
-    ) -> (reason: String, advice: String) {
-        let reason = detail ?? cause?.description ?? "\(code)"
+    /// Why it failed, where no detail says so.
+    private static func reason(_ code: Code, _ cause: Errno?) -> String {
+        switch code {
+        case .notACache: "it is not a cache, and not empty"
+        case .newerFormat: "a newer version made it"
+        case .notADirectory: "it is not a directory"
+        case .directoryVanished: "the directory was deleted or moved while open"
+        case .busy: "a lock was not free in time"
+        case .forked: "it was opened before this process was forked"
+        case .invalidArgument: "at most 65536 fit"
+        default: cause?.description ?? "\(code)"
+        }
+    }
+
+    /// What to do.
+    private static func advice(_ code: Code, _ cause: Errno?, hasDetail: Bool) -> String {
         let misplaced = "move it away: it does not belong to the cache"
         return switch code {
-        case .notACache where detail != nil:
-            (reason, "move that file away: the cache then makes its own; nothing was changed")
-        case .notACache:
-            ("it is not a cache, and not empty", "choose an empty or a new directory; nothing was changed")
-        case .newerFormat: ("a newer version made it", "update diskcache, or use another directory")
-        case .notADirectory:
-            (detail ?? "it is not a directory", detail == nil ? "choose another path" : misplaced)
-        case .directoryVanished:
-            ("the directory was deleted or moved while open", "open the cache again")
+        case .notACache where hasDetail:
+            "move that file away: the cache then makes its own; nothing was changed"
+        case .notACache: "choose an empty or a new directory; nothing was changed"
+        case .newerFormat: "update diskcache, or use another directory"
+        case .notADirectory: hasDetail ? misplaced : "choose another path"
+        case .directoryVanished: "open the cache again"
         case .noSpace where cause == .fileTooLarge:
-            (reason, "raise the limit of this process on the size of files (ulimit -f)")
-        case .noSpace: (reason, "free some space, or trim the cache with `diskcache gc --max-size`")
+            "raise the limit of this process on the size of files (ulimit -f)"
+        case .noSpace: "free some space, or trim the cache with `diskcache gc --max-size`"
         case .permissionDenied:
-            (
-                reason,
-                "run this as the user who owns it, or use a directory of your own: a cache has one user"
-            )
-        case .untrusted:
-            (
-                detail ?? "others may write it",
-                "use a new directory; or, if you trust everything in it, chmod o-w or chown it"
-            )
-        case .readOnly: (reason, "choose a directory on a writable file system")
-        case .busy:
-            (detail ?? "a lock was not free in time", "try again; a process that holds it may be stopped")
-        case .forked:
-            ("it was opened before this process was forked", "open it again in this process")
-        case .invalidArgument: ("at most 65536 fit", "store less of it")
-        case .valueTooLarge:
-            (
-                detail ?? "it is longer than the limits allow",
-                "raise the limit with `diskcache config set`, or do not cache it"
-            )
-        case .noRoom:
-            (
-                detail ?? "a limit is reached",
-                "try again, or change the limit with `diskcache config set` (min-free: a lower one)"
-            )
-        case .badConfiguration:
-            (detail ?? "it is not a configuration", "correct it, or delete it to have no limits")
-        default: (reason, detail == nil ? advice(on: cause) : misplaced)
+            "run this as the user who owns it, or use a directory of your own: a cache has one user"
+        case .untrusted: "use a new directory; or, if you trust everything in it, chmod o-w or chown it"
+        case .readOnly: "choose a directory on a writable file system"
+        case .busy: "try again; a process that holds it may be stopped"
+        case .forked: "open it again in this process"
+        case .invalidArgument: "store less of it"
+        case .valueTooLarge: "raise the limit with `diskcache config set`, or do not cache it"
+        case .noRoom: "try again, or change the limit with `diskcache config set` (min-free: a lower one)"
+        case .badConfiguration: "correct it, or delete it to have no limits"
+        default: hasDetail ? misplaced : advice(on: cause)
         }
     }
 

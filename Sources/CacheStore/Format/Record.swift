@@ -19,11 +19,7 @@ package struct Content: Sendable, Hashable {
 
     /// Describes bytes in memory.
     package init(of bytes: Span<UInt8>) {
-        self.init(
-            digest: Digest(of: bytes),
-            length: bytes.count,
-            checksum: CRC32C.checksum(bytes)
-        )
+        self.init(digest: Digest(of: bytes), length: bytes.count, checksum: CRC32C.checksum(bytes))
     }
 }
 

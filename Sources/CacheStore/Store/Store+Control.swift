@@ -78,11 +78,7 @@ extension Store {
     package func followConfiguration() {
         FileSizeLimit.follow()
         parts.configuration.look()
-        followHorizon()
-    }
-
-    /// Has accesses noted as exactly as the present limits ask for.
-    func followHorizon() {
+        // Accesses are noted as exactly as the present limits ask for.
         accesses.adjust(to: configuration.limits.areBounding ? control.expectedHorizon : nil)
     }
 

@@ -74,8 +74,7 @@ extension Store {
             guard let record = stored.record,
                 record.freshness(at: now, accessed: status.accessed) != .expired
             else { return explanation }
-            let object = try directory.status(of: record.content.digest, .objects)
-            if let object, object.kind == .regular { explanation.objectLength = object.size }
+            explanation.objectLength = try parts.object(record.content.digest)?.size
             // As a get does: the record may have been overwritten, and the object swept, between the two looks.
             if explanation.objectLength != nil || previous == stored.bytes { return explanation }
             previous = stored.bytes

@@ -262,8 +262,7 @@ extension Store {
         guard let file = try objects.open(digest) else { return nil }
         let path = directory.path(of: digest, .objects)
         let status = try describing("read an object", path) { () throws(Errno) in try file.status() }
-        var expected: Int?
-        if status.hasLargeHoles { expected = try lengthOfContent(named: digest) }
+        let expected = try status.hasLargeHoles ? lengthOfContent(named: digest) : nil
         var data: Data?
         if expected == nil || expected.map(Int64.init) == status.size {
             data = try describing("read an object", path) { () throws(Errno) in

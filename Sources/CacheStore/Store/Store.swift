@@ -43,11 +43,7 @@ package final class Store: Sendable {
             configuration: FollowedConfiguration(of: directory),
             control: control,
             counters: counters,
-            objects: Objects(
-                in: control,
-                isDurable: options.isDurable,
-                checksContent: options.checksContent
-            ),
+            objects: Objects(in: control, isDurable: options.isDurable, checksContent: options.checksContent),
             entries: entries,
             janitor: JanitorLock(in: control)
         )

@@ -135,12 +135,8 @@ package struct Directory: ~Copyable, Sendable {
     /// C: `mkdirat`.
     @discardableResult
     package func makeDirectoryIfMissing(_ path: RelativePath, mode: UInt32) throws(Errno) -> Bool {
-        do throws(Errno) {
+        try unlessExists { () throws(Errno) in
             try call(.makeDirectory, path) { unsafe mkdirat($0, $1, mode) }
-            return true
-        } catch {
-            if error != .exists { throw error }
-            return false
         }
     }
 
@@ -152,9 +148,8 @@ package struct Directory: ~Copyable, Sendable {
     }
 
     /// Whether ``link(_:as:)`` can work here at all: it needs Linux 6.10 or /proc.
-    package static let canLinkUnnamed: Bool = {
+    package static let canLinkUnnamed =
         KernelSupport.emptyPathLinks || CurrentProcess.isThere("/proc/self/fd")
-    }()
 
     /// Gives the unnamed file `file` (O_TMPFILE) its name.
     ///

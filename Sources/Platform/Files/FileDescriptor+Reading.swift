@@ -156,10 +156,7 @@ extension [UInt8] {
     /// The bytes, `capacity` at most, that `fill` puts into memory; it says how many they are.
     @unsafe
     @inline(__always)
-    init(
-        upTo capacity: Int,
-        _ fill: (UnsafeMutableRawBufferPointer) throws(Errno) -> Int
-    ) throws(Errno) {
+    init(upTo capacity: Int, _ fill: (UnsafeMutableRawBufferPointer) throws(Errno) -> Int) throws(Errno) {
         try unsafe self.init(unsafeUninitializedCapacity: capacity) { (buffer, count) throws(Errno) in
             count = try unsafe fill(UnsafeMutableRawBufferPointer(buffer))
         }

@@ -9,10 +9,7 @@ extension FileDescriptor {
     ///
     /// - Parameter makeSpace: called with how many bytes are left where the disk or a quota is full; true: it may have
     ///   room now, and writing goes on where it stopped.
-    package func writeAll(
-        _ bytes: Span<UInt8>,
-        makeSpace: (Int) -> Bool = { _ in false }
-    ) throws(Errno) {
+    package func writeAll(_ bytes: Span<UInt8>, makeSpace: (Int) -> Bool = { _ in false }) throws(Errno) {
         try unsafe bytes.withUnsafeBytes { (buffer) throws(Errno) in
             var written = 0
             while written < buffer.count {

@@ -50,10 +50,7 @@ package enum OutputFile {
     }
 
     /// Whether a file's permissions are what its user wants of the one that takes its place.
-    private static func isExample(
-        _ file: FileStatus,
-        at place: borrowing OutputPlace
-    ) throws(Errno) -> Bool {
+    private static func isExample(_ file: FileStatus, at place: borrowing OutputPlace) throws(Errno) -> Bool {
         guard file.owner == CurrentProcess.effectiveUser else { return false }
         return try OutputPlace.isTrusted(file, in: place.directory.descriptor.status())
     }

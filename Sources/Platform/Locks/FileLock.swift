@@ -195,10 +195,7 @@ package final class FileLock: Sendable {
     }
 
     /// Waits for the kernel's lock, with the threads of this process kept out; false where it was not to be had.
-    private func waitExclusive(
-        until end: ContinuousClock.Instant,
-        isAsking: Bool
-    ) throws(Errno) -> Bool {
+    private func waitExclusive(until end: ContinuousClock.Instant, isAsking: Bool) throws(Errno) -> Bool {
         if !isAsking {
             return try descriptor.tryLock(.exclusive, until: end, longestPause: Self.longestPause)
         }

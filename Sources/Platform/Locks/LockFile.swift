@@ -11,10 +11,6 @@ package struct LockFile: ~Copyable, Sendable {
     package let descriptor: FileDescriptor
     private let owner = processGeneration
 
-    private init(holding descriptor: consuming FileDescriptor) {
-        self.descriptor = descriptor
-    }
-
     deinit {
         // Not by closing alone: a child that was forked meanwhile has the file, too.
         if processGeneration == owner { descriptor.unlock() }
@@ -36,7 +32,7 @@ package struct LockFile: ~Copyable, Sendable {
             let file = try directory.open(path, [.readWrite, .create], mode: 0o600)
             guard try file.tryLock(.exclusive, until: deadline) else { return nil }
             let locked = try file.status().identity
-            if try directory.presentStatus(of: path)?.identity == locked { return LockFile(holding: file) }
+            if try directory.presentStatus(of: path)?.identity == locked { return LockFile(descriptor: file) }
         }
     }
 

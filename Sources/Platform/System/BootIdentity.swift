@@ -6,9 +6,7 @@ package enum BootIdentity {
     /// `/proc` is not mounted.
     ///
     /// Four system calls, once a process; proc(5), `/proc/sys/kernel/random/boot_id`.
-    package static let current: (UInt64, UInt64)? = {
-        ProcFiles.text("/proc/sys/kernel/random/boot_id").flatMap { parse($0) }
-    }()
+    package static let current = ProcFiles.text("/proc/sys/kernel/random/boot_id").flatMap { parse($0) }
 
     /// `f81d4fae-7dec-11d0-a765-00a0c91e6bf6\n` as two halves; nil for anything else.
     package static func parse(_ text: String) -> (UInt64, UInt64)? {

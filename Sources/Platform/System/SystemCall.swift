@@ -125,6 +125,18 @@ func systemCallReturningError(_ name: SystemCall, _ call: () -> CInt) throws(Err
     }
 }
 
+/// False where what was to be made is there (EEXIST); every other error stays one.
+@discardableResult
+package func unlessExists(_ body: () throws(Errno) -> Void) throws(Errno) -> Bool {
+    do throws(Errno) {
+        try body()
+        return true
+    } catch {
+        if error == .exists { return false }
+        throw error
+    }
+}
+
 /// Gives nil where what was asked for is not there (ENOENT); every other error stays one.
 package func ifExists<Value: ~Copyable>(_ body: () throws(Errno) -> Value) throws(Errno) -> Value? {
     do throws(Errno) {

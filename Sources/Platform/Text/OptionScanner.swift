@@ -100,10 +100,7 @@ package enum OptionScanner {
     private static let firstValue: CInt = 1000
 
     /// "+" ends the options at the first operand, ":" tells a missing value from an unknown option.
-    private static func letters(
-        _ specifications: [OptionSpecification],
-        _ stopsAtOperand: Bool
-    ) -> String {
+    private static func letters(_ specifications: [OptionSpecification], _ stopsAtOperand: Bool) -> String {
         specifications.reduce(into: stopsAtOperand ? "+:" : ":") { letters, option in
             guard let letter = option.letter else { return }
             letters += "\(letter)" + String(repeating: ":", count: Int(option.argument.rawValue))

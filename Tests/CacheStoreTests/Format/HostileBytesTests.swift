@@ -282,7 +282,7 @@ import Testing
                 if let counts = store.cumulative {
                     #expect(StoreCounters.Event.allCases.allSatisfy { counts[$0] >= 0 })
                 }
-                store.followHorizon()
+                store.followConfiguration()
                 if let claim = store.control.claim(4096) { store.control.giveBack(claim) }
                 #expect(try fixture.get("k").map { $0 == "v" } ?? true)
             }

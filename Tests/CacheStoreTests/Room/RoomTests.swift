@@ -187,7 +187,7 @@ import Testing
         for index in 0..<4 { _ = error { try put("key \(index)", in: other) } }
         _ = try other.room.overflow()
         try fixture.sweep { $0.limits = store.configuration.limits }
-        other.followHorizon()
+        other.followConfiguration()
         #expect(store.control.usage.map { $0.entries <= 4 } ?? false)
     }
 
