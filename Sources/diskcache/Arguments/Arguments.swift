@@ -46,7 +46,7 @@ struct Arguments {
             let (prefix, name) = command.isEmpty ? ("", "") : ("\(command): ", " \(command)")
             throw .usage("\(prefix)\(error.words(options)): see `diskcache\(name) --help`")
         }
-        // Two words that are not could become the same key; those of another program may be any bytes.
+        // Two that are not UTF-8 could become the same key; the words of another program may be any bytes.
         let text = stopsAtOperand ? words.dropLast(scanned.operands.count) : words[...]
         if text.contains(where: { String(validating: $0, as: UTF8.self) == nil }) {
             throw .usage("an argument is not valid UTF-8: keys and paths must be")
