@@ -65,7 +65,8 @@ package enum StoreLayout {
 
     /// The name of a stripe's lock file: `object-00` to `entry-3f`.
     static func lockName(_ tree: Tree, _ stripe: Int) -> RelativePath {
-        RelativePath("\(tree.rawValue)-\(shards[stripe])")
+        let digits = String(stripe, radix: 16)
+        return RelativePath("\(tree.rawValue)-\(digits.count < 2 ? "0" : "")\(digits)")
     }
 
     /// The name of the lock of who computes the value of `key`: `flight-ab12…`.

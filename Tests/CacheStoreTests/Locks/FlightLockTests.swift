@@ -74,6 +74,16 @@ import Testing
         #expect(after == [.ended(isUnstored: false), .acquired])
     }
 
+    @Test func `who waits no more has closed the file that it waited for`() throws {
+        let lock = try acquire(key)
+        let waiting = FlightLock(of: key, in: fixture.store.directory)
+        #expect(try attempts(waiting) == [.held])
+        #expect(waiting.holder != nil)
+        waiting.release()
+        #expect(waiting.holder == nil && exists)
+        lock.release()
+    }
+
     @Test func `who waits learns the end also while a forked child has the file open`() throws {
         let lock = try acquire(key)
         // What fork(2) would leave in a child: the same open file once more.
