@@ -54,9 +54,9 @@ extension Control {
         do throws(Errno) {
             let draft = try TemporaryFile(in: directory, mode: FileMode.file)
             let mapping = directory.capabilities.sharedMapping
-            try ControlMaking.make(in: draft.file, mapping, of: directory.path, state: .forming) {
-                () throws(Errno) in
+            try ControlMaking.make(in: draft.file, mapping, of: directory.path) { () throws(Errno) in
                 try draft.rename(to: directory.root, StoreLayout.control)
+                return false
             }
         } catch {
             // One that names words that are gone would keep all writers out.

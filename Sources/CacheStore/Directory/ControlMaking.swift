@@ -4,29 +4,31 @@ import Platform
 
 /// How a control file begins, and the seals by which it is told from its copies and from those before it.
 enum ControlMaking {
-    /// Makes an empty file the control file of the cache at `path`, and has it published; one that is ready at once is
-    /// that of an empty cache, and its filter is complete.
+    /// Makes an empty file the control file of the cache at `path`, and has it published.
+    ///
+    /// It is forming, unless `publish` says that it is that of an empty cache, which nobody could write without it: then
+    /// it is ready at once, with a complete filter.
     static func make(
         in file: borrowing FileDescriptor,
         _ mapping: SharedMapping,
         of path: String,
-        state: ControlState,
-        publish: () throws(Errno) -> Void
+        publish: () throws(Errno) -> Bool
     ) throws(Errno) {
         let identity = try file.status().identity
-        let seal = state == .ready ? filterSeal(of: identity, birthTime: file.birthTime) : 0
+        let seal = filterSeal(of: identity, birthTime: file.birthTime)
         guard mapping == .memory else {
             try file.allocate(ControlLayout.byteCount)
-            try initialize(file, state, filterSeal: seal, pointerSeal: 0)
-            return try publish()
+            let mapping = try initialize(file, pointerSeal: 0)
+            if try publish() { complete(mapping, filterSeal: seal) }
+            return
         }
         let pointer = ControlPointer()
         let words = try pointer.make(for: path)
         do throws(Errno) {
             let own = pointerSeal(of: identity, birthTime: file.birthTime)
-            try initialize(words, state, filterSeal: seal, pointerSeal: own)
+            let mapping = try initialize(words, pointerSeal: own)
             try pointer.write(to: file)
-            try publish()
+            if try publish() { complete(mapping, filterSeal: seal) }
         } catch {
             pointer.remove()
             throw error
@@ -40,10 +42,8 @@ enum ControlMaking {
     /// another's place does not repeat its words.
     private static func initialize(
         _ file: borrowing FileDescriptor,
-        _ state: ControlState,
-        filterSeal: UInt64,
         pointerSeal: UInt64
-    ) throws(Errno) {
+    ) throws(Errno) -> MappedFile {
         let mapping = try MappedFile(mapping: file, wordCount: ControlLayout.wordCount, isWritable: true)
         let (words, now) = (mapping.words, Timestamp.now)
         let milliseconds = UInt64(max(0, now.nanoseconds / 1_000_000))
@@ -52,13 +52,20 @@ enum ControlMaking {
         }
         words.store(ControlLayout.version, at: .version)
         words.store(UInt64(ControlLayout.byteCount), at: .size)
-        words.store(state.rawValue, at: .state)
+        words.store(ControlState.forming.rawValue, at: .state)
         words.store(UInt64(bitPattern: now.nanoseconds), at: .countedSince)
-        // Made ready at once, it is that of an empty cache, whose usage is known.
-        words.store(state == .ready ? 1 : 0, at: .isUsageCounted)
-        words.store(filterSeal, at: .filterSeal)
         words.store(pointerSeal, at: .pointerSeal)
         words.store(ControlLayout.magic, at: .magic)
+        return mapping
+    }
+
+    /// Whoever has written has noted it there, and nothing was written before: the filter and the usage are whole.
+    private static func complete(_ mapping: MappedFile, filterSeal: UInt64) {
+        let words = mapping.words
+        words.store(1, at: .isUsageCounted)
+        words.store(filterSeal, at: .filterSeal)
+        // Not where another one has taken its place meanwhile.
+        _ = words.replace(ControlState.forming.rawValue, by: ControlState.ready.rawValue, at: .state)
         withExtendedLifetime(mapping) {}
     }
 

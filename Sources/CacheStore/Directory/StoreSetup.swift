@@ -129,10 +129,8 @@ struct StoreSetup {
         return true
     }
 
-    /// False where there is one.
-    @discardableResult
-    private func makePart(_ name: RelativePath, in root: borrowing Directory) throws(CacheError) -> Bool {
-        try describing("create", "\(path)/\(name)") { () throws(Errno) in
+    private func makePart(_ name: RelativePath, in root: borrowing Directory) throws(CacheError) {
+        try describing("create", "\(path)/\(name)") { () throws(Errno) -> Void in
             try root.makeDirectoryIfMissing(name, mode: FileMode.directory)
         }
     }
@@ -157,41 +155,35 @@ struct StoreSetup {
         try makePart(StoreLayout.objects, in: root)
         try makePart(StoreLayout.temporaries, in: root)
         try makeLocks(in: root)
-        let hasMadeControl = isNew ? try makeControl(in: root) : false
-        let hasMadeEntries = try makePart(StoreLayout.entries, in: root)
-        // Another process was first, where `locks/` was deleted meanwhile, and may have written. Whoever has the file
-        // mapped already looks for another one within a second.
-        if hasMadeControl, !hasMadeEntries {
-            try describing("remove", "\(path)/\(StoreLayout.control)") { () throws(Errno) in
-                _ = try ifExists { () throws(Errno) in try root.unlink(StoreLayout.control) }
-            }
-        }
+        if isNew { try makeControl(in: root) }
+        try makePart(StoreLayout.entries, in: root)
     }
 
-    /// Makes the control file while nobody can use the directory yet, so that it is good at once; false where there is
-    /// one, which others may use, and where it can't be made like that: then it is made later.
+    /// Makes the control file, and then the directory of the entries: so nobody can write without it, and it is good at
+    /// once; but where another process was first with either, as `locks/` was deleted meanwhile, it is completed, or
+    /// made, later.
     ///
     /// It is large, as these files go: where there is no room for it just now, the cache is opened without.
-    private func makeControl(in root: borrowing Directory) throws(CacheError) -> Bool {
+    private func makeControl(in root: borrowing Directory) throws(CacheError) {
         do throws(Errno) {
             let fileSystem = try root.descriptor.fileSystem().kind
             let mapping = assumed?.sharedMapping ?? SharedMapping(on: fileSystem)
-            if mapping == .none { return false }
+            if mapping == .none { return }
             try drafting(in: root) { (file, _) throws(Errno) -> Void in
-                try ControlMaking.make(in: file, mapping, of: path, state: .ready) { () throws(Errno) in
+                try ControlMaking.make(in: file, mapping, of: path) { () throws(Errno) in
                     try root.link(file, as: StoreLayout.control)
+                    return try root.makeDirectoryIfMissing(StoreLayout.entries, mode: FileMode.directory)
                 }
             }
-            return true
         } catch {
             switch error {
-            case .noSpace, .quotaExceeded, .fileTooLarge, .noDevice, .notSupported: return false
+            case .noSpace, .quotaExceeded, .fileTooLarge, .noDevice, .notSupported: return
             // No `/dev/shm`, or none that this process may use.
-            case .noEntry, .accessDenied: return false
+            case .noEntry, .accessDenied: return
             // There is one.
-            case .exists: return false
+            case .exists: return
             // No file has a second name on this file system.
-            case .notPermitted, .notImplemented: return false
+            case .notPermitted, .notImplemented: return
             default: throw CacheError(errno: error, "make", path: "\(path)/\(StoreLayout.control)")
             }
         }

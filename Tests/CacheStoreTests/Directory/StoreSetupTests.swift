@@ -307,6 +307,28 @@ import Testing
         #expect(directory.files(below: "cache/tmp").isEmpty)
     }
 
+    @Test func `a control file is forming until the entries were made after it`() throws {
+        let path = directory.path + "/cache"
+        let states = Locked<[ControlState?]>([])
+        let isLinked = Locked(false)
+        #expect(throws: CacheError.self) {
+            try SystemCall.withFaults { call in
+                if call == .link { isLinked.withLock { $0 = true } }
+                guard call == .makeDirectory, isLinked.withLock({ $0 }) else { return nil }
+                let words = try? Data(contentsOf: URL(fileURLWithPath: path + "/control"))
+                let place = ControlWord.state.rawValue * 8
+                states.withLock { $0.append(words.flatMap { ControlState(rawValue: UInt64($0[place])) }) }
+                return .error(.inputOutput)
+            } _: {
+                try Store(at: path)
+            }
+        }
+        #expect(states.withLock { $0.first } == .forming)
+        // As if it were killed there: the next completes it the careful way.
+        let store = try Store(at: path)
+        #expect(store.control.file?.state == .ready && store.control.filter == nil)
+    }
+
     @Test func `another directory is noticed also where the one that is open can't be looked at`() throws {
         let fixture = try StoreFixture()
         #expect(try fixture.store.directory.isCurrent())
