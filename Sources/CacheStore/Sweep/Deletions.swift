@@ -38,6 +38,23 @@ struct Removal: Sendable {
     }
 }
 
+extension [RemovalReason: CollectionReport.Tally] {
+    /// Adds what `removals` come to; a run of one reason, as most are, is looked up once.
+    mutating func add(_ removals: some Sequence<Removal>) {
+        var run: (reason: RemovalReason, tally: CollectionReport.Tally)?
+        for removal in removals {
+            if let ended = run, ended.reason != removal.reason {
+                self[ended.reason, default: CollectionReport.Tally()] += ended.tally
+                run = nil
+            }
+            var tally = run?.tally ?? CollectionReport.Tally()
+            tally += removal.tally
+            run = (removal.reason, tally)
+        }
+        if let run { self[run.reason, default: CollectionReport.Tally()] += run.tally }
+    }
+}
+
 /// How a deletion ended.
 enum DeletionOutcome: Sendable {
     case deleted
@@ -163,26 +180,27 @@ struct Deletions: Sendable {
     ///
     /// Of a dry run only the ``horizon``.
     private func account(for removals: [Removal]) {
-        let entries = removals.filter { $0.entry != nil }
-        let evicted = removals.compactMap { $0.reason.isEviction ? $0.entry : nil }
+        let evicted = removals.lazy.compactMap { $0.reason.isEviction ? $0.entry : nil }
         if let newest = evicted.map(\.lastUse).max() {
             state.value.withLock { $0.newestEvicted = max($0.newestEvicted ?? .distantPast, newest) }
         }
         if request.isDryRun || removals.isEmpty { return }
         let bytes = removals.reduce(0) { $0 + $1.allocatedSize.bytes }
-        parts.control.addUsage(bytes: -bytes, entries: -entries.count)
+        parts.control.addUsage(bytes: -bytes, entries: -removals.count { $0.entry != nil })
         var tallies: [RemovalReason: CollectionReport.Tally] = [:]
-        for removal in removals {
-            tallies[removal.reason, default: CollectionReport.Tally()] += removal.tally
-        }
+        tallies.add(removals)
         for (reason, tally) in tallies where tally.count > 0 {
             parts.counters.add(StoreCounters.Event(reason), tally.count)
         }
-        for entry in evicted { parts.control.noteEviction(of: entry.key) }
-        let young = evicted.count { now - $0.lastUse < EvictedKeys.youth }
+        var young = 0
+        for entry in evicted {
+            parts.control.noteEviction(of: entry.key)
+            if now - entry.lastUse < EvictedKeys.youth { young += 1 }
+        }
         if young > 0 { parts.counters.add(.evictedYoung, young) }
         parts.log?.append(
-            entries.lazy.map { (LoggedKey(digest: $0.digest, name: nil), .collected($0.reason)) }
+            removals.lazy.filter { $0.entry != nil }
+                .map { (LoggedKey(digest: $0.digest, name: nil), .collected($0.reason)) }
         )
     }
 

@@ -115,12 +115,14 @@ extension Sweep {
         for start in stride(from: 0, to: total, by: Self.deletionsAtATime) {
             let end = min(start + Self.deletionsAtATime, total)
             let piece = state.value.withLock { state in
-                Dictionary(grouping: places[start..<end]) { place in
+                var piece = [[UInt32]](repeating: [], count: StoreLayout.shardCount)
+                for place in places[start..<end] {
                     let entry = state.pass.candidates.entries[Int(place)]
-                    return (tree == .entries ? entry.key : entry.content).shard
+                    piece[(tree == .entries ? entry.key : entry.content).shard].append(place)
                 }
+                return piece
             }
-            let busy = shards.filter { piece[$0] != nil }
+            let busy = shards.filter { !piece[$0].isEmpty }
             let showProgress = { (done: Int) in
                 progress(CacheProgress(.deleting, done: done, total: total, items: done))
             }
@@ -130,7 +132,7 @@ extension Sweep {
                 guard sweep.pacer.mayGoOn() else { return false }
                 guard let directory = try sweep.open(tree, shard: shard) else { return true }
                 let removals = sweep.state.value.withLock { state in
-                    piece[shard, default: []].map { removal($0, state) }
+                    piece[shard].map { removal($0, state) }
                 }
                 return try sweep.delete(removals, in: directory)
             } began: { number in

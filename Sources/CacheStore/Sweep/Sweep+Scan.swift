@@ -130,9 +130,7 @@ extension Sweep {
             (removal) throws(CacheError) in
             try sweep.delete(removal, in: shard)
         }
-        state.value.withLock { state in
-            for (removal, outcome) in zip(removals, outcomes) { state.note(removal, outcome) }
-        }
+        state.value.withLock { $0.note(removals, outcomes) }
         if let failure { throw failure }
         return outcomes.count == removals.count
     }

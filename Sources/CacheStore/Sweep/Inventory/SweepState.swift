@@ -155,18 +155,25 @@ struct SweepState {
 
     // MARK: Deleting
 
-    /// Takes down how the deletion of what was counted as there ended.
-    mutating func note(_ removal: Removal, _ outcome: DeletionOutcome) {
-        switch outcome {
-        case .deleted: break
-        case .spared: return report.spared += 1
-        case .skipped: return
-        case .refused(let path): return report.unreadable.append(path)
+    /// Takes down how the deletions of what was counted as there ended, as far as they were tried.
+    mutating func note(_ removals: [Removal], _ outcomes: [DeletionOutcome]) {
+        let isRepeated = rehearsed != nil
+        let ended = zip(removals, outcomes)
+        report.removed.add(
+            ended.lazy.filter { $1.isDeletion && (!isRepeated || $0.reason.isEviction) }.map(\.0)
+        )
+        for (removal, outcome) in ended {
+            switch outcome {
+            case .deleted: noteDeletion(removal)
+            case .spared: report.spared += 1
+            case .skipped: break
+            case .refused(let path): report.unreadable.append(path)
+            }
         }
+    }
+
+    private mutating func noteDeletion(_ removal: Removal) {
         let (reason, size) = (removal.reason, removal.allocatedSize.bytes)
-        if rehearsed == nil || reason.isEviction {
-            report.removed[reason, default: CollectionReport.Tally()] += removal.tally
-        }
         guard let entry = removal.entry else {
             report.objects.subtract(size)
             return pass.deletions.objectBytes += size

@@ -116,7 +116,7 @@ import Testing
 
     @Test func `while an entry can't be read, only objects go that were named by deleted ones`() {
         var state = state([seen("kept", "K"), seen("deleted", "D")])
-        state.note(Removal(state.pass.candidates.entries[1], .size), .deleted)
+        state.note([Removal(state.pass.candidates.entries[1], .size)], [.deleted])
         state.pass.hasUnreadableEntries = true
         let unreferenced = ["K", "D", "orphan"].map { state.noteObject(Digest(ofKey: $0), status())?.digest }
         #expect(unreferenced == [nil, Digest(ofKey: "D"), nil])
@@ -129,7 +129,7 @@ import Testing
         #expect(object?.digest == nil)
         func note(_ place: UInt32, _ reason: RemovalReason, _ outcome: DeletionOutcome) {
             let entry = state.pass.candidates.entries[Int(place)]
-            state.note(Removal(entry, reason, at: place), outcome)
+            state.note([Removal(entry, reason, at: place)], [outcome])
         }
         note(0, .age, .deleted)
         note(1, .size, .spared)
@@ -169,7 +169,7 @@ import Testing
         for place in [UInt32(0), 1] {
             #expect(state.pass.freed.isEmpty)
             let entry = state.pass.candidates.entries[Int(place)]
-            state.note(Removal(entry, .size, at: place), .deleted)
+            state.note([Removal(entry, .size, at: place)], [.deleted])
         }
         #expect(state.pass.freed == [1], "the other object is left to the next sweep")
         #expect(state.unreferenced(at: 1).digest == digests[1])
@@ -196,10 +196,10 @@ import Testing
         limits.maximumSize = .bytes(512)
         let objects = ["A", "B", "orphan"].map { state.noteObject(Digest(ofKey: $0), FileStatus(status)) }
         #expect(state.excess(over: limits, nil) == Excess(entries: 1, size: 1024))
-        state.note(Removal(expired, .expired), .deleted)
+        state.note([Removal(expired, .expired)], [.deleted])
         #expect(objects[0] == nil && objects[1] == nil)
         let freed = Removal(object: Digest(ofKey: "B"), AllocatedSize(bytes: 512), freed: .expired)
-        for object in [objects[2], freed].compactMap({ $0 }) { state.note(object, .deleted) }
+        state.note([objects[2], freed].compactMap { $0 }, [.deleted, .deleted])
         #expect(state.excess(over: limits, nil) == Excess())
         #expect(state.report.removed[.expired] == CollectionReport.Tally(count: 1, bytes: 512))
         #expect(state.report.removed[.orphan] == CollectionReport.Tally(count: 1, bytes: 512))
