@@ -72,6 +72,8 @@ extension SharedCache {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
         if writeBehind.latest({ digest }) != nil { return true }
+        // It may be there alone.
+        if core.memory?.contains(key) ?? false { return true }
         return try isPublished(digest)
     }
 
