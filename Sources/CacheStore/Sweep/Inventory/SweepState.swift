@@ -164,7 +164,7 @@ struct SweepState {
         case .refused(let path): return report.unreadable.append(path)
         }
         let (reason, size) = (removal.reason, removal.allocatedSize.bytes)
-        if rehearsed == nil || reason.isEviction {
+        if isNews(removal) {
             report.removed[reason, default: CollectionReport.Tally()] += removal.tally
         }
         guard let entry = removal.entry else {
@@ -180,6 +180,9 @@ struct SweepState {
             pass.freed.append(place)
         }
     }
+
+    /// Whether the deletion was not reported by an earlier pass of a dry run, which has found the same.
+    func isNews(_ removal: Removal) -> Bool { rehearsed == nil || removal.reason.isEviction }
 
     /// The object that a candidate which was deleted was the last to name.
     func unreferenced(at place: UInt32) -> Removal {
