@@ -132,13 +132,15 @@ extension Sweep {
             // Read while it is there.
             let name = try sweep.name(of: removal, in: shard)
             guard try sweep.delete(removal, in: shard) else { return false }
-            names[removal.digest] = name
+            if let name { names[removal.digest] = name }
             return true
         }
         state.value.withLock { state in
             for (removal, outcome) in zip(removals, outcomes) { state.note(removal, outcome) }
         }
-        tell(of: zip(removals, outcomes).filter { $0.1.isDeletion }.map(\.0), names)
+        if let onRemoval = request.onRemoval {
+            tell(onRemoval, of: zip(removals, outcomes).filter { $0.1.isDeletion }.map(\.0), names)
+        }
         if let failure { throw failure }
         return outcomes.count == removals.count
     }
@@ -152,8 +154,11 @@ extension Sweep {
     }
 
     /// Tells of the entries that were deleted, with no lock held.
-    private func tell(of removals: [Removal], _ names: [Digest: String]) {
-        guard let onRemoval = request.onRemoval else { return }
+    private func tell(
+        _ onRemoval: @Sendable (LoggedRemoval) -> Void,
+        of removals: [Removal],
+        _ names: [Digest: String]
+    ) {
         let news = state.value.withLock { state in removals.filter { $0.entry != nil && state.isNews($0) } }
         for removal in news {
             let key = LoggedKey(digest: removal.digest, name: names[removal.digest])
