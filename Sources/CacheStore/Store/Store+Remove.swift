@@ -85,7 +85,7 @@ extension Store {
     /// Removes what is stored for `key`, fresh or not, for a value that takes its place in the memory of this process
     /// alone.
     ///
-    /// Four system calls; three where there is no entry.
+    /// Three system calls.
     ///
     /// - Parameter name: the key, for the event log.
     /// - Returns: the generation by which that value may be held; nil where it may not, because somebody else was

@@ -121,7 +121,8 @@ extension CacheConfiguration {
         /// calls know what is on disk. Nothing is kept where memory holds none at all, of a value that costs more than
         /// a quarter of the limit, and where there is no control file.
         ///
-        /// Accesses don't prolong it. Three system calls, four where a value was on disk. Files, `putIfAbsent` and `update` store on disk whatever is said here.
+        /// Accesses don't prolong it. A put takes three system calls. Files, `putIfAbsent` and `update` store on disk
+        /// whatever is said here.
         case memoryOnly
         /// On disk alone: the process that stores it does not keep it in memory.
         ///
