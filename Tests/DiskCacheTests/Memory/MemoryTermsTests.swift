@@ -92,7 +92,8 @@ import Testing
         let lifetimes: [Duration] = [.seconds(-1), .zero, .seconds(Int64.max)]
         for lifetime in lifetimes {
             try pair.cache.put("value", forKey: "key", options: PutOptions(memoryLifetime: lifetime))
-            #expect(try pair.cache.get(forKey: "key")?.tier == (lifetime > .zero ? .memory : .disk))
+            let tier: SharedCache.Tier = lifetime > .zero ? .memory : .disk
+            #expect(try pair.cache.get(forKey: "key")?.tier == tier)
         }
     }
 
@@ -122,9 +123,11 @@ import Testing
     @Test func `a share is one of what this process may use`() {
         #expect(CacheConfiguration.Memory.limit(0.5, of: 1000) == .bytes(500))
         #expect(CacheConfiguration.Memory.limit(2, of: 1000) == .bytes(1000))
-        for share in [-1, 0, Double.nan] { #expect(CacheConfiguration.Memory.limit(share, of: 1000) == .bytes(0)) }
+        for share in [-1, 0, Double.nan] {
+            #expect(CacheConfiguration.Memory.limit(share, of: 1000) == .bytes(0))
+        }
         #expect(CacheConfiguration.Memory.limit(0.5, of: nil) == .mebibytes(64))
-        #expect(CacheConfiguration.Memory.limit(1, of: .max).bytes > 0)
+        #expect(CacheConfiguration.Memory.limit(1, of: Int64.max).bytes > 0)
         let memory = CacheConfiguration.Memory(share: 0.05, countLimit: 7)
         #expect(memory.costLimit.bytes > 0 && memory.countLimit == 7)
         #expect(memory.costLimit < CacheConfiguration.Memory(share: 0.5).costLimit)
@@ -225,7 +228,8 @@ import Testing
         try pair.cache.collect(CollectionOptions(maximumSize: .bytes(0)))
         #expect(pair.entries == 0)
         pair.fixture.clock.advance(by: 9)
-        #expect(try text(pair.cache) == "value" && text(pair.cache, "both") == "both")
+        #expect(try text(pair.cache) == "value")
+        #expect(try text(pair.cache, "both") == "both")
         pair.fixture.clock.advance(by: 1)
         #expect(try text(pair.cache) == nil)
     }

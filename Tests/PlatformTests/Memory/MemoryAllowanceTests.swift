@@ -33,7 +33,8 @@ import Testing
 
     @Test func `this process may use some memory, and no more than the machine has`() throws {
         let allowance = try #require(MemoryAllowance.bytes())
-        let machine = try #require(ProcFiles.text("/proc/meminfo").flatMap { ProcFiles.totalMemory(parsing: $0) })
+        let text = try #require(ProcFiles.text("/proc/meminfo"))
+        let machine = try #require(ProcFiles.totalMemory(parsing: text))
         #expect(allowance > 0 && allowance <= machine)
     }
 }
