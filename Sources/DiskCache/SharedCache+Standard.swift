@@ -6,8 +6,8 @@ import Platform
 extension SharedCache {
     /// Opens the cache of this name in the user's standard place: `${XDG_CACHE_HOME:-~/.cache}/NAME`.
     ///
-    /// All programs of the user that use this name share it. It is created, with the directories above it, if it does not
-    /// exist; the command's own is called `diskcache`. Like ``init(at:configuration:)`` it waits for the disk.
+    /// All programs of the user that use this name share it. It is created, with the directories above it, if it does
+    /// not exist; the command's own is called `diskcache`. Like ``init(at:configuration:)`` this waits for the disk.
     ///
     /// - Parameters:
     ///   - name: of the directory: no slash, and not `.` or `..`. It is ``CacheConfiguration/name``, too, if the
@@ -30,8 +30,8 @@ extension SharedCache {
         of name: String,
         _ environment: (String) -> [UInt8]?
     ) throws(CacheError) -> String {
-        let isName = !["", ".", ".."].contains(name) && !name.utf8.contains { $0 == 0 || $0 == UInt8(ascii: "/") }
-        guard isName else {
+        let isName = !name.utf8.contains { $0 == 0 || $0 == UInt8(ascii: "/") }
+        guard isName, !["", ".", ".."].contains(name) else {
             let reason = "it is not the name of a directory: use letters and digits, without a slash"
             throw CacheError(.invalidArgument, "open the cache \"\(name)\": \(reason)")
         }

@@ -74,8 +74,8 @@ extension SharedCache {
         }
     }
 
-    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record; or in one of
-    /// them alone, if the options say so.
+    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record; or in one
+    /// of them alone, if the options say so.
     func putThrough(
         _ data: Data,
         forKey key: String,

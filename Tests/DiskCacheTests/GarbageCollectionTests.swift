@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `each key that goes is told, with the reason, and in a dry run each that would`(isDryRun: Bool) throws {
+    func `each key that goes is told with the reason, in a dry run each that would`(isDryRun: Bool) throws {
         let fixture = try CacheFixture { $0.keyNames = .stored }
         let cache = fixture.cache
         for index in 0..<5 {

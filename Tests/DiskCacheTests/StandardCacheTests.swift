@@ -23,7 +23,7 @@ import Testing
         #expect(try path(of: "name", variables) == expected)
     }
 
-    @Test(arguments: [[:], ["HOME": ""], ["HOME": "relative"]])
+    @Test(arguments: [[:], ["HOME": ""], ["HOME": "relative"]] as [[String: String]])
     func `where nobody says where those are that is an error`(variables: [String: String]) {
         #expect(code { _ = try path(of: "name", variables) } == .invalidArgument)
     }

@@ -5,8 +5,8 @@ import FoundationEssentials
 import Platform
 
 extension CacheCore {
-    /// Stores `bytes` on disk, and keeps in memory, if there is a memory tier and the terms say so, what `held` makes of
-    /// the record.
+    /// Stores `bytes` on disk, and keeps in memory what `held` makes of the record, if there is a memory tier and the
+    /// terms say so.
     func publish(
         _ bytes: Span<UInt8>,
         _ key: Digest,

@@ -140,8 +140,8 @@ struct MemoryShard: ~Copyable, Sendable {
 
     /// The items that have come to their end at `now`.
     ///
-    /// A walk through all places, but only where there may be such an item, and not within 16 s of the last one: values
-    /// that all live for a short time don't have it made each time that somebody asks.
+    /// A walk through all places, but only where there may be such an item, and not within 16 s of the last one: where
+    /// all values live for a short time, not each call takes one.
     mutating func expired(at now: Timestamp) -> [HeldItem] {
         // If the clock was put back, the last look tells nothing.
         let isRested = now < lastLook || !(now < lastLook.advanced(byNanoseconds: Self.restBetweenLooks))
@@ -157,8 +157,8 @@ struct MemoryShard: ~Copyable, Sendable {
         return expired
     }
 
-    /// Nanoseconds, 16 s: with a look each second everything that has expired is gone well within a minute, and the walk
-    /// through a million values, a tenth of a second in all, takes less than a hundredth of one processor.
+    /// Nanoseconds, 16 s: so what has expired is gone well within a minute, and a walk through a million values, which
+    /// takes about a tenth of a second, is less than a hundredth of one processor's time.
     private static var restBetweenLooks: Int64 { 16_000_000_000 }
 
     /// Gives up all items.

@@ -46,8 +46,8 @@ public struct CollectionOptions: Sendable {
     /// Called for each key that is removed, with the reason, or that would be if this is a dry run; nil to do without.
     ///
     /// On any thread of the collection, several at a time, once the key is gone; it should return soon, and must not
-    /// use the cache. ``LoggedRemoval/key`` is nil of keys that are not stored (``CacheConfiguration/KeyNames``), are longer
-    /// than 1 KiB, or whose metadata is damaged. One system call more for each removal.
+    /// use the cache. ``LoggedRemoval/key`` is nil if the key is not stored (``CacheConfiguration/KeyNames``) or longer
+    /// than 1 KiB, or its metadata is damaged. One system call more for each removal.
     public var onRemoval: (@Sendable (LoggedRemoval) -> Void)?
 
     /// How fast a collection works.

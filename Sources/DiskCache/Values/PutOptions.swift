@@ -40,14 +40,14 @@ public struct PutOptions: Sendable, Equatable {
     public var writing: CacheConfiguration.Writing?
     /// Whether the value is kept in memory, on disk or both; nil for the configuration's default.
     public var keeps: CacheConfiguration.Keeping?
-    /// How long the value stays in this process's memory at most, from the put on; nil for the configuration's default.
+    /// How long the value stays in this process's memory at most; nil for the configuration's default.
     ///
-    /// It is not kept on disk: a value that is read from there again has the default of the process that reads it. A
-    /// negative one counts as 0.
+    /// From the put on. It is not kept on disk: a value that is read from there again has the default of the process that
+    /// reads it. A negative one counts as 0.
     public var memoryLifetime: Duration?
     /// What the value costs in this process's memory; nil for the configuration's default.
     ///
-    /// In the unit of ``CacheConfiguration/Memory/costLimit``; a negative one counts as 0. It is not kept on disk either.
+    /// In the unit of ``CacheConfiguration/Memory/costLimit``; a negative one counts as 0. It isn't kept on disk either.
     public var memoryCost: Int?
 
     /// All parameters are optional.

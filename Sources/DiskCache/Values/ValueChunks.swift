@@ -13,10 +13,10 @@ extension SharedCache {
     /// }
     /// ```
     ///
-    /// Needs memory for one piece, whatever the size of the value. All of it is checked before this returns, and read once
-    /// more as the sequence goes; it stays the same, and readable, whatever happens to the key meanwhile. Each piece takes
-    /// one system call, on a thread of the library. One descriptor is open until the last copy of the sequence is gone.
-    /// The sequence can be gone through several times.
+    /// Needs memory for one piece, whatever the size of the value. All of it is checked before this returns, and read
+    /// once more as the sequence goes; it stays the same, and readable, whatever happens to the key meanwhile. Each
+    /// piece takes one system call, on a thread of the library. One descriptor is open until the last copy of the
+    /// sequence is gone. The sequence can be gone through several times.
     ///
     /// Iterating throws `CancellationError` if the task was cancelled, so that a part is never taken for the whole, and
     /// ``CacheError`` if the file can't be read any more.

@@ -151,7 +151,7 @@ import Testing
         #expect(try text(pair.cache) == "newer")
     }
 
-    @Test func `where that is the default nothing that is read stays in memory, but what a put says`() throws {
+    @Test func `where that is the default nothing that is read stays, but what a put says`() throws {
         let pair = try Pair { $0.memory.keeps = .diskOnly }
         try pair.cache.put("value", forKey: "key")
         for _ in 0..<2 { #expect(try pair.cache.get(forKey: "key")?.tier == .disk) }
