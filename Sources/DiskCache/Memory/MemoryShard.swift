@@ -157,8 +157,8 @@ struct MemoryShard: ~Copyable, Sendable {
         return expired
     }
 
-    /// Nanoseconds, 16 s: so what has expired is gone well within a minute, and a walk through a million values, which
-    /// takes about a tenth of a second, is less than a hundredth of one processor's time.
+    /// Nanoseconds, 16 s: so what has expired is gone well within a minute, and what a walk costs, which touches every
+    /// value, is paid four times a minute at most.
     private static var restBetweenLooks: Int64 { 16_000_000_000 }
 
     /// Gives up all items.
