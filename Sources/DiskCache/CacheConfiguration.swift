@@ -177,10 +177,11 @@ extension CacheConfiguration {
     public struct Janitor: Sendable, Equatable {
         /// Whether a thread of this cache looks after the directory.
         ///
-        /// It wakes up once a second to record the last uses of values in memory, to check that the directory
-        /// and its control file are still there and its limits the same (about nine system calls), and to
-        /// collect garbage unless another process does. Default: true. Without it values still expire to the
-        /// instant, but only other processes reclaim their space.
+        /// It wakes up once a second to record the last uses of values in memory, to let those go that have expired,
+        /// to check that the directory and its control file are still there and its limits the same (about nine
+        /// system calls), and to collect garbage unless another process does. Default: true. Without it values still
+        /// expire to the instant, but only other processes reclaim their space, and in memory they stay until they are
+        /// asked for or evicted.
         public var isEnabled = true
         /// The time between two collections, by whichever process.
         ///

@@ -36,7 +36,8 @@ public struct PutOptions: Sendable, Equatable {
     public var metadata: [String: String]
     /// When the put returns; nil for the configuration's default.
     ///
-    /// Computed values, files, `putIfAbsent` and `update` are always on disk when the call returns.
+    /// Computed values, files, `putIfAbsent` and `update` are always on disk when the call returns, but for computed
+    /// values that are kept in memory alone (``keeps``).
     public var writing: CacheConfiguration.Writing?
     /// Whether the value is kept in memory, on disk or both; nil for the configuration's default.
     public var keeps: CacheConfiguration.Keeping?

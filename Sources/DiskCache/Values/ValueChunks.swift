@@ -41,7 +41,8 @@ extension SharedCache {
         let value = try await offload(on: .lengthy) { () throws(CacheError) in
             try self.openValue(forKey: key, allowingStale: allowingStale)
         }
-        return value.map { ValueChunks(value: $0, size: size) }
+        let chunks: ValueChunks? = value.map { ValueChunks(value: $0, size: size) }
+        return chunks
     }
 
     private func openValue(

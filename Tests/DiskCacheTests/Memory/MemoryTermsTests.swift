@@ -187,6 +187,15 @@ import Testing
         }
     }
 
+    @Test func `what it removes from disk is counted and logged as removed`() throws {
+        let pair = try Pair()
+        try pair.cache.updateLimits { $0.eventLogSize = .mebibytes(1) }
+        try pair.cache.put("old", forKey: "key")
+        for _ in 0..<2 { try pair.cache.put("new", forKey: "key", options: Self.only) }
+        #expect(try pair.cache.removals(forKey: "key")?.map(\.cause) == [.removed])
+        #expect(pair.cache.activity.removals == 1 && pair.cache.activity.puts == 3)
+    }
+
     @Test func `any put or removal by anybody ends it`() throws {
         let pair = try Pair()
         let changes: [(String, String?, (SharedCache, String) throws -> Void)] = [
