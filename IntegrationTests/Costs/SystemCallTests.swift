@@ -128,6 +128,11 @@ struct SystemCallTests {
         #expect(total(calls) == 0, "\(calls)")
     }
 
+    @Test func `a put in memory alone takes three`() throws {
+        let calls = try calls("memory-only")
+        #expect(total(calls) == 3, "\(calls)")
+    }
+
     @Test func `a touch takes five`() throws {
         let calls = try calls("touch")
         #expect(total(calls) == 5, "\(calls)")

@@ -18,6 +18,8 @@ enum Operation: String, CaseIterable {
     case replace
     /// A value that is queued under a new key; nothing is published meanwhile.
     case behind
+    /// A value that is kept in memory alone, under the same key.
+    case memoryOnly = "memory-only"
     /// A value that is computed and stored under a new key.
     case compute
     case touch, contains, entry

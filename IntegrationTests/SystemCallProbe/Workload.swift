@@ -49,7 +49,7 @@ struct Workload {
         case .contains: { _ in _ = try cache.contains(forKey: "key") }
         case .entry: { _ in _ = try cache.entry(forKey: "key") }
         case .remove: { _ in _ = try cache.remove(forKey: "absent") }
-        case .new, .overwrite, .replace, .behind, .compute, .fill: writing(operation)
+        case .new, .overwrite, .replace, .behind, .memoryOnly, .compute, .fill: writing(operation)
         case .open, .scan, .trim: maintaining(operation)
         case .key: { round in if key(round).isEmpty { fatalError("no key") } }
         }
@@ -72,6 +72,8 @@ struct Workload {
             }
         case .behind:
             { round in try cache.put(value, forKey: key(round), options: PutOptions(writing: .behind)) }
+        case .memoryOnly:
+            { _ in try cache.put(value, forKey: "key", options: PutOptions(keeps: .memoryOnly)) }
         case .compute:
             { round in
                 _ = cache.value(forKey: key(round)) { value }

@@ -58,7 +58,7 @@ extension SharedCache {
     public func put(_ data: Data, forKey key: String, options: PutOptions = PutOptions())
         async throws(CacheError)
     {
-        if (options.writing ?? configuration.writing) == .behind,
+        if waitsForNobody(options),
             writeBehind.put(try pendingWrite(data, forKey: key, options), waits: false)
         {
             return

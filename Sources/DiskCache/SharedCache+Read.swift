@@ -23,6 +23,18 @@ extension SharedCache {
         try find(key, BytesCodec(), allowingStale: allowingStale)
     }
 
+    /// The value of `key`, or nil for a miss: what `get(forKey:)` finds.
+    ///
+    /// ```swift
+    /// let thumb = try cache["user:1/thumb"]
+    /// ```
+    ///
+    /// - Throws: ``CacheError`` if the directory can't be read.
+    @available(*, noasync, message: "it waits for the disk: use `get(forKey:)`")
+    public subscript(key: String) -> Data? {
+        get throws(CacheError) { try self.get(forKey: key)?.value }
+    }
+
     /// What the cache knows about `key`, without reading the value or counting as an access; nil if a get would
     /// miss.
     ///
@@ -72,6 +84,8 @@ extension SharedCache {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
         if writeBehind.latest({ digest }) != nil { return true }
+        // It may be there alone.
+        if core.memory?.contains(key) ?? false { return true }
         return try isPublished(digest)
     }
 

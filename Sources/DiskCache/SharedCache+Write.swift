@@ -24,12 +24,18 @@ extension SharedCache {
         forKey key: String,
         options: PutOptions = PutOptions()
     ) throws(CacheError) {
-        if (options.writing ?? configuration.writing) == .behind {
+        if waitsForNobody(options) {
             let write = try pendingWrite(data, forKey: key, options)
             // What is larger than the whole queue takes the other way.
             if writeBehind.put(write) { return }
         }
         try putThrough(data, forKey: key, options)
+    }
+
+    /// Whether a put with these options may return before the value is on disk; one of memory alone never is there.
+    func waitsForNobody(_ options: PutOptions) -> Bool {
+        (options.writing ?? configuration.writing) == .behind
+            && (options.keeps ?? configuration.memory.keeps) != .memoryOnly
     }
 
     /// Stores `data` on disk, and in memory, if there is any.
@@ -40,10 +46,14 @@ extension SharedCache {
         _ room: RoomTerms = RoomTerms()
     ) throws(CacheError) {
         let held = try withIndicesFromZero(data)
+        let cost = memoryCost(options) ?? data.count
         try putThrough(data, forKey: key, options, room) {
-            HeldValue(held, key: key, record: $0, cost: data.count)
+            HeldValue(held, key: key, record: $0, cost: cost)
         }
     }
+
+    /// What a value that is put with these options costs in memory; nil: what its bytes or its codec say.
+    func memoryCost(_ options: PutOptions) -> Int? { options.memoryCost ?? configuration.memory.valueCost }
 
     func pendingWrite(_ data: Data, forKey key: String, _ options: PutOptions) throws(CacheError)
         -> PendingWrite
@@ -52,7 +62,8 @@ extension SharedCache {
         try core.checkOpen()
         let unknown = Content(digest: digest, length: data.count, checksum: 0)
         let draft = try record(of: unknown, key: key, options, now: now)
-        return PendingWrite(try withIndicesFromZero(data), forKey: key, digest, draft: draft)
+        let terms = configuration.memory.terms(of: options)
+        return PendingWrite(try withIndicesFromZero(data), forKey: key, digest, draft: draft, terms)
     }
 
     /// The same bytes, as a get from disk gives them: a slice counts on from where it was cut.
@@ -63,7 +74,8 @@ extension SharedCache {
         }
     }
 
-    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record.
+    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record; or in one
+    /// of them alone, if the options say so.
     func putThrough(
         _ data: Data,
         forKey key: String,
@@ -78,7 +90,12 @@ extension SharedCache {
         let record = try record(of: Content(of: bytes), key: key, options, now: now)
         // Not dropped: until this one is on disk, and if it fails, the earlier one is what gets must see.
         writeBehind.settle(digest)
-        try core.publish(bytes, digest, record, room, hold)
+        let terms = configuration.memory.terms(of: options)
+        if terms.keeps == .memoryOnly {
+            return try core.keepInMemory(digest, record, terms, name: record.key, hold)
+        }
+        try core.publish(bytes, digest, record, room, terms, hold)
+        if terms.keeps == .diskOnly { core.memory?.remove(key, cause: .replaced) }
     }
 
     /// Stores `data` unless there is a value for `key` already.

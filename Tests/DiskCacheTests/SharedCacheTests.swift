@@ -74,6 +74,26 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(code { _ = try fixture.cache.get(forKey: "") } == .invalidArgument)
     }
 
+    @Test func `a subscript reads, and throws what a get throws`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("value", forKey: "key")
+        #expect(try fixture.cache["key"] == Data("value".utf8))
+        #expect(try fixture.cache["absent"] == nil)
+        #expect(code { _ = try fixture.cache[""] } == .invalidArgument)
+        fixture.cache.close()
+        #expect(code { _ = try fixture.cache["key"] } == .closed)
+    }
+
+    @Test func `an entry names the file of its value`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("value", forKey: "key")
+        let entry = try #require(try fixture.cache.entry(forKey: "key"))
+        #expect(entry.path == "objects/\(entry.digest.description.prefix(2))/\(entry.digest)")
+        let file = FileManager.default.contents(atPath: fixture.cache.path + "/" + entry.path)
+        #expect(file == Data("value".utf8))
+        #expect(try fixture.cache.get(forKey: "key")?.entry.path == entry.path)
+    }
+
     @Test func `two values of a key, two keys of a value`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("one", forKey: "a")

@@ -82,6 +82,28 @@ extension Store {
         }
     }
 
+    /// Removes what is stored for `key`, fresh or not, for a value that takes its place in the memory of this process
+    /// alone.
+    ///
+    /// Three system calls.
+    ///
+    /// - Parameter name: the key, for the event log.
+    /// - Returns: the generation by which that value may be held; nil where it may not, because somebody else was
+    ///   writing meanwhile, or there is no control file.
+    package func vacate(_ key: Digest, name: String? = nil) throws(CacheError) -> Generation? {
+        let (isRemoved, generation) = try entries.stripes.withLock(.shared, stripe: key.stripe) {
+            () throws(CacheError) in
+            try entries.writing(key, isRemoval: true) { () throws(CacheError) in
+                try directory.delete(key, .entries)
+            }
+        }
+        if isRemoved {
+            noteRemoval()
+            log(.removed, of: key, name: name)
+        }
+        return generation
+    }
+
     private func noteRemoval() {
         counters.add(.removal)
         control.addUsage(bytes: -entries.usualAllocation, entries: -1)

@@ -126,13 +126,49 @@ extension Sweep {
     mutating func delete(_ removals: [Removal], in shard: borrowing Directory) throws(CacheError) -> Bool {
         guard let first = removals.first else { return true }
         let sweep = self
+        var names: [Digest: String] = [:]
         let (outcomes, failure) = deletions.run(removals, stripe: first.digest.stripe, &pacer) {
             (removal) throws(CacheError) in
-            try sweep.delete(removal, in: shard)
+            // Read while it is there.
+            let name = try sweep.name(of: removal, in: shard)
+            guard try sweep.delete(removal, in: shard) else { return false }
+            if let name { names[removal.digest] = name }
+            return true
         }
         state.value.withLock { $0.note(removals, outcomes) }
+        if let onRemoval = request.onRemoval {
+            tell(onRemoval, of: zip(removals, outcomes).filter { $0.1.isDeletion }.map(\.0), names)
+        }
         if let failure { throw failure }
         return outcomes.count == removals.count
+    }
+
+    /// The key of an entry that is to be deleted, if that is to be told; nil also where its record does not have it.
+    private func name(of removal: Removal, in shard: borrowing Directory) throws(CacheError) -> String? {
+        guard request.onRemoval != nil, let entry = removal.entry,
+            let bytes = try parts.recordBytes(of: entry.key, in: shard)
+        else { return nil }
+        return RecordCodec.decode(bytes, for: entry.key)?.key
+    }
+
+    /// Tells of the entries that were deleted, with no lock held.
+    private func tell(
+        _ onRemoval: @Sendable (LoggedRemoval) -> Void,
+        of removals: [Removal],
+        _ names: [Digest: String]
+    ) {
+        let news = state.value.withLock { state in removals.filter { $0.entry != nil && state.isNews($0) } }
+        for removal in news {
+            let key = LoggedKey(digest: removal.digest, name: names[removal.digest])
+            onRemoval(
+                LoggedRemoval(
+                    time: .now,
+                    process: CurrentProcess.identifier,
+                    cause: .collected(removal.reason),
+                    key: key
+                )
+            )
+        }
     }
 
     /// Decides again under the lock that keeps writers away; false: it stays as it is.

@@ -17,6 +17,9 @@ package struct SweepRequest: Sendable {
     package var pace = SweepPace()
     /// Called now and then, on the thread that began the sweep.
     package var progress: @Sendable (CacheProgress) -> Void = { _ in }
+    /// Called for each entry that is deleted, or would be in a dry run, on the thread that has deleted it; nil: the keys
+    /// are not looked up, which takes a system call for each.
+    package var onRemoval: (@Sendable (LoggedRemoval) -> Void)?
     /// How many candidates there may be at a time: for tests of what takes several passes.
     var candidateLimit = SweepCandidates.most
 

@@ -135,8 +135,10 @@ extension SharedCache {
                 let held = held(hit.value, key, codec, hit.record)
             else { return nil }
             // Nothing is kept that can be checked later neither by its generation nor by its record.
-            if !hit.isStale, hit.generation != nil || !store.hasGenerations {
-                core.hold(held, hit.generation, until: hit.heldUntil, of: store)
+            let terms = configuration.memory.terms
+            if !hit.isStale, hit.generation != nil || !store.hasGenerations, terms.keeps != .diskOnly {
+                let end = terms.end(hit.heldUntil, from: now)
+                core.hold(held, hit.generation, until: end, of: store)
             }
             return CacheHit(held, from: .disk, isStale: hit.isStale, at: now)
         }
@@ -151,13 +153,14 @@ extension SharedCache {
         _ record: Record
     ) -> HeldValue<Codec.Value>? {
         let (form, size) = (ObjectIdentifier(Codec.self), bytes.count)
+        let valueCost = configuration.memory.valueCost
         // The codec would copy what is moved here: 140 instructions.
         if Codec.self == BytesCodec.self {
-            let held = HeldValue(bytes, key: key, form: form, record: record, cost: size)
+            let held = HeldValue(bytes, key: key, form: form, record: record, cost: valueCost ?? size)
             return held as HeldItem as? HeldValue<Codec.Value>
         }
         guard let value = try? codec.decode(bytes) else { return nil }
-        let cost = codec.cost(of: value, encodedSize: size)
+        let cost = valueCost ?? codec.cost(of: value, encodedSize: size)
         return HeldValue(value, key: key, form: form, record: record, cost: cost)
     }
 }

@@ -151,6 +151,7 @@ final class Janitor: Sendable {
         if isTick { core.flushAccesses() }
         if isSecond {
             core.relieve(SystemMemory.pressure)
+            core.dropExpired()
             core.store.followControl()
             followConfiguration()
             followDirectory()

@@ -43,6 +43,13 @@ public struct CollectionOptions: Sendable {
     /// nil to never end it early.
     public var isCalledOff: (@Sendable () -> Bool)?
 
+    /// Called for each key that is removed, with the reason, or that would be if this is a dry run; nil to do without.
+    ///
+    /// On any thread of the collection, several at a time, once the key is gone; it should return soon, and must not
+    /// use the cache. ``LoggedRemoval/key`` is nil if the key is not stored (``CacheConfiguration/KeyNames``) or longer
+    /// than 1 KiB, or its metadata is damaged. One system call more for each removal.
+    public var onRemoval: (@Sendable (LoggedRemoval) -> Void)?
+
     /// How fast a collection works.
     public enum Pace: Sendable {
         /// As fast as it can, on several threads.
@@ -83,6 +90,7 @@ public struct CollectionOptions: Sendable {
             }
         }
         request.pace.isCalledOff = isCalledOff
+        request.onRemoval = onRemoval
         if let timeLimit {
             request.pace.deadline = .now + .nanoseconds(max(0, timeLimit.saturatingNanoseconds))
         }

@@ -58,7 +58,7 @@ extension TypedCache {
         forKey key: String,
         options: PutOptions = PutOptions()
     ) throws(CacheError) {
-        if (options.writing ?? cache.configuration.writing) == .behind {
+        if cache.waitsForNobody(options) {
             return try cache.put(try encode(value, forKey: key), forKey: key, options: options)
         }
         try putThrough(value, forKey: key, options)
@@ -72,7 +72,7 @@ extension TypedCache {
         _ room: RoomTerms = RoomTerms()
     ) throws(CacheError) {
         let data = try encode(value, forKey: key)
-        let cost = codec.cost(of: value, encodedSize: data.count)
+        let cost = cache.memoryCost(options) ?? codec.cost(of: value, encodedSize: data.count)
         try cache.putThrough(data, forKey: key, options, room) {
             HeldValue(value, key: key, form: form, record: $0, cost: cost)
         }

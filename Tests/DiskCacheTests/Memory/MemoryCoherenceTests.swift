@@ -325,7 +325,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let pair = try Pair {
             $0.memory = CacheConfiguration.Memory(costLimit: .bytes(100), countLimit: 2)
             $0.onEvent = { event in
-                guard case .removedFromMemory(let key, let cause, _) = event else { return }
+                guard case .removedFromMemory(let key, let cause, _, _) = event else { return }
                 causes.withLock { _ = $0.insert("\(key): \(cause)") }
             }
         }

@@ -151,6 +151,18 @@ private struct Witness: Codable, DiscardableValue {
         #expect(try #require(fixture.cache.core.memory).usage.cost > 8)
     }
 
+    @Test(arguments: [false, true])
+    func `or they go as a whole, where that was chosen`(discardsParts: Bool) throws {
+        let fixture = try CacheFixture {
+            $0.memory = CacheConfiguration.Memory()
+            $0.memory.discardsParts = discardsParts
+        }
+        let view = fixture.cache.typed(Picture.self)
+        try view.put(Picture(seed: 7, pixels: [7]), forKey: "key")
+        fixture.cache.core.relieve { .some }
+        #expect(fixture.cache.memory.count == (discardsParts ? 1 : 0))
+    }
+
     @Test(arguments: [Duration.zero, .seconds(3600)])
     func `a frozen tier gives out what was discarded and does not lose it`(granularity: Duration) throws {
         let fixture = try CacheFixture {

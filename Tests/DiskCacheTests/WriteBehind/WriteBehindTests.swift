@@ -252,7 +252,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
             $0.memory = CacheConfiguration.Memory()
             // The value is on disk when it takes the place of the old one in memory: there the put stands still.
             $0.onEvent = { event in
-                if case .removedFromMemory(key: "key", cause: .replaced, cost: _) = event { valve.pass() }
+                if case .removedFromMemory("key", .replaced, _, _) = event { valve.pass() }
             }
         }
         let cache = fixture.cache
@@ -289,7 +289,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         let fixture = try CacheFixture {
             $0.memory = CacheConfiguration.Memory()
             $0.onEvent = { event in
-                if case .removedFromMemory(key: "stuck", cause: .replaced, cost: _) = event { valve.pass() }
+                if case .removedFromMemory("stuck", .replaced, _, _) = event { valve.pass() }
             }
         }
         try fixture.cache.put("old", forKey: "stuck")

@@ -157,8 +157,8 @@ struct SweepState {
 
     /// Takes down how the deletions of what was counted as there ended, as far as they were tried.
     mutating func note(_ removals: [Removal], _ outcomes: [DeletionOutcome]) {
-        let isRepeated = rehearsed != nil
         let ended = zip(removals, outcomes)
+        let isRepeated = rehearsed != nil
         report.removed.add(
             ended.lazy.filter { $1.isDeletion && (!isRepeated || $0.reason.isEviction) }.map(\.0)
         )
@@ -187,6 +187,9 @@ struct SweepState {
             pass.freed.append(place)
         }
     }
+
+    /// Whether the deletion was not reported by an earlier pass of a dry run, which has found the same.
+    func isNews(_ removal: Removal) -> Bool { rehearsed == nil || removal.reason.isEviction }
 
     /// The object that a candidate which was deleted was the last to name.
     func unreferenced(at place: UInt32) -> Removal {
