@@ -168,8 +168,11 @@ struct Deletions: Sendable {
         if let newest = evicted.map(\.lastUse).max() {
             state.value.withLock { $0.newestEvicted = max($0.newestEvicted ?? .distantPast, newest) }
         }
-        if request.isDryRun, let planned = request.planned, !entries.isEmpty { planned(entries.map(described)) }
-        if request.isDryRun || removals.isEmpty { return }
+        if removals.isEmpty { return }
+        if request.isDryRun {
+            if let planned = request.planned, !entries.isEmpty { planned(entries.map(described)) }
+            return
+        }
         let bytes = removals.reduce(0) { $0 + $1.allocatedSize.bytes }
         parts.control.addUsage(bytes: -bytes, entries: -entries.count)
         var tallies: [RemovalReason: CollectionReport.Tally] = [:]

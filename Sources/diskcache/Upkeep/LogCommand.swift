@@ -10,6 +10,7 @@ enum LogCommand: Command {
     static let summary = "show which process removed which key, when and why"
     static let optionList = """
         -n, --limit COUNT  show only this many of the newest
+        \(Option.scope)
         \(Option.json)
         """
     static let details = """
