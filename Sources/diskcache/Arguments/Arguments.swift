@@ -121,11 +121,15 @@ struct Arguments {
     }
 
     /// Prints a result, as JSON if that was asked for.
+    ///
+    /// - Parameter words: how lines may begin that get a colour on a terminal.
     func print(
         _ text: @autoclosure () throws -> String,
+        painting words: [(word: String, colour: Colour)] = [],
         json: @autoclosure () throws -> any Encodable
     ) throws {
-        try Output.print(has("json") ? JSON.line(json()) : text())
+        if has("json") { return try Output.print(JSON.line(json())) }
+        try Output.print(text(), painting: words)
     }
 
     /// The directory: `--dir`, else `$DISKCACHE_DIR`, else `${XDG_CACHE_HOME:-~/.cache}/diskcache`.

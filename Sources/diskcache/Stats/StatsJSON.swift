@@ -15,6 +15,16 @@ extension CacheStatistics {
     }
 }
 
+extension CacheStatistics {
+    /// The same of some of the keys: their values may be those of others, too.
+    var partJSON: JSON.Object {
+        [
+            "entries": entries, "entryBytes": entryBytes, "expiredEntries": expiredEntries,
+            "logicalBytes": logicalBytes, "oldestAccess": oldestAccess,
+        ]
+    }
+}
+
 extension CacheStatistics.Totals {
     /// What all processes have counted, and what follows from it.
     var json: JSON.Object {
