@@ -38,7 +38,7 @@ struct Option {
     ]
     /// Lines for those that have it.
     static let json = "--json  print JSON instead of text"
-    static let scope = "--scope TEXT  put TEXT in front of KEY (default: $DISKCACHE_SCOPE)"
+    static let scope = "--scope TEXT  put TEXT in front of KEY (default $DISKCACHE_SCOPE)"
 
     /// What follows the name, as "[=SPAN]", " SPAN" or nothing, with the placeholder in a style.
     func value(_ style: (String) -> String) -> String {

@@ -41,7 +41,8 @@ enum PutCommand: Command {
 
         Exit status: 0 stored; 1 with --if-absent: the key already has a value, which was left alone;
         64 usage; 65 the value has another SHA-256 than --digest says; 73 no space, not a directory, or it
-        can't be created or written; 74 FILE can't be read; 75 timed out waiting for a lock, or for room below a limit; 77 permission; 78 not a cache.
+        can't be created or written; 74 FILE can't be read; 75 timed out waiting for a lock, or for room below
+        a limit; 77 permission; 78 not a cache.
 
         Examples:
           curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m
