@@ -161,18 +161,14 @@ struct Deletions: Sendable {
 
     /// Accounts for what was deleted: in the usage, the counters, the keys that were evicted lately, and the log.
     ///
-    /// Of a dry run only the ``horizon``, and what the request wants to be told.
+    /// Of a dry run only the ``horizon``.
     private func account(for removals: [Removal]) {
         let entries = removals.filter { $0.entry != nil }
         let evicted = removals.compactMap { $0.reason.isEviction ? $0.entry : nil }
         if let newest = evicted.map(\.lastUse).max() {
             state.value.withLock { $0.newestEvicted = max($0.newestEvicted ?? .distantPast, newest) }
         }
-        if removals.isEmpty { return }
-        if request.isDryRun {
-            if let planned = request.planned, !entries.isEmpty { planned(entries.map(described)) }
-            return
-        }
+        if request.isDryRun || removals.isEmpty { return }
         let bytes = removals.reduce(0) { $0 + $1.allocatedSize.bytes }
         parts.control.addUsage(bytes: -bytes, entries: -entries.count)
         var tallies: [RemovalReason: CollectionReport.Tally] = [:]
@@ -187,22 +183,6 @@ struct Deletions: Sendable {
         if young > 0 { parts.counters.add(.evictedYoung, young) }
         parts.log?.append(
             entries.lazy.map { (LoggedKey(digest: $0.digest, name: nil), .collected($0.reason)) }
-        )
-    }
-
-    /// An entry that would go, with its key, for which its record is read once more: two system calls.
-    private func described(_ removal: Removal) -> PlannedRemoval {
-        var record: Record?
-        do throws(CacheError) {
-            record = try parts.entry(removal.digest)?.stored.record
-        } catch {
-            // Listed by its digest, like any other whose key is not known.
-        }
-        return PlannedRemoval(
-            digest: removal.digest,
-            key: record?.key,
-            size: record?.content.length,
-            reason: removal.reason
         )
     }
 

@@ -1,16 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An entry that a dry run would remove.
-package struct PlannedRemoval: Sendable {
-    /// SHA-256 of the key.
-    package let digest: Digest
-    /// nil where the record has none, or can't be read.
-    package let key: String?
-    /// Length of the value; nil where the record can't be read.
-    package let size: Int?
-    package let reason: RemovalReason
-}
-
 /// What one sweep is to do.
 package struct SweepRequest: Sendable {
     /// What it is to leave: bytes, entries, free space, ages.
@@ -26,8 +15,6 @@ package struct SweepRequest: Sendable {
     package var stripePatience = Self.usualStripePatience
     /// How fast to work, and how long at most.
     package var pace = SweepPace()
-    /// Of a dry run: called with the entries that would be removed, some at a time, on any thread, without a lock.
-    package var planned: (@Sendable ([PlannedRemoval]) -> Void)?
     /// Called now and then, on the thread that began the sweep.
     package var progress: @Sendable (CacheProgress) -> Void = { _ in }
     /// How many candidates there may be at a time: for tests of what takes several passes.

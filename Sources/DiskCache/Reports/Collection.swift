@@ -43,9 +43,6 @@ public struct CollectionOptions: Sendable {
     /// nil to never end it early.
     public var isCalledOff: (@Sendable () -> Bool)?
 
-    /// Of a dry run: called with the entries that would be removed, some at a time, on any thread.
-    package var planned: (@Sendable ([PlannedRemoval]) -> Void)?
-
     /// How fast a collection works.
     public enum Pace: Sendable {
         /// As fast as it can, on several threads.
@@ -78,7 +75,6 @@ public struct CollectionOptions: Sendable {
         if let minimumFree { request.limits.minimumFree = minimumFree }
         request.expiredOnly = expiredOnly
         request.isDryRun = isDryRun
-        request.planned = planned
         request.patience = patience
         if pace == .sparing {
             request.pace = .sparing { rest in

@@ -7,15 +7,15 @@ enum SelectionOptions {
     static let prefix = "--prefix TEXT  only keys that begin with TEXT"
     static let list = """
         \(prefix)
-        --glob PATTERN  only keys that match PATTERN: * is any text, ? any character
+        --glob PATTERN  only keys that match PATTERN, as 'a*' or '*.png'
         --tag TAG  only values with this tag
         """
     static let exclusive = [["prefix", "glob", "tag"]]
 
-    /// What is said about keys of which only the digest is kept, for the help texts of the commands.
+    /// What the commands' help texts say of them.
     static let help = """
-        Keys are meant as a whole here: a scope is a part of them. Of keys that were not kept (longer than 1 KiB, or
-        on request) nobody knows how they begin: they count to every prefix, and match no pattern.
+        --prefix and --glob are about whole keys, of which a scope is a part. In a PATTERN * stands for any
+        text, ? for any character, [a-z] for one of these, and \\ takes its meaning from the next character.
         """
 
     /// What ``list`` asks for; everything if none was given.

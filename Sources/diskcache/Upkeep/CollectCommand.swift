@@ -17,7 +17,7 @@ enum CollectCommand: Command {
         --expired-only  remove only expired values and reclaim their space
         --prefix TEXT  remove only of the keys that begin with TEXT
         --dry-run  show what would be removed, and remove nothing
-        --list  with --dry-run: also show which keys
+        --list  also show which keys go, or would go
         --last  show what the last collection by any process did, and collect nothing
         --nice  use a fifth of one processor
         --verify  then read and hash every value, as `diskcache verify` does
@@ -47,9 +47,9 @@ enum CollectCommand: Command {
         goes on. SIGTERM and SIGINT end it cleanly, even in the middle of a collection, which the next one then
         completes; a second signal ends it at once.
 
-        --dry-run --list prints a line for each key that would go, as it is found: the reason, the size of the value
-        and the key, or sha256: and the key's digest if the key was not kept; with --json an object with reason,
-        size, keyDigest and key.
+        --list prints a line for each key that goes, or would go with --dry-run: the reason and the key, or
+        sha256: and the key's digest if the key was not kept; with --json an object with reason, keyDigest and
+        key. Values that no key names are not listed.
 
         JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries, size,
         freeSpace; each with count and bytes; reasons that don't occur are left out), removedBytes, entries and
@@ -104,7 +104,7 @@ enum CollectCommand: Command {
     /// Unless the user `insists`, it gives up when an attempt ends before its second is over: then the process that
     /// collects makes no progress, for instance because it is stopped.
     ///
-    /// - Parameter list: prints the keys that a dry run would remove.
+    /// - Parameter list: prints the keys that go.
     static func collect(
         _ cache: SharedCache,
         _ request: CollectionOptions,
@@ -118,7 +118,7 @@ enum CollectCommand: Command {
             while true {
                 let begin = ContinuousClock.now
                 var attempt = request
-                if let list { attempt.planned = { list.add($0) } }
+                if let list { attempt.onRemoval = { list.add($0) } }
                 attempt.patience = max(.zero, min(request.patience - (begin - start), .seconds(1)))
                 do throws(CacheError) {
                     return try cache.collect(attempt) { progress in
@@ -139,9 +139,6 @@ enum CollectCommand: Command {
     }
 
     static func request(_ arguments: Arguments) throws(Failure) -> CollectionOptions {
-        if arguments.has("list"), !arguments.has("dry-run") {
-            throw .usage("gc: --list shows what would go: give --dry-run too")
-        }
         var request = CollectionOptions()
         if let prefix = try SelectionOptions.prefix(arguments) { request.selection = .prefix(prefix) }
         request.maximumSize = try arguments.value("max-size", as: Quantity.size)

@@ -1,38 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
 import DiskCache
 import Platform
 
-/// What `diskcache gc --dry-run --list` prints: a line for each key that would go.
+/// What `diskcache gc --list` prints: a line for each key that goes, or would go.
 ///
 /// The threads of the collection add to it; the one that waits for them prints.
 final class CollectList: Sendable {
     private let isJSON: Bool
-    private let unprinted = Locked<[PlannedRemoval]>([])
+    private let unprinted = Locked<[LoggedRemoval]>([])
     private let failure = Locked<(any Error)?>(nil)
 
     init(isJSON: Bool) {
         self.isJSON = isJSON
     }
 
-    /// Adds what would go; on any thread.
-    func add(_ removals: [PlannedRemoval]) {
-        unprinted.withLock { $0 += removals }
+    /// Adds a key; on any thread.
+    func add(_ removal: LoggedRemoval) {
+        unprinted.withLock { $0.append(removal) }
     }
 
     /// Prints what was added since, above the line of progress; on one thread.
     func show(above line: ProgressLine) {
-        let removals = unprinted.withLock { unprinted in
+        let removals = unprinted.withLock { unprinted -> [LoggedRemoval] in
             defer { unprinted = [] }
             return unprinted
         }
         if removals.isEmpty { return }
         do {
-            let text = try removals.map { try isJSON ? $0.json : $0.line }.joined()
+            let text = try removals.map { try isJSON ? Self.json($0) : Self.line($0) }.joined()
             try line.print(String(text.dropLast()))
         } catch {
-            // The collection ends by itself, and removes nothing.
+            // The collection goes on even if nobody reads the output; the exit status tells.
             failure.withLock { $0 = $0 ?? error }
         }
     }
@@ -41,26 +40,18 @@ final class CollectList: Sendable {
     func check() throws {
         if let failure = failure.withLock({ $0 }) { throw failure }
     }
-}
 
-extension PlannedRemoval {
-    private static let columns: [Table.Alignment] = [.left, .right]
-    /// They fit all reasons, and "1023.9 KiB".
-    private static let widths = [11, 10]
-
-    /// "too large      1.5 GiB  user:1".
-    var line: String {
-        let size = size.map { Quantity.text(bytes: Int64($0)) } ?? ""
-        let name = key ?? "sha256:\(digest)"
-        return Table.line([CollectCommand.words(reason), size], key: name, Self.columns, widths: Self.widths)
+    /// "too large    user:1".
+    static func line(_ removal: LoggedRemoval) -> String {
+        let name = removal.key ?? "sha256:\(removal.keyDigest)"
+        // All reasons fit.
+        return Table.line([LogCommand.words(removal.cause)], key: name, [.left], widths: [11])
     }
 
-    var json: String {
-        get throws {
-            let object: JSON.Object = [
-                "reason": reason.rawValue, "size": size, "keyDigest": digest.description, "key": key,
-            ]
-            return try JSON.line(object)
-        }
+    private static func json(_ removal: LoggedRemoval) throws -> String {
+        let object: JSON.Object = [
+            "reason": removal.reason, "keyDigest": removal.keyDigest.description, "key": removal.key,
+        ]
+        return try JSON.line(object)
     }
 }

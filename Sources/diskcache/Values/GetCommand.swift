@@ -7,8 +7,7 @@ import Platform
 /// `diskcache get`.
 enum GetCommand: Command {
     static let name = "get"
-    static let operands = "KEY"
-    static let operandCount = 0...1
+    static let operands = "[KEY]"
     static let summary = "write a key's value to standard output"
     static let optionList = """
         -o, --output FILE  write to this file, replacing it in one step
@@ -34,7 +33,11 @@ enum GetCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let digest = try arguments.value("digest", as: Quantity.digest)
-        try arguments.expectOperands(digest == nil ? 1...1 : 0...0, digest == nil ? operands : "--digest alone")
+        if digest == nil {
+            try arguments.expectOperands(1...1, "KEY")
+        } else {
+            try arguments.expectOperands(0...0, "either KEY or --digest")
+        }
         let key = try digest == nil ? arguments.key() : ""
         if arguments.value("output") == "" {
             throw Failure.usage("get: --output: the file name is empty: give FILE")

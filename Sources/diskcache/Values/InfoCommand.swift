@@ -6,8 +6,7 @@ import FoundationEssentials
 /// `diskcache info`.
 enum InfoCommand: Command {
     static let name = "info"
-    static let operands = "KEY"
-    static let operandCount = 0...1
+    static let operands = "[KEY]"
     static let summary = "show everything known about a key, and why it is a hit or a miss"
     static let optionList = """
         -s, --stale  count an expired value that was stored with --stale as a hit
@@ -40,7 +39,7 @@ enum InfoCommand: Command {
             try arguments.expectOperands(0...0, "either KEY or --prefix")
             return try explainAll(prefix, arguments)
         }
-        try arguments.expectOperands(1...1, operands)
+        try arguments.expectOperands(1...1, "KEY")
         let key = try arguments.key()
         guard let cache = try arguments.openExistingCache() else {
             let (path, digest) = (try arguments.directory(), Digest(of: Data(key.utf8)))

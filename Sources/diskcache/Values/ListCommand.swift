@@ -30,6 +30,7 @@ enum ListCommand: Command {
         key may look like an option; where $DISKCACHE_SCOPE is set, also --scope ''.
 
         \(SelectionOptions.help)
+        Keys that were not kept are listed with neither.
 
         JSON: one object per line, as in `diskcache info`, without the paths.
 

@@ -9,17 +9,19 @@ enum RemoveCommand: Command {
     static let summary = "remove values by key, by prefix, by pattern or by tag"
     static let optionList = """
         --prefix TEXT…  all keys that begin with TEXT
-        --glob PATTERN…  all keys that match PATTERN: * is any text, ? any character
+        --glob PATTERN…  all keys that match PATTERN, as 'a*' or '*.png'
         --tag TAG…  all values with this tag
         \(Option.scope)
         \(Option.json)
         """
     static let details = """
         Once rm returns, no process gets the values any more. The next `diskcache gc` reclaims their space.
-        Removing by prefix or by tag is one step, however many keys there are; for a pattern rm looks at every
-        entry. KEY and the options can be combined. A key that begins with - needs -- before it.
+        Removing by prefix or by tag is one step, however many keys there are; for a pattern every entry is
+        looked at. KEY and the options can be combined. A key that begins with - needs -- before it.
 
         \(SelectionOptions.help)
+        Of a key that was not kept (longer than 1 KiB, or on request) nobody knows how it begins: it goes with any
+        prefix, and with no pattern.
 
         JSON: {"removed": number of keys}; of those that the options mean as many as were there just before, for
         which rm looks at every entry.

@@ -5,8 +5,7 @@ import DiskCache
 /// `diskcache touch`.
 enum TouchCommand: Command {
     static let name = "touch"
-    static let operands = "KEY"
-    static let operandCount = 0...1
+    static let operands = "[KEY]"
     static let summary = "mark a key as used, or change its expiration"
     static let optionList = """
         \(ExpirationOptions.list)
@@ -39,7 +38,7 @@ enum TouchCommand: Command {
         for option in ["prefix", "tag"] where arguments.has(option) {
             throw Failure.usage("touch: --\(option) is for values that expire at once: give --soft too")
         }
-        try arguments.expectOperands(1...1, operands)
+        try arguments.expectOperands(1...1, "KEY")
         let key = try arguments.key()
         let expiration = try ExpirationOptions.expiration(arguments)
         let onAccess = arguments.has("renew") ? Expiration.OnAccess.renew : .keep
@@ -59,7 +58,7 @@ enum TouchCommand: Command {
             for selection in selections { try cache.expireAll(selection, staleFor: span) }
             return .done
         }
-        try arguments.expectOperands(1...1, operands)
+        try arguments.expectOperands(1...1, "KEY")
         let key = try arguments.key()
         guard let cache = try arguments.openExistingCache() else { return .miss }
         let isThere = try cache.setExpiration(.expired, onAccess: .keep, staleFor: span, forKey: key)
