@@ -4,9 +4,8 @@ import DiskCache
 
 /// The options that say which keys a command is about.
 enum SelectionOptions {
-    static let prefix = "--prefix TEXT  only keys that begin with TEXT"
     static let list = """
-        \(prefix)
+        --prefix TEXT  only keys that begin with TEXT
         --glob PATTERN  only keys that match PATTERN, as 'a*' or '*.png'
         --tag TAG  only values with this tag
         """
