@@ -29,7 +29,7 @@ import Testing
         (["--glob", "a/?"], ["a/1", "a/2"]), (["--glob", "*1"], ["a/1", "b/1"]),
         (["--glob", "[!a]*"], ["b/1"]), (["--glob", "a\\*"], ["a*"]), (["--glob", "a"], []),
         (["--tag", "x"], ["a/1", "b/1"]), (["--tag", "z"], []),
-    ])
+    ] as [([String], [String])])
     func `ls lists what is selected`(options: [String], keys: [String]) throws {
         let run = try tool.run(["ls", "--sort", "key"] + options)
         #expect(run.status == 0 && run.errorData.isEmpty)
@@ -41,11 +41,8 @@ import Testing
         #expect(run.status == 0)
         let blocks = run.output.components(separatedBy: "\n\n")
         #expect(blocks.count == 2 && blocks.allSatisfy { $0.hasPrefix("key ") })
-        #expect(Set(blocks) == Set(try ["a/1", "a/2"].map { key in
-            let alone = try tool.run("info", key).output
-            // Between two of them, and at the end of the last.
-            return alone == blocks.last ? alone : String(alone.dropLast())
-        }))
+        let names = blocks.compactMap { $0.split(separator: "\n").first?.split(separator: " ").last }
+        #expect(Set(names) == ["a/1", "a/2"])
         let objects = try tool.run("info", "--prefix", "a/", "--json").lines.map {
             try #require(try JSONSerialization.jsonObject(with: Data($0.utf8)) as? [String: Any])
         }
@@ -60,7 +57,8 @@ import Testing
         #expect(part["entries"] as? Int == 3 && part["expiredEntries"] as? Int == 1)
         #expect(part["logicalBytes"] as? Int == 2 * "value of a/1".utf8.count + 1)
         #expect(part["prefix"] as? String == "a/" && part["totals"] == nil)
-        #expect(try tool.run("stats", "--prefix", "a/").lines.first == "keys                                 3")
+        let first = try #require(try tool.run("stats", "--prefix", "a/").lines.first)
+        #expect(first.split(separator: " ") == ["keys", "3"])
     }
 
     // MARK: Removals
@@ -140,12 +138,11 @@ import Testing
 
     @Test func `the environment says how long values live, unless the put does`() throws {
         func left(_ words: String..., ttl: String) throws -> TimeInterval? {
-            let environment = ["DISKCACHE_TTL": ttl]
-            #expect(try tool.shell("\"$TOOL\" rm k || :").status == 0)
+            let options = words.joined(separator: " ")
             let run = try tool.shell(
-                "export DISKCACHE_TTL=\(ttl); \"$TOOL\" put k \(words.joined(separator: " ")) --json </dev/null"
+                "export DISKCACHE_TTL=\(ttl); \"$TOOL\" put k \(options) --json </dev/null"
             )
-            try #require(run.status == 0, "\(run.error) \(environment)")
+            try #require(run.status == 0, "\(run.error)")
             let stored = try json(run)
             guard let expires = stored["expires"] else { return nil }
             return try date(expires).timeIntervalSince(date(stored["created"]))
