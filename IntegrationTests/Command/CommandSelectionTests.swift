@@ -56,7 +56,7 @@ import Testing
         let part = try json(tool.run("stats", "--prefix", "a/", "--json"))
         #expect(part["entries"] as? Int == 3 && part["expiredEntries"] as? Int == 1)
         #expect(part["logicalBytes"] as? Int == 2 * "value of a/1".utf8.count + 1)
-        #expect(part["prefix"] as? String == "a/" && part["totals"] == nil)
+        #expect(part["objects"] as? Int == 3 && part["prefix"] as? String == "a/" && part["totals"] == nil)
         let first = try #require(try tool.run("stats", "--prefix", "a/").lines.first)
         #expect(first.split(separator: " ") == ["keys", "3"])
     }

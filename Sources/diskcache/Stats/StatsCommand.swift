@@ -27,7 +27,7 @@ enum StatsCommand: Command {
         The hit ratio is the share of gets that found something. A call that computes what it doesn't find looks
         twice before it does.
 
-        --prefix looks at every entry, and counts a value shared by several keys each time.
+        --prefix looks at every entry, too. A value that other keys share counts as well.
 
         --watch redraws the screen of a terminal. Otherwise it prints a line after each interval: rates per
         second, bytes unscaled, "-" if there was no get; with --json an object. SIGINT or SIGTERM ends it.
@@ -42,8 +42,8 @@ enum StatsCommand: Command {
         used), isBelowWorkingSet (whether larger limits would save many misses); lastCollection (as
         `gc --last`). With --watch also time, seconds (of the interval), hitRatio (in it), and perSecond:
         hits, misses, puts, removals, bytesRead, bytesWritten, computations, waits, collected. With --reset:
-        path, reset, totals (until then). With --prefix: path, prefix, entries, expiredEntries, entryBytes,
-        logicalBytes, oldestAccess.
+        path, reset, totals (until then). With --prefix: path, prefix, entries, entryBytes, expiredEntries,
+        objects, objectBytes, bytes, logicalBytes, oldestAccess.
 
         Exit status: 0 done; 64 usage; 73 not a directory; 77 permission; 78 there is no cache, or no control
         file.

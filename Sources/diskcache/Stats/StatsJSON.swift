@@ -16,10 +16,11 @@ extension CacheStatistics {
 }
 
 extension CacheStatistics {
-    /// The same of some of the keys: their values may be those of others, too.
+    /// The same of some of the keys: without what is counted with all of them only.
     var partJSON: JSON.Object {
         [
             "entries": entries, "entryBytes": entryBytes, "expiredEntries": expiredEntries,
+            "objects": objects, "objectBytes": objectBytes, "bytes": entryBytes + objectBytes,
             "logicalBytes": logicalBytes, "oldestAccess": oldestAccess,
         ]
     }

@@ -57,8 +57,9 @@ enum StatsText {
         rows([
             ["keys", Quantity.grouped(statistics.entries)],
             ["  of them expired", Quantity.grouped(statistics.expiredEntries)],
+            ["values", Quantity.grouped(statistics.objects)],
+            ["on disk", Quantity.text(bytes: statistics.entryBytes + statistics.objectBytes)],
             ["length of all values", Quantity.text(bytes: statistics.logicalBytes)],
-            ["metadata on disk", Quantity.text(bytes: statistics.entryBytes)],
             statistics.oldestAccess.map { ["oldest access", Quantity.ago($0, now)] },
         ])
     }

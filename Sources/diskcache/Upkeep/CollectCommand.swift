@@ -51,9 +51,9 @@ enum CollectCommand: Command {
         sha256: and the key's digest if the key was not kept; with --json an object with reason, keyDigest and
         key. Values that no key names are not listed.
 
-        JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries, size,
-        freeSpace; each with count and bytes; reasons that don't occur are left out), removedBytes, entries and
-        objects (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks held by
+        JSON: removed (by reason: staleTemporary, expired, requested (as by rm --prefix), dangling, corrupt,
+        orphan, age, idle, entries, size, freeSpace; each with count and bytes; reasons that don't occur are left
+        out), removedBytes, entries and objects (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks held by
         stopped processes; what they guard was left alone), unrecognised (files that are not ours), unreadable
         (files and directories that could not be read or removed, and were left alone), isDryRun, isComplete,
         seconds, verify (with --verify: as in `diskcache verify`). With --last: process, began, ended (left out
