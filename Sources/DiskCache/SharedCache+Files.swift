@@ -19,7 +19,7 @@ extension SharedCache {
         forKey key: String,
         options: PutOptions = PutOptions()
     ) throws(CacheError) -> CacheEntry {
-        try put(from: path, key, options) { () throws(Errno) in
+        try put(from: path, key, options, check: { _ in }) { () throws(Errno) in
             try FileDescriptor(opening: path, .readOnly)
         }
     }
@@ -37,7 +37,19 @@ extension SharedCache {
         forKey key: String,
         options: PutOptions = PutOptions()
     ) throws(CacheError) -> CacheEntry {
-        try put(from: "descriptor \(descriptor)", key, options) { () throws(Errno) in
+        try put(from: "descriptor \(descriptor)", key, options, check: { _ in }) { () throws(Errno) in
+            try FileDescriptor.duplicate(descriptor)
+        }
+    }
+
+    /// The same, if `check` accepts the digest of what was read; if it throws, nothing is stored.
+    package func put(
+        contentsOfDescriptor descriptor: Int32,
+        forKey key: String,
+        options: PutOptions,
+        check: (Digest) throws(CacheError) -> Void
+    ) throws(CacheError) -> CacheEntry {
+        try put(from: "descriptor \(descriptor)", key, options, check: check) { () throws(Errno) in
             try FileDescriptor.duplicate(descriptor)
         }
     }
@@ -46,6 +58,7 @@ extension SharedCache {
         from name: String,
         _ key: String,
         _ options: PutOptions,
+        check: (Digest) throws(CacheError) -> Void,
         _ open: () throws(Errno) -> FileDescriptor
     ) throws(CacheError) -> CacheEntry {
         let digest = try settledDigest(ofKey: key)
@@ -63,6 +76,7 @@ extension SharedCache {
         let staged = try withStore { (store, _) throws(CacheError) in
             try store.stage(copying: source, for: digest, draft)
         }
+        try check(staged.content.digest)
         // A lifetime begins when the bytes are there, however long a pipe took to bring them.
         let stored = now
         let record = try record(of: staged.content, key: key, options, now: stored)

@@ -36,8 +36,9 @@ struct Option {
         Option("-d, --dir DIR  the cache directory (see `diskcache --help`)"),
         Option("-h, --help  show help"),
     ]
-    /// A line for those that have it.
+    /// Lines for those that have it.
     static let json = "--json  print JSON instead of text"
+    static let scope = "--scope TEXT  put TEXT in front of KEY (default $DISKCACHE_SCOPE)"
 
     /// What follows the name, as "[=SPAN]", " SPAN" or nothing, with the placeholder in a style.
     func value(_ style: (String) -> String) -> String {
@@ -145,7 +146,10 @@ extension OptionError {
             // getopt has one error for both; which it is can be told from the names.
             let start = word.prefix { $0 != "=" }
             let candidates = options.map { "--\($0.specification.name)" }.filter { $0.hasPrefix(start) }
-            guard start.hasPrefix("--"), candidates.count > 1 else { return "unknown option '\(word)'" }
+            guard start.hasPrefix("--"), candidates.count > 1 else {
+                let names = options.map { "--\($0.specification.name)" }
+                return "unknown option '\(word)'" + Suggestion.words(for: String(start), among: names)
+            }
             return "ambiguous option '\(start)': it can be \(candidates.joined(separator: ", "))"
         case .missingValue(let word): return "option '\(word)' needs a value"
         case .unexpectedValue(let word): return "option '\(word)' takes no value"

@@ -11,10 +11,10 @@ struct DiskCacheTool {
     /// Those that are shown to people, in the order of the overview.
     static var shown: [any Command.Type] {
         [
-            PutCommand.self, GetCommand.self, RemoveCommand.self, ClearCommand.self, TouchCommand.self,
-            ListCommand.self, InfoCommand.self, RunCommand.self, CollectCommand.self, StatsCommand.self,
-            VerifyCommand.self, LogCommand.self, DoctorCommand.self, ConfigCommand.self, BenchCommand.self,
-            CompletionsCommand.self,
+            PutCommand.self, GetCommand.self, HasCommand.self, RemoveCommand.self, ClearCommand.self,
+            TouchCommand.self, ListCommand.self, InfoCommand.self, RunCommand.self, CollectCommand.self,
+            StatsCommand.self, VerifyCommand.self, LogCommand.self, DoctorCommand.self, ConfigCommand.self,
+            DirectoryCommand.self, BenchCommand.self, CompletionsCommand.self,
         ]
     }
 
@@ -78,7 +78,8 @@ struct DiskCacheTool {
         }
         guard let name else { throw Failure.usage("missing command: see `diskcache --help`") }
         guard let command = (shown + hidden).first(where: { $0.name == name }) else {
-            throw Failure.usage("unknown command '\(name)': see `diskcache --help`")
+            let suggestion = Suggestion.words(for: name, among: shown.map { $0.name })
+            throw Failure.usage("unknown command '\(name)'\(suggestion): see `diskcache --help`")
         }
         return try command.main(Array(words.dropFirst()), directory: globals.value("dir"))
     }
@@ -97,7 +98,10 @@ struct DiskCacheTool {
     static let conventions = """
         The directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache; `put`,
         `run` and `config set` create it if it is missing. Sizes are written like 64K or 2G (powers of 1024),
-        times like 90s, 15m, 7d.
+        times like 90s, 15m, 1h30m, 7d.
+
+        A scope, --scope or $DISKCACHE_SCOPE, is a text that the commands about single keys put in front of
+        each: with the scope thumbs/ the key 17 is stored as thumbs/17, as `ls`, --prefix and --glob know it.
         """
 
     static let statuses = """

@@ -121,11 +121,15 @@ struct Arguments {
     }
 
     /// Prints a result, as JSON if that was asked for.
+    ///
+    /// - Parameter words: how lines may begin that get a colour on a terminal.
     func print(
         _ text: @autoclosure () throws -> String,
+        painting words: [(word: String, colour: Colour)] = [],
         json: @autoclosure () throws -> any Encodable
     ) throws {
-        try Output.print(has("json") ? JSON.line(json()) : text())
+        if has("json") { return try Output.print(JSON.line(json())) }
+        try Output.print(text(), painting: words)
     }
 
     /// The directory: `--dir`, else `$DISKCACHE_DIR`, else `${XDG_CACHE_HOME:-~/.cache}/diskcache`.
@@ -194,11 +198,21 @@ struct Arguments {
         return configuration
     }
 
-    /// The key that the command is about: its first operand.
+    /// The key that the command is about: its first operand, behind the scope.
     func key() throws(Failure) -> String {
-        let key = operands.first ?? ""
-        try check(key)
-        return key
+        try key(operands.first ?? "")
+    }
+
+    /// The key that the user calls `name`: behind the scope.
+    func key(_ name: String) throws(Failure) -> String {
+        try check(name)
+        return try scope() + name
+    }
+
+    /// What stands before every key: `--scope`, else `$DISKCACHE_SCOPE`, else nothing.
+    func scope() throws(Failure) -> String {
+        if let given = value("scope") { return given }
+        return try Self.environment("DISKCACHE_SCOPE") ?? ""
     }
 
     /// Refuses an empty key before anything is opened or created.
@@ -208,12 +222,19 @@ struct Arguments {
 
     /// The tags that were given, in order and without repetitions.
     func tags() throws(Failure) -> [String] {
-        var tags: [String] = []
-        for tag in all("tag") where !tags.contains(tag) {
-            if tag.isEmpty { throw .usage("\(command): --tag: the tag is empty: give a tag") }
-            tags.append(tag)
+        try texts("tag", "tag")
+    }
+
+    /// All values of an option, in order and without repetitions; an empty one is refused.
+    ///
+    /// - Parameter noun: what they are, for that error.
+    func texts(_ option: String, _ noun: String) throws(Failure) -> [String] {
+        var texts: [String] = []
+        for text in all(option) where !texts.contains(text) {
+            if text.isEmpty { throw .usage("\(command): --\(option): the \(noun) is empty: give a \(noun)") }
+            texts.append(text)
         }
-        return tags
+        return texts
     }
 
     /// The cache, created if it is missing.

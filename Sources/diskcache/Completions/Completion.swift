@@ -151,8 +151,21 @@ enum KeyCandidates {
     /// Those of the cache on the command line; none where it can't be read, which is no place to complain.
     static func keys(beginning prefix: String, _ arguments: Arguments) -> [String] {
         let end = ContinuousClock.now + patience
-        guard let entries = try? arguments.openExistingCache()?.entries() else { return [] }
-        return keys(beginning: prefix, among: entries.lazy.map { (try? $0.get())?.key }) { .now >= end }
+        guard let scope = try? arguments.scope(),
+            let entries = try? arguments.openExistingCache()?.entries()
+        else { return [] }
+        let names = entries.lazy.map { result -> String? in
+            guard let key = (try? result.get())?.key else { return nil }
+            return name(of: key, in: scope)
+        }
+        return keys(beginning: prefix, among: names) { .now >= end }
+    }
+
+    /// What a command with this scope calls a key; nil if it can't mean it.
+    static func name(of key: String, in scope: String) -> String? {
+        if scope.isEmpty { return key }
+        guard key.utf8.starts(with: scope.utf8), key.utf8.count > scope.utf8.count else { return nil }
+        return String(decoding: key.utf8.dropFirst(scope.utf8.count), as: UTF8.self)
     }
 
     /// Those of `keys` that begin with `prefix` and can stand on a line as they are, in order.

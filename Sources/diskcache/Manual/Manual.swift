@@ -61,9 +61,12 @@ enum Manual {
 
     private static let environment = """
         DISKCACHE_DIR The cache directory where `--dir` is not given.
+        DISKCACHE_SCOPE What `put`, `get`, `run` and all that name a key put in front of it where `--scope` is not given.
+        DISKCACHE_TTL The `--ttl` of `put` and `run` where none is given.
         DISKCACHE_METADATA `automatic`, as by default, or `sidecar`: metadata in files even where extended attributes work.
         XDG_CACHE_HOME Where the default directory is, if it is an absolute path; else ~/.cache.
         HOME Where ~/.cache is.
+        NO_COLOR No colours, also on a terminal, if it is set to anything.
         """
 
     private static let files = """
@@ -107,7 +110,8 @@ enum Manual {
         A directory of its own, kept small by cron(8):
 
           export DISKCACHE_DIR=/var/cache/thumbs
-          diskcache put thumb:17 thumb.png --ttl 7d --renew --tag user:1
+          diskcache put thumbs/17 thumb.png --ttl 7d --renew --tag user:1
+          diskcache rm --prefix thumbs/
           diskcache config set max-size 2G
 
         and in the crontab, silent if another process is already collecting (75):

@@ -51,6 +51,16 @@ struct Output {
         try Terminal.write(text.harmless, to: Terminal.standardOutput)
     }
 
+    /// Writes lines; on a terminal those that begin with one of the words have it in its colour.
+    static func print(_ text: String, painting words: [(word: String, colour: Colour)]) throws(Errno) {
+        guard Colour.isWanted(on: Terminal.standardOutput) else { return try print(text) }
+        let lines = text.harmless.split(separator: "\n", omittingEmptySubsequences: false).map { line -> String in
+            guard let found = words.first(where: { line.hasPrefix($0.word) }) else { return String(line) }
+            return found.colour.paint(found.word) + line.dropFirst(found.word.count)
+        }
+        try draw(lines.joined(separator: "\n"), to: Terminal.standardOutput)
+    }
+
     /// Writes text unchanged: our own control sequences, and text that the caller has made harmless.
     static func draw(_ text: String, to descriptor: Int32) throws(Errno) {
         try Terminal.write(text, to: descriptor)
@@ -58,6 +68,7 @@ struct Output {
 
     /// Writes one line on standard error.
     static func complain(_ message: String) throws(Errno) {
-        try Terminal.write("diskcache: \(message.singleLine)\n", to: Terminal.standardError)
+        let name = Colour.red.ifWanted("diskcache:", on: Terminal.standardError)
+        try Terminal.write("\(name) \(message.singleLine)\n", to: Terminal.standardError)
     }
 }

@@ -12,10 +12,11 @@ enum StatsCommand: Command {
         -w, --watch[=SPAN]  the same with rates, every second or SPAN, until a signal ends it
         --prometheus  print metrics for Prometheus, as for node_exporter's textfile collector
         --reset  reset what the processes have counted to 0
+        --prefix TEXT  show only how many keys begin with TEXT, and what they take
         \(Option.json)
         """
     // What Prometheus reads is a format of its own.
-    static let exclusive = [["quick", "watch", "prometheus", "reset"], ["prometheus", "json"]]
+    static let exclusive = [["quick", "watch", "prometheus", "reset", "prefix"], ["prometheus", "json"]]
     static let details = """
         What the cache holds is counted by scanning the directory. Sizes are those on disk; the length of all
         values counts a value shared by several keys each time. All processes add up what they do, including
@@ -25,6 +26,8 @@ enum StatsCommand: Command {
 
         The hit ratio is the share of gets that found something. A call that computes what it doesn't find looks
         twice before it does.
+
+        --prefix looks at every entry, too. A value that other keys share counts as well.
 
         --watch redraws the screen of a terminal. Otherwise it prints a line after each interval: rates per
         second, bytes unscaled, "-" if there was no get; with --json an object. SIGINT or SIGTERM ends it.
@@ -39,7 +42,8 @@ enum StatsCommand: Command {
         used), isBelowWorkingSet (whether larger limits would save many misses); lastCollection (as
         `gc --last`). With --watch also time, seconds (of the interval), hitRatio (in it), and perSecond:
         hits, misses, puts, removals, bytesRead, bytesWritten, computations, waits, collected. With --reset:
-        path, reset, totals (until then).
+        path, reset, totals (until then). With --prefix: path, prefix, entries, entryBytes, expiredEntries,
+        objects, objectBytes, bytes, logicalBytes, oldestAccess.
 
         Exit status: 0 done; 64 usage; 73 not a directory; 77 permission; 78 there is no cache, or no control
         file.
@@ -61,6 +65,12 @@ enum StatsCommand: Command {
             try Output.print(Exposition(reading.totals, reading.last, directory: directory).text)
         } else if arguments.has("reset") {
             try reset(cache, arguments)
+        } else if let prefix = try SelectionOptions.prefix(arguments) {
+            let part = try cache.statistics(.prefix(prefix))
+            try arguments.print(
+                StatsText.part(part, now: .now),
+                json: JSON.Object(["path": cache.path, "prefix": prefix] as JSON.Object, part.partJSON)
+            )
         } else if arguments.has("quick") {
             let reading = try StatsReading(of: cache)
             try arguments.print(StatsText.counts(reading, now: .now), json: reading.json())

@@ -10,6 +10,7 @@ enum LogCommand: Command {
     static let summary = "show which process removed which key, when and why"
     static let optionList = """
         -n, --limit COUNT  show only this many of the newest
+        \(Option.scope)
         \(Option.json)
         """
     static let details = """
@@ -73,10 +74,13 @@ enum LogCommand: Command {
 }
 
 extension LoggedRemoval {
+    /// As JSON has it.
+    var reason: String {
+        if case .collected(let why) = cause { why.rawValue } else { LogCommand.words(cause) }
+    }
+
     var json: JSON.Object {
-        var reason = LogCommand.words(cause)
-        if case .collected(let why) = cause { reason = why.rawValue }
-        return [
+        [
             "time": time, "process": process, "reason": reason, "keyDigest": keyDigest.description,
             "key": key,
         ]

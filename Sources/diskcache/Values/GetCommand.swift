@@ -1,20 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DiskCache
+import FoundationEssentials
 import Platform
 
 /// `diskcache get`.
 enum GetCommand: Command {
     static let name = "get"
-    static let operands = "KEY"
+    static let operands = "[KEY]"
     static let summary = "write a key's value to standard output"
     static let optionList = """
         -o, --output FILE  write to this file, replacing it in one step
         -s, --stale  also return an expired value that was stored with --stale
+        --digest DIGEST  instead of KEY: whatever has this SHA-256
+        \(Option.scope)
         """
     static let details = """
         The whole value is checked before its first byte is written. A miss writes nothing and leaves FILE
         alone. `-o -` is standard output. A key that begins with - needs -- before it.
+
+        With --digest, as `sha256sum`, `put --json` and `info` print it, writes a value whatever its key is, also
+        one that has expired or was replaced, until a collection removes it. Reads all of it into memory.
 
         Exit status: 0 found; 1 a miss: never stored, expired, removed or damaged, or there is no cache;
         64 usage; 73 not a directory; 74 the output can't be written; 77 permission; 78 not a cache.
@@ -26,7 +32,13 @@ enum GetCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        let key = try arguments.key()
+        let digest = try arguments.value("digest", as: Quantity.digest)
+        if digest == nil {
+            try arguments.expectOperands(1...1, "KEY")
+        } else {
+            try arguments.expectOperands(0...0, "either KEY or --digest")
+        }
+        let key = try digest == nil ? arguments.key() : ""
         if arguments.value("output") == "" {
             throw Failure.usage("get: --output: the file name is empty: give FILE")
         }
@@ -37,6 +49,11 @@ enum GetCommand: Command {
             throw Failure(.inputOutput, "get: write \(path): it is not open: open it first")
         }
         guard let cache = try arguments.openExistingCache() else { return .miss }
+        if let digest {
+            guard let data = try cache.data(for: digest) else { return .miss }
+            try write(data, to: arguments.value("output") ?? "-")
+            return .done
+        }
         let isStaleWanted = arguments.has("stale")
         if let path = arguments.value("output"), path != "-" {
             do throws(CacheError) {
@@ -54,5 +71,21 @@ enum GetCommand: Command {
                 .copyAll(from: FileDescriptor.duplicate(value))
         }
         return found == nil ? .miss : .done
+    }
+
+    /// Writes a value that is in memory to the user's file, or to standard output for "-".
+    private static func write(_ data: Data, to path: String) throws {
+        if path == "-" {
+            return try FileDescriptor.borrowing(Terminal.standardOutput) { (file) throws(Errno) in
+                try file.writeAll(data.span)
+            }
+        }
+        do throws(Errno) {
+            try OutputFile.write(path) { (output) throws(Errno) in try output.writeAll(data.span) }
+        } catch {
+            let isForbidden = error == .accessDenied || error == .notPermitted
+            let message = "get: write \(path): \(error): name a file that can be written"
+            throw Failure(isForbidden ? .permission : .inputOutput, message)
+        }
     }
 }

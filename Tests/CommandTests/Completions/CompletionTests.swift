@@ -22,6 +22,15 @@ import Testing
         #expect(Self.candidates("\u{E9}", ["e\u{301}"]).isEmpty)
     }
 
+    @Test func `a key is proposed as a command with a scope calls it`() {
+        #expect(KeyCandidates.name(of: "a/k", in: "") == "a/k")
+        #expect(KeyCandidates.name(of: "a/k", in: "a/") == "k")
+        #expect(KeyCandidates.name(of: "a/", in: "a/") == nil)
+        #expect(KeyCandidates.name(of: "b/k", in: "a/") == nil)
+        // A mark that belongs to the letter before it.
+        #expect(KeyCandidates.name(of: "e\u{301}", in: "e") == "\u{301}")
+    }
+
     @Test(arguments: ["a\nb", "a\tb", "a\u{1B}[2J", "a\u{7F}", "a\u{9B}", "a\u{202E}"])
     func `a key that would act on a terminal, or be two lines, is left out`(key: String) {
         #expect(Self.candidates("a", [key, "a\\b"]) == ["a\\b"])

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+
+/// The options that say which keys a command is about.
+enum SelectionOptions {
+    static let list = """
+        --prefix TEXT  only keys that begin with TEXT
+        --glob PATTERN  only keys that match PATTERN, as 'a*' or '*.png'
+        --tag TAG  only values with this tag
+        """
+    static let exclusive = [["prefix", "glob", "tag"]]
+
+    /// What the commands' help texts say of them.
+    static let help = """
+        --prefix and --glob are about whole keys, of which a scope is a part. In a PATTERN * stands for any
+        text, ? for any character, [a-z] for one of these, and \\ takes its meaning from the next character.
+        """
+
+    /// What ``list`` asks for; everything if none was given.
+    static func selection(_ arguments: Arguments) throws(Failure) -> KeySelection {
+        try selections(arguments).last ?? .all
+    }
+
+    /// All that the options ask for, each of which may have been given several times.
+    static func selections(_ arguments: Arguments) throws(Failure) -> [KeySelection] {
+        var selections: [KeySelection] = []
+        for prefix in try arguments.texts("prefix", "text") { selections.append(.prefix(prefix)) }
+        for pattern in try arguments.texts("glob", "pattern") { selections.append(.glob(pattern)) }
+        for tag in try arguments.tags() { selections.append(.tagged(tag)) }
+        return selections
+    }
+
+    /// The prefix; nil if there is none.
+    static func prefix(_ arguments: Arguments) throws(Failure) -> String? {
+        _ = try arguments.texts("prefix", "text")
+        return arguments.value("prefix")
+    }
+}
