@@ -6,26 +6,37 @@ import Platform
 /// `diskcache get`.
 enum GetCommand: Command {
     static let name = "get"
-    static let operands = "KEY"
+    static let operands = "[KEY]"
     static let summary = "write a key's value to standard output"
     static let optionList = """
         -o, --output FILE  write to this file, replacing it in one step
         -s, --stale  also return an expired value that was stored with --stale
+        --batch  the values of many keys, one a line on standard input, each after a line of JSON
+        -0, --null  with --batch: each key is followed by a NUL instead, as by `ls --null`
         """
+    static let exclusive = [["batch", "output"]]
     static let details = """
         The whole value is checked before its first byte is written. A miss writes nothing and leaves FILE
         alone. `-o -` is standard output. A key that begins with - needs -- before it.
 
-        Exit status: 0 found; 1 a miss: never stored, expired, removed or damaged, or there is no cache;
+        --batch answers each key as it comes, in order, with {"found":true,"key":"page","length":5}, a newline and
+        so many bytes, or with {"found":false,"key":"page"} and a newline. Memory use is constant.
+
+        Exit status: 0 found; 1 a miss: never stored, expired, removed or damaged, or there is no cache, with
+        --batch of one key at least;
         64 usage; 73 not a directory; 74 the output can't be written; 77 permission; 78 not a cache.
 
         Examples:
           diskcache get page -o page.html ||
             { curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m; }
           diskcache get thumb:17 -o thumb.png
+          diskcache ls --null | diskcache get --batch --null > values
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
+        if arguments.has("batch") { return try GetBatch.run(arguments) }
+        if arguments.has("null") { throw Failure.usage("get: --null is for keys on standard input: give --batch") }
+        try arguments.expectOperands(1...1, "KEY")
         let key = try arguments.key()
         if arguments.value("output") == "" {
             throw Failure.usage("get: --output: the file name is empty: give FILE")

@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test func `how many operands there can be is read off their names`() {
-        #expect(GetCommand.operandCount == 1...1 && PutCommand.operandCount == 1...2)
+        #expect(TouchCommand.operandCount == 1...1 && PutCommand.operandCount == 1...2)
         #expect(ListCommand.operandCount == 0...0 && LogCommand.operandCount == 0...1)
         #expect(RemoveCommand.operandCount == 0...Int.max && RunCommand.operandCount == 1...Int.max)
     }
