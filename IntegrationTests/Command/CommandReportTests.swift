@@ -178,6 +178,7 @@ import Testing
 
     static let commands = [
         "put", "get", "rm", "clear", "touch", "ls", "info", "gc", "stats", "verify", "log", "doctor",
+        "serve",
         "config",
         "bench", "completions",
     ]

@@ -8,7 +8,7 @@ enum ServeCommand: Command {
     static let name = "serve"
     static let summary = "answer requests on standard input, for programs in other languages"
     static let optionList = """
-        --memory SIZE  keep values up to this size in memory, 0 for none; 64M by default
+        --memory SIZE  keep up to SIZE of values in memory, with 0 none; 64M by default
         --max-value SIZE  refuse values on standard input that are longer; 256M by default
         """
     static let details = """

@@ -11,7 +11,7 @@ enum GetCommand: Command {
     static let optionList = """
         -o, --output FILE  write to this file, replacing it in one step
         -s, --stale  also return an expired value that was stored with --stale
-        --batch  the values of many keys, one a line on standard input, each after a line of JSON
+        --batch  get the keys on standard input, one a line; each value follows a line of JSON
         -0, --null  with --batch: each key is followed by a NUL instead, as by `ls --null`
         """
     static let exclusive = [["batch", "output"]]
@@ -19,8 +19,8 @@ enum GetCommand: Command {
         The whole value is checked before its first byte is written. A miss writes nothing and leaves FILE
         alone. `-o -` is standard output. A key that begins with - needs -- before it.
 
-        --batch answers each key as it comes, in order, with {"found":true,"key":"page","length":5}, a newline and
-        so many bytes, or with {"found":false,"key":"page"} and a newline. Memory use is constant.
+        --batch answers each key in turn with {"found":true,"key":"page","length":5}, a newline and so many
+        bytes, or with {"found":false,"key":"page"} and a newline. Memory use is constant.
 
         Exit status: 0 found; 1 a miss: never stored, expired, removed or damaged, or there is no cache, with
         --batch of one key at least;
@@ -35,7 +35,7 @@ enum GetCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         if arguments.has("batch") { return try GetBatch.run(arguments) }
-        if arguments.has("null") { throw Failure.usage("get: --null is for keys on standard input: give --batch") }
+        if arguments.has("null") { throw Failure.usage("get: --null is for --batch: give that too") }
         try arguments.expectOperands(1...1, "KEY")
         let key = try arguments.key()
         if arguments.value("output") == "" {
