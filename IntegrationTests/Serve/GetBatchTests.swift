@@ -81,7 +81,9 @@ import Testing
     }
 
     /// Each with what is wrong on the second line: bytes that are no text, nothing, more than a key can be.
-    static let wrong = [Data([0x61, 0x0A, 0xFF, 0x0A]), Data("a\n\nb\n".utf8), Data("a\n".utf8) + Data(count: 1 << 21)]
+    static let wrong = [
+        Data([0x61, 0x0A, 0xFF, 0x0A]), Data("a\n\nb\n".utf8), Data("a\n".utf8) + Data(count: 1 << 21),
+    ]
 
     @Test(arguments: wrong.indices)
     func `what is no key is an error after those before it`(index: Int) throws {
