@@ -11,7 +11,7 @@ struct ServeAnswers {
     /// Adds one answer: its fields, the request's id, and the bytes that follow it.
     mutating func send(
         _ fields: JSON.Object,
-        to id: ServeRequest.ServeIdentifier?,
+        to id: ServeRequest.Identifier?,
         bytes: Data? = nil
     ) throws {
         let common: JSON.Object = ["id": id, "length": bytes?.count]
@@ -21,7 +21,7 @@ struct ServeAnswers {
         if let bytes { try output.writeRaw(bytes.span) }
     }
 
-    mutating func send(_ fault: ServeFault, to id: ServeRequest.ServeIdentifier? = nil) throws {
+    mutating func send(_ fault: ServeFault, to id: ServeRequest.Identifier? = nil) throws {
         try send(["error": fault.json], to: id)
     }
 }

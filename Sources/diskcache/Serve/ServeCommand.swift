@@ -56,7 +56,7 @@ enum ServeCommand: Command {
         // Where nobody reads the answers, the cache is closed all the same.
         Signal.brokenPipe.ignore()
         let cache = try SharedCache(at: arguments.directory(), configuration: configuration)
-        // Shorter than what a signal leaves it.
+        // Less than is left after a signal.
         defer { cache.close(deadline: .seconds(3)) }
         let operations = ServeOperations(cache: cache, longestValue: Int(clamping: longest.bytes))
         var loop = ServeLoop(operations, until: end)

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import DiskCache
-import FoundationEssentials
 
 /// Why a request was not done, as it is answered.
 struct ServeFault: Error, Equatable {

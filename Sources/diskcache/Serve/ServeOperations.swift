@@ -79,7 +79,8 @@ struct ServeOperations {
             toFile: request.file ?? "",
             allowingStale: request.stale ?? false
         )
-        return ["found": entry != nil, "entry": request.entry == true ? entry?.json : nil]
+        let shown: JSON.Object? = request.entry == true ? entry?.json : nil
+        return ["found": entry != nil, "entry": shown]
     }
 
     private func entry(_ request: ServeRequest) throws -> JSON.Object {

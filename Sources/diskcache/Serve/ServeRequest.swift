@@ -1,14 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import DiskCache
-import FoundationEssentials
-
 /// One request to `diskcache serve`, as its line says.
 ///
 /// Each operation looks at its own fields; all others are ignored, also those that there will be later.
 struct ServeRequest: Decodable {
     /// Given back in the answers.
-    let id: ServeIdentifier?
+    let id: Identifier?
     /// How many bytes follow the line; nil: it does not say; negative: it can't be told.
     let length: Int?
     let operation: String?
@@ -69,7 +66,7 @@ struct ServeRequest: Decodable {
     }
 
     /// Tells answers apart.
-    enum ServeIdentifier: Codable, Equatable {
+    enum Identifier: Codable, Equatable {
         case number(Int)
         case text(String)
 

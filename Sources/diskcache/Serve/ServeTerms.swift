@@ -77,8 +77,8 @@ enum ServeSpan: Decodable, Equatable {
     /// From now on; "never" is one, too.
     func expiration() throws -> Expiration {
         switch self {
-        case .seconds: .after(try duration())
-        case .words(let text): try ExpirationOptions.lifetime(text)
+        case .seconds: return .after(try duration())
+        case .words(let text): return try ExpirationOptions.lifetime(text)
         }
     }
 
