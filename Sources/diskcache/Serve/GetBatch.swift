@@ -48,7 +48,10 @@ enum GetBatch {
         _ isStaleWanted: Bool,
         to output: inout Output
     ) throws -> Bool {
-        let found: Void? = try cache.withDescriptor(forKey: key, allowingStale: isStaleWanted) { number, entry in
+        let found: Void? = try cache.withDescriptor(
+            forKey: key,
+            allowingStale: isStaleWanted
+        ) { number, entry in
             let head: JSON.Object = ["key": key, "found": true, "length": entry.size]
             try output.writeRaw(JSON.line(head).utf8Span.span)
             if entry.size < smallSize {
