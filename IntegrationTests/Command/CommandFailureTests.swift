@@ -33,6 +33,8 @@ import Testing
         ["put", "k", "--tag", ""], ["put", "k", "--meta", "a=1", "--meta", "a=2"],
         ["put", "k", "--ttl", "90000d"],
         ["get"], ["get", ""], ["get", "a", "b"], ["get", "k", "-o", ""], ["put", "k", ""],
+        ["get", "--null", "k"], ["get", "--batch", "k"], ["get", "--batch", "-o", "f"], ["serve", "k"],
+        ["serve", "--memory", "much"],
         ["get", "k", "--json=1"], ["rm"], ["rm", "a", ""],
         ["ls", "k"], ["ls", "--sort", "colour"], ["ls", "--reverse"], ["ls", "--limit", "-1"],
         ["ls", "--json", "--long"], ["info"], ["touch", "k", "--renew"], ["gc", "k"],

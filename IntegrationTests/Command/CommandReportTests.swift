@@ -178,7 +178,7 @@ import Testing
 
     static let commands = [
         "put", "get", "has", "rm", "clear", "touch", "ls", "info", "gc", "stats", "verify", "log", "doctor",
-        "config", "dir", "bench", "completions",
+        "serve", "config", "dir", "bench", "completions",
     ]
 
     @Test(arguments: commands)

@@ -24,17 +24,30 @@ struct Output {
 
     /// Adds bytes unchanged.
     mutating func writeRaw(_ text: Span<UInt8>) throws(Errno) {
-        for index in text.indices { bytes.append(text[index]) }
+        if text.count >= Self.pieceSize {
+            // A large value is not copied once more.
+            try flush()
+            return try Self.writeOut(text)
+        }
+        unsafe text.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
         if bytes.count >= Self.pieceSize { try flush() }
     }
 
-    private mutating func flush() throws(Errno) {
+    /// Writes what was added so far.
+    mutating func flush() throws(Errno) {
+        if bytes.isEmpty { return }
         // Emptied first: what could not be written once is not tried again.
-        let piece = bytes
-        bytes.removeAll(keepingCapacity: true)
-        if piece.isEmpty { return }
+        var piece: [UInt8] = []
+        swap(&piece, &bytes)
+        try Self.writeOut(piece.span)
+        // Its memory serves again.
+        piece.removeAll(keepingCapacity: true)
+        swap(&piece, &bytes)
+    }
+
+    private static func writeOut(_ bytes: Span<UInt8>) throws(Errno) {
         try FileDescriptor.borrowing(Terminal.standardOutput) { (file) throws(Errno) in
-            try file.writeAll(piece.span)
+            try file.writeAll(bytes)
         }
     }
 
