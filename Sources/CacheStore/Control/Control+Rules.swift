@@ -119,7 +119,7 @@ extension Control {
         atStep: (RuleStep) -> Void = { _ in }
     ) throws(CacheError) -> Enactment {
         guard selection.isFitForRule else { return .impossible }
-        return try changingRules(.impossible) { (rules, words, clock) throws(CacheError) in
+        return try changingRules(.impossible) { (rules, words, clock) throws(CacheError) -> Enactment in
             atStep(.locked)
             // Not all entries that are there may be known to be older than that.
             guard words.load(.latestCreated) & 1 == 1 else { return .impossible }
@@ -136,7 +136,7 @@ extension Control {
 
     /// Has everything go that is there, if there are rules that nobody can read: some of it may have been removed.
     func restoreRules(now: Timestamp) throws(CacheError) {
-        try changingRules(()) { (rules, words, _) throws(CacheError) in
+        try changingRules(()) { (rules, words, _) throws(CacheError) -> Void in
             guard rules.version > words.load(.rulesVersion), words.load(.rulesVersion) != 0 else { return }
             try write(rules)
             putInForce(rules, words) { _ in }
@@ -145,7 +145,7 @@ extension Control {
 
     /// Takes off rules that nothing is left to be done for.
     func retire(_ numbers: Set<UInt64>) throws(CacheError) {
-        try changingRules(()) { (rules, words, clock) throws(CacheError) in
+        try changingRules(()) { (rules, words, clock) throws(CacheError) -> Void in
             let before = rules.rules.count
             rules.retire(numbers, clock: clock)
             guard rules.rules.count < before else { return }

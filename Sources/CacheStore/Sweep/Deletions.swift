@@ -182,7 +182,12 @@ struct Deletions: Sendable {
         let young = evicted.count { now - $0.lastUse < EvictedKeys.youth }
         if young > 0 { parts.counters.add(.evictedYoung, young) }
         parts.log?.append(
-            entries.lazy.map { (LoggedKey(digest: $0.digest, name: nil), .collected($0.reason)) }
+            entries.lazy.map { (removal) -> (LoggedKey, LoggedRemoval.Cause) in
+                // To who asks why a key is gone it is no collection that has removed it.
+                let cause: LoggedRemoval.Cause =
+                    removal.reason == .requested ? .cleared : .collected(removal.reason)
+                return (LoggedKey(digest: removal.digest, name: nil), cause)
+            }
         )
     }
 
