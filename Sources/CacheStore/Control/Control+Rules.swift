@@ -137,7 +137,8 @@ extension Control {
     /// Has everything go that is there, if there are rules that nobody can read: some of it may have been removed.
     func restoreRules(now: Timestamp) throws(CacheError) {
         try changingRules(()) { (rules, words, _) throws(CacheError) -> Void in
-            guard rules.version > words.load(.rulesVersion), words.load(.rulesVersion) != 0 else { return }
+            let version = words.load(.rulesVersion)
+            guard version != 0, rules.version != version else { return }
             try write(rules)
             putInForce(rules, words) { _ in }
         }

@@ -49,9 +49,11 @@ package struct RemovalRules: Sendable, Equatable {
     /// So many make each read from disk some microseconds longer: before there are more, a collection has to make them
     /// superfluous.
     static let most = 64
+    /// No version is higher; what others have written may say anything.
+    private static let highestVersion: UInt64 = 1 << 62
 
     init(version: UInt64 = 0) {
-        self.version = version
+        self.version = min(version, Self.highestVersion)
     }
 
     /// Those up to `number` that are meant for a value, the oldest first.
@@ -162,7 +164,8 @@ extension RemovalRules {
         var lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         guard lines.count >= 4, lines.popLast() == "", let check = lines.popLast(),
             check == "check \(Self.check(lines.joined(separator: "\n") + "\n"))", lines[0] == "rules 1",
-            lines[1].hasPrefix("version "), let version = UInt64(lines[1].dropFirst("version ".utf8.count))
+            lines[1].hasPrefix("version "), let version = UInt64(lines[1].dropFirst("version ".utf8.count)),
+            version <= Self.highestVersion
         else { return nil }
         self.init(version: version)
         for line in lines.dropFirst(2) {

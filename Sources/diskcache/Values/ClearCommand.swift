@@ -36,7 +36,10 @@ enum ClearCommand: Command {
             try Output.draw(question.singleLine, to: Terminal.standardError)
             guard ["y", "yes"].contains((readLine() ?? "").lowercased()) else { return .miss }
         }
-        let removed = try cache.removeAll()
+        let counted = try cache.statistics()
+        let removed = counted.entries - counted.expiredEntries
+        try cache.removeAll()
+        try cache.collect()
         try arguments.print("removed \(Quantity.count(removed, "key"))\n", json: ["removed": removed])
         return .done
     }

@@ -37,7 +37,13 @@ enum RemoveCommand: Command {
         var removed = 0
         if let cache = try arguments.openExistingCache() {
             for key in keys where try cache.remove(forKey: key) { removed += 1 }
-            for tag in tags { removed += try cache.removeAll(taggedWith: tag) }
+            for tag in tags {
+                for entry in try cache.entries(.tagged(tag)) {
+                    _ = try entry.get()
+                    removed += 1
+                }
+                try cache.removeAll(.tagged(tag))
+            }
         }
         try arguments.print("", json: ["removed": removed])
         return removed > 0 ? .done : .miss

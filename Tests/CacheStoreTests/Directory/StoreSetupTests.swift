@@ -96,7 +96,7 @@ import Testing
     /// What a deletion leaves that somebody who had the cache open has met half way.
     private static let remnants = [
         ["control"], ["entries", "objects"], ["control", "entries", "objects", "tmp"], ["tmp"], ["events"],
-        ["events.1", "candidates"], ["README", "CACHEDIR.TAG"], ["locks"],
+        ["events.1", "candidates", "rules"], ["README", "CACHEDIR.TAG"], ["locks"],
     ]
 
     /// A cache of which only these parts are left, without the lock of its set-up.
