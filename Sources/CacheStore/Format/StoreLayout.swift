@@ -34,6 +34,8 @@ package enum StoreLayout {
     static let candidatesSignature = "diskcand"
     /// Which values were removed, or have expired, all at once.
     static let rules: RelativePath = "rules"
+    /// How that file begins.
+    static let rulesSignature = "rules 1\n"
     static let events: RelativePath = "events"
     static let olderEvents: RelativePath = "events.1"
     static let formatLock: RelativePath = "format"

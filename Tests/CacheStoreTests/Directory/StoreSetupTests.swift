@@ -103,6 +103,7 @@ import Testing
     private func leave(_ names: [String]) throws -> String {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
+        #expect(fixture.store.enact(.remove, .prefix("other"), now: .now))
         let place = fixture.store.directory
         let clock = ClockWitness(time: .now, uptime: .seconds(9))
         let stamp = SweepStamp(time: .now, clock: clock, datesAttributes: true)
