@@ -4,6 +4,15 @@ package import Platform
 
 /// Many values at once, without looking at any.
 extension Store {
+    /// When the rules in force were changed last; nil: there are none.
+    ///
+    /// No system call.
+    package var rulesMade: Timestamp? {
+        let version = control.rulesVersion
+        // Versions go with the time.
+        return version == 0 ? nil : Timestamp(milliseconds: Int64(clamping: version))
+    }
+
     /// Has all values of a selection that are there now removed, or expire, for all processes, in one step.
     ///
     /// Some 25 system calls and a pass over the generations, however many values there are; where there are too many rules
