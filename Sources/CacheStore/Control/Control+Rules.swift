@@ -111,7 +111,7 @@ extension Control {
     /// Puts a rule in force that is meant for all values of a selection that are there now, by the caller's clock.
     ///
     /// What is stored from when this has returned is not meant, whatever the clock says then; what is stored meanwhile may
-    /// be or not. Some 25 system calls, and a pass over the generations, whatever the cache holds.
+    /// be or not. Some 30 system calls, and a pass over the generations, whatever the cache holds.
     func enact(
         _ effect: RemovalRule.Effect,
         _ selection: KeySelection,

@@ -36,10 +36,11 @@ enum RuleFile {
     static func marks(in root: borrowing Directory) -> RuleMarks {
         let finding = bestEffort { () throws(Errno) in try read(in: root) }
         switch finding {
-        case .missing: return RuleMarks()
-        case .found(let rules) where rules.rules.isEmpty: return RuleMarks()
-        case .found(let rules): return RuleMarks(version: rules.version, latest: rules.latest)
-        case .damaged, nil:
+        case .missing?: return RuleMarks()
+        case .found(let rules)?:
+            if rules.rules.isEmpty { return RuleMarks() }
+            return RuleMarks(version: rules.version, latest: rules.latest)
+        case .damaged?, nil:
             let now = Timestamp.now.wholeMilliseconds
             return RuleMarks(version: max(1, UInt64(now.milliseconds)), latest: now)
         }

@@ -15,7 +15,7 @@ extension Store {
 
     /// Has all values of a selection that are there now removed, or expire, for all processes, in one step.
     ///
-    /// Some 25 system calls and a pass over the generations, however many values there are; where there are too many rules
+    /// Some 30 system calls and a pass over the generations, however many values there are; where there are too many rules
     /// already, a sweep for what has expired before.
     ///
     /// - Returns: false where that can't be, and each value has to be seen to by itself.
