@@ -102,8 +102,8 @@ struct StatsCounter {
 
     /// Their names in JSON, for the help of `stats`.
     static let help = """
-        memoryHits, diskHits, staleHits, misses, hitRatio, puts, removals,
-        removalRules (removals of many at once), bytesRead, bytesWritten; roomWaits, roomFailures,
+        memoryHits, diskHits, staleHits, misses, hitRatio, puts, removals, removalRules (of many at once),
+        bytesRead, bytesWritten; roomWaits, roomFailures,
         youngEvictions (used within 10 minutes before), ghostMisses (of keys evicted shortly before, as
         estimated from a sample); computations, waits, refreshes, computeFailures, cacheFailures; corruptions, danglingEntries, unnotedAccesses, unrepairedDamage,
         publishFailures, controlFailures; collections, collected by reason, leftMemory by cause

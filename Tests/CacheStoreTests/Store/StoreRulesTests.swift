@@ -126,7 +126,7 @@ import Testing
 
     // MARK: What expires
 
-    @Test func `what a rule has expire is stale for all, until its period is over, and then the rule goes`() throws {
+    @Test func `what a rule has expire is stale for all until its period is over, then the rule goes`() throws {
         let now = Timestamp.now
         try put("value", "a", in: store, created: now)
         try put("other", "b", in: store, created: now)
@@ -279,7 +279,7 @@ import Testing
         #expect(try rulesInFile == 1 && fixture.entries.count == 1)
     }
 
-    @Test func `a control file that a killed process has left forming is ready again for whoever opens it`() throws {
+    @Test func `a control file that a killed process has left forming is ready for whoever opens it`() throws {
         try put("value", "key", in: store)
         let file = try #require(control.file)
         file.setState(.forming)
