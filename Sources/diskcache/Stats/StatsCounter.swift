@@ -103,10 +103,11 @@ struct StatsCounter {
     /// Their names in JSON, for the help of `stats`.
     static let help = """
         memoryHits, diskHits, staleHits, misses, hitRatio, puts, removals, removalRules (of many at once),
-        bytesRead, bytesWritten; roomWaits, roomFailures,
-        youngEvictions (used within 10 minutes before), ghostMisses (of keys evicted shortly before, as
-        estimated from a sample); computations, waits, refreshes, computeFailures, cacheFailures; corruptions, danglingEntries, unnotedAccesses, unrepairedDamage,
-        publishFailures, controlFailures; collections, collected by reason, leftMemory by cause
+        bytesRead, bytesWritten; roomWaits, roomFailures, youngEvictions (used within 10 minutes before),
+        ghostMisses (of keys evicted shortly before, as estimated from a sample); computations, waits,
+        refreshes, computeFailures, cacheFailures; corruptions, danglingEntries, unnotedAccesses,
+        unrepairedDamage, publishFailures, controlFailures; collections, collected by reason, leftMemory by
+        cause
         """
 
     private func hits(_ tier: String) -> StatsCounter {
