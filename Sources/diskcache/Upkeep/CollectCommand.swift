@@ -45,15 +45,16 @@ enum CollectCommand: Command {
         goes on. SIGTERM and SIGINT end it cleanly, even in the middle of a collection, which the next one then
         completes; a second signal ends it at once.
 
-        JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries, size,
-        freeSpace; each with count and bytes; reasons that don't occur are left out), removedBytes, entries and
-        objects (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks held by
-        stopped processes; what they guard was left alone), unrecognised (files that are not ours), unreadable
-        (files and directories that could not be read or removed, and were left alone), isDryRun, isComplete,
-        seconds, verify (with --verify: as in `diskcache verify`). With --last: process, began, ended (left out
-        while it runs, or if it was killed), seconds, workedSeconds (without pauses), expiredOnly, isComplete,
-        removed, removedBytes, entries, objects, drift (by how much the processes' own counts exceeded what was
-        there), lastFull (when the last full one began).
+        JSON: removed (by reason: staleTemporary, expired, requested, dangling, corrupt, orphan, age, idle,
+        entries, size, freeSpace; each with count and bytes; reasons that don't occur are left out),
+        removedBytes, entries and objects (what is left: count, bytes), spared (in use or changed
+        meanwhile), skippedStripes (locks held by stopped processes; what they guard was left alone),
+        unrecognised (files that are not ours), unreadable (files and directories that could not be read or
+        removed, and were left alone), isDryRun, isComplete, seconds, verify (with --verify: as in
+        `diskcache verify`). With --last: process, began, ended (left out while it runs, or if it was
+        killed), seconds, workedSeconds (without pauses), expiredOnly, isComplete, removed, removedBytes,
+        entries, objects, drift (by how much the processes' own counts exceeded what was there), lastFull
+        (when the last full one began).
 
         Exit status: 0 done, even if there was nothing to do, or --watch was ended; 1 with --last: there was no
         collection yet; 64 usage; 65 --verify found damage; 73 not a directory, or a read-only file system;
