@@ -24,6 +24,7 @@ import Testing
             $tool config set event-log 64K; $tool config set max-size 1G
             printf value | $tool put --tag tag key; printf 'other value' | $tool put other
             printf x | $tool put gone; $tool rm gone; $tool gc; $tool gc --max-entries 100
+            $tool put --tag old old </dev/null; $tool rm --tag old
             """
         try #require(try BuiltCommand.run("/bin/bash", ["-c", script]).status == 0)
         try HostileTemplate(directory: template).complete()

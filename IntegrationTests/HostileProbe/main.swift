@@ -50,7 +50,14 @@ struct Calls {
         call("computing") { try cache.explanation(forKey: "key").computedBy == nil ? "none" : "some" }
         call("gc") { "\(try cache.collect().isComplete)" }
         call("verify") { "\(try cache.verify().isClean)" }
-        call("removeAll tagged") { "\(try cache.removeAll(taggedWith: "tag"))" }
+        call("removeAll tagged") {
+            try cache.removeAll(.tagged("tag"))
+            return "done"
+        }
+        call("expireAll") {
+            try cache.expireAll(.prefix("oth"), staleFor: .seconds(60))
+            return "done"
+        }
         call("put") {
             try cache.put(Data("value".utf8), forKey: "key")
             return outcome(try cache.get(forKey: "key")?.value, "value")
@@ -70,7 +77,10 @@ struct Calls {
             return "\(wasThere)"
         }
         call("removed") { try !isRemoved || cache.get(forKey: "other") == nil ? "none" : "WRONG" }
-        call("removeAll") { "\(try cache.removeAll())" }
+        call("removeAll") {
+            try cache.removeAll()
+            return try cache.get(forKey: "key") == nil ? "none" : "WRONG"
+        }
         call("close") { "\(cache.close().isComplete)" }
     }
 

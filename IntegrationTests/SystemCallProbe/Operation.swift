@@ -25,6 +25,8 @@ enum Operation: String, CaseIterable {
     case touch, contains, entry
     /// Removing what is not there.
     case remove
+    /// Removing all values at once.
+    case removeAll = "remove-all"
     /// A cache opened and let go.
     case open
     /// A collection that finds nothing to delete.

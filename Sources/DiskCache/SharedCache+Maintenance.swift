@@ -57,44 +57,80 @@ extension SharedCache {
         return CacheError(.busy, message, cause: error.cause, path: error.path)
     }
 
-    /// Removes every value that was stored before this call, or every one of them with `tag`.
+    /// Removes every value that was stored before this call, or those of a selection.
     ///
-    /// This is how to empty a directory that is in use. What other processes store while it runs may be removed
-    /// or stay. Without a tag it also reclaims the space; otherwise the next collection does.
+    /// This is how to empty a directory that is in use. For all keys, a prefix or a tag it is one step, however many they
+    /// are: before it everybody finds them, from it on no process does, whatever it has in memory. The next collection
+    /// reclaims the space and counts what it deletes (``RemovalReason/requested``). What other processes store meanwhile
+    /// may be removed or stay; what they have accepted and not yet written (``CacheConfiguration/Writing/behind``) stays.
     ///
-    /// - Returns: how many keys were removed. Expired ones are removed too, but not counted.
-    /// - Complexity: O(*n*) in all keys: tags are not indexed.
-    @discardableResult
+    /// Keys that match a pattern (``KeySelection/glob(_:)``) are looked for and removed one by one, and so is everything
+    /// if the directory has no control file, if it was made anew and no collection has looked at all keys since, or if
+    /// the file of rules can't be written, as on a full disk.
+    ///
+    /// - Parameter selection: which keys. A key that the cache does not know counts as one with any prefix.
+    /// - Throws: ``CacheError``; some of the values may then be removed.
+    /// - Complexity: some 30 system calls and a pass over 2 MiB of memory; O(*n*) in all keys where they go one by one.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
-    public func removeAll(taggedWith tag: String? = nil) throws(CacheError) -> Int {
-        if let tag { return try removeAll { $0.record?.details.tags.contains(tag) ?? false } }
-        let count = try removeAll { _ in true }
-        core.memory?.removeAll(cause: .explicit)
-        try collect()
-        return count
+    public func removeAll(_ selection: KeySelection = .all) throws(CacheError) {
+        try publishAll()
+        try withStore { (store, now) throws(CacheError) in
+            if store.enact(.remove, selection, now: now) { return }
+            try remove(selection, oneByOneFrom: store)
+        }
+        if selection == .all { core.memory?.removeAll(cause: .explicit) }
     }
 
-    private func removeAll(where isMeant: (StoredEntry) -> Bool) throws(CacheError) -> Int {
+    /// Has every value that was stored before this call expire, or those of a selection, and keeps them available as stale
+    /// values.
+    ///
+    /// One step, like ``removeAll(_:)``, and within the same limits. Values that have expired before stay as they are.
+    ///
+    /// - Parameters:
+    ///   - selection: which keys. A key that the cache does not know counts as one with any prefix.
+    ///   - staleFor: how long they are available as stale values, in place of what they were stored with
+    ///     (``PutOptions/staleFor``), rounded down to the millisecond; nil leaves that as it is.
+    /// - Throws: ``CacheError``; some of the values may then have expired.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func expireAll(_ selection: KeySelection, staleFor: Duration? = nil) throws(CacheError) {
+        if let staleFor { try Self.checkStalePeriod(staleFor) }
         try publishAll()
-        return try withStore { (store, now) throws(CacheError) in
-            var count = 0
-            let log = store.parts.log
+        try withStore { (store, now) throws(CacheError) in
+            if store.enact(.expire(staleFor: staleFor), selection, now: now) { return }
             for shard in 0..<StoreLayout.shardCount {
-                var removed: [LoggedKey] = []
-                defer { log?.append(removed, cause: .cleared) }
                 for key in try store.parts.digests(.entries, shard: shard).digests {
-                    guard let (stored, status) = try store.parts.entry(key), isMeant(stored),
-                        try store.remove(key, ifStill: stored, isLogged: false)
-                    else { continue }
-                    // What had expired could have been gone before.
-                    if stored.record?.freshness(at: now, accessed: status.accessed) == .fresh { count += 1 }
-                    if log != nil { removed.append(LoggedKey(digest: key, name: stored.record?.key)) }
+                    var backoff = Backoff()
+                    while try !store.expire(
+                        key,
+                        staleFor: staleFor,
+                        now: now,
+                        where: { selection.mayInclude($0) }
+                    ) {
+                        sleepThread(for: backoff.next())
+                    }
                 }
             }
             // What was evicted from disk may still be in the memory of any process.
             try store.control.raiseAll()
-            return count
         }
+    }
+
+    private func remove(_ selection: KeySelection, oneByOneFrom store: Store) throws(CacheError) {
+        let log = store.parts.log
+        for shard in 0..<StoreLayout.shardCount {
+            var removed: [LoggedKey] = []
+            defer { log?.append(removed, cause: .cleared) }
+            for key in try store.parts.digests(.entries, shard: shard).digests {
+                // What is no record goes with all others.
+                guard let (stored, _) = try store.parts.entry(key),
+                    stored.record.map({ selection.mayInclude($0) }) ?? (selection == .all),
+                    try store.remove(key, ifStill: stored, isLogged: false)
+                else { continue }
+                if log != nil { removed.append(LoggedKey(digest: key, name: stored.record?.key)) }
+            }
+        }
+        // What was evicted from disk may still be in the memory of any process.
+        try store.control.raiseAll()
     }
 
     /// Reads and hashes all values, or a sample, and compares the metadata with them.

@@ -101,14 +101,22 @@ extension SharedCache {
         return try withStore { (store, _) throws(CacheError) in try store.data(for: digest) }
     }
 
-    /// All entries that have not expired, in no particular order, read a shard at a time as the sequence goes.
+    /// All entries that have not expired, or those of a selection, in no particular order, read a shard at a time as the
+    /// sequence goes.
     ///
     /// What other processes add or remove meanwhile may or may not be included. An element is a failure if a
     /// part of the directory could not be read.
+    ///
+    /// - Parameter selection: which keys. A key that the cache does not know has no prefix.
+    /// - Complexity: O(*n*) in all keys, whatever is selected: neither prefixes nor tags are indexed.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
-    public func entries() throws(CacheError) -> some Sequence<Result<CacheEntry, CacheError>> & Sendable {
+    public func entries(
+        _ selection: KeySelection = .all
+    ) throws(CacheError) -> some Sequence<Result<CacheEntry, CacheError>> & Sendable {
         try publishAll()
-        return try withStore { (store, now) throws(CacheError) in CacheEntries(parts: store.parts, now: now) }
+        return try withStore { (store, now) throws(CacheError) in
+            CacheEntries(parts: store.parts, now: now, selection: selection)
+        }
     }
 }
 
@@ -116,6 +124,7 @@ extension SharedCache {
 struct CacheEntries: Sequence, IteratorProtocol, Sendable {
     let parts: StoreParts
     let now: Timestamp
+    let selection: KeySelection
     var shard = 0
     var keys: [Digest] = []
 
@@ -138,7 +147,7 @@ struct CacheEntries: Sequence, IteratorProtocol, Sendable {
 
     private func entry(_ key: Digest) throws(CacheError) -> CacheEntry? {
         guard let (stored, status) = try parts.entry(key), let record = stored.record,
-            record.freshness(at: now, accessed: status.accessed) == .fresh
+            selection.includes(record), record.freshness(at: now, accessed: status.accessed) == .fresh
         else { return nil }
         return CacheEntry(record, keyDigest: key, key: nil, accessed: status.accessed, now: now)
     }

@@ -221,9 +221,12 @@ extension SharedCache {
 
     /// Gives the value of `key` another expiration, and keeps everything else that was stored with it.
     ///
+    /// With `.expired` and a stale period it expires softly: a get misses, and whoever accepts stale values still gets it.
+    ///
     /// - Parameters:
     ///   - expires: the new expiration.
     ///   - onAccess: what accesses do to it, in place of what they did to the old one.
+    ///   - staleFor: the new stale period (``PutOptions/staleFor``); nil leaves it as it is.
     ///   - key: any string but the empty one.
     /// - Returns: false if a get would miss.
     @discardableResult
@@ -231,6 +234,7 @@ extension SharedCache {
     public func setExpiration(
         _ expires: Expiration,
         onAccess: Expiration.OnAccess = .keep,
+        staleFor: Duration? = nil,
         forKey key: String
     ) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
@@ -238,7 +242,8 @@ extension SharedCache {
             try withStore { (store, now) throws(CacheError) -> Bool? in
                 if let live = try store.liveEntry(digest, now: now, allowingStale: false) {
                     var record = live.record
-                    try apply(expires, onAccess, staleFor: record.staleFor, to: &record, now: now)
+                    let period = staleFor ?? record.staleFor
+                    try apply(expires, onAccess, staleFor: period, to: &record, now: now)
                     switch try store.rewrite(record, for: digest, ifStill: live.stored, now: now) {
                     case .published: return true
                     case .conflict: return nil

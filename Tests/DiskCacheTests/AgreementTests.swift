@@ -324,7 +324,9 @@ private struct AgreementRun {
     private mutating func removeTagged() throws {
         let tagged = model.filter { $0.value.tag != nil }.map(\.key)
         let count = tagged.filter { present($0) != nil }.count
-        expect("removeAll(taggedWith:)", "", try cache.removeAll(taggedWith: "tag"), count)
+        let listed = try cache.entries(.tagged("tag")).map { try $0.get() }
+        expect("entries(.tagged)", "", listed.count, count)
+        try cache.removeAll(.tagged("tag"))
         for key in tagged { model[key] = nil }
     }
 }

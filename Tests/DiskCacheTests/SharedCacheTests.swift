@@ -169,10 +169,14 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
             "it is removed all the same"
         )
         try putBoth()
-        #expect(try fixture.cache.removeAll(taggedWith: "tag") == 1)
+        try fixture.cache.removeAll(.tagged("tag"))
         #expect(try fixture.cache.get(forKey: "expired", allowingStale: true) == nil)
         try putBoth()
-        #expect(try fixture.cache.removeAll() == 1)
+        try fixture.cache.removeAll()
+        #expect(try fixture.cache.get(forKey: "fresh") == nil)
+        #expect(try fixture.cache.get(forKey: "expired", allowingStale: true) == nil)
+        let report = try fixture.cache.collect()
+        #expect(report.removed[.requested]?.count == 2)
         #expect(fixture.directory.files(below: "cache/entries").isEmpty)
     }
 
@@ -295,11 +299,14 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
             let tags = index % 2 == 0 ? ["even"] : ["odd", "uneven"]
             try fixture.cache.put("v\(index)", forKey: "k\(index)", options: PutOptions(tags: tags))
         }
-        #expect(try fixture.cache.removeAll(taggedWith: "uneven") == 3)
+        try fixture.cache.removeAll(.tagged("uneven"))
         #expect(try fixture.text("k1") == nil)
         #expect(try fixture.text("k2") == "v2")
-        #expect(try fixture.cache.removeAll(taggedWith: "even ") == 0)
-        #expect(try fixture.cache.removeAll() == 3)
+        try fixture.cache.removeAll(.tagged("even "))
+        #expect(try fixture.cache.statistics().entries == 3)
+        try fixture.cache.removeAll()
+        #expect(try fixture.cache.statistics().entries == 0)
+        try fixture.cache.collect()
         #expect(fixture.directory.files(below: "cache/objects").isEmpty)
         #expect(fixture.directory.files(below: "cache/entries").isEmpty)
     }

@@ -98,7 +98,7 @@ public struct HostileTemplate: Sendable {
     static let files: [(name: String, path: String)] =
         [
             "format", "config.json", "control", "candidates", "events", "events.1", "CACHEDIR.TAG", "README",
-            "locks/format", "locks/janitor", "locks/sessions", "tmp/put-x",
+            "rules", "locks/format", "locks/janitor", "locks/sessions", "tmp/put-x",
         ].map { ($0, $0) } + [
             ("entry", entry), ("object", object), ("locks/flight", flight),
             ("locks/object", "locks/object-\(stripe("value"))"),
@@ -291,7 +291,7 @@ private enum HostileContents {
     /// Words of the control file, which lie as OnDiskFormat says.
     static var ofControl: [HostileCase] {
         let words =
-            [3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19].map { ($0, $0) }
+            [3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 24].map { ($0, $0) }
             + [(8, 19), (128, 255), (256, 511), (512, 1535), (1536, 263_679), (263_680, 394_751)]
         return words.flatMap { (first, last) in
             extremes.map { value in

@@ -40,6 +40,11 @@ package final class StoreCounters: Sendable {
         /// A value that was computed without the cache, which could not be read, locked or written.
         case cacheFailure = 12
 
+        // MARK: Many keys at once
+
+        /// A rule that was put in force: it removed many keys, or had them expire.
+        case removalRule = 15
+
         // MARK: Faults
 
         /// A record that did not parse.
@@ -83,6 +88,7 @@ package final class StoreCounters: Sendable {
         case sweptEntries = 40
         case sweptSize = 41
         case sweptFreeSpace = 42
+        case sweptRequested = 43
 
         // MARK: Leaving memory
 

@@ -78,6 +78,13 @@ package struct Record: Sendable, Equatable {
         set { core.staleFor = RecordCore.nanoseconds(newValue, atLeast: .zero) }
     }
 
+    /// Has it expire at `moment`, whatever accesses have done; its stale period is then `period`, nil: what it was.
+    package mutating func expire(at moment: Timestamp, staleFor period: Duration?) {
+        core.expires = moment.wholeMilliseconds
+        core.idleLifetime = -1
+        if let period { staleFor = period }
+    }
+
     /// What computing the value took, to about 6 per cent.
     package var cost: Duration? {
         get { core.cost.map(CostCode.decode) }

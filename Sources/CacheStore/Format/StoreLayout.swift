@@ -9,6 +9,7 @@ package import Platform
 /// config.json        (limits: DirectoryConfiguration)
 /// candidates         (what to evict next: CandidateList)
 /// control            (mapped by every process: ControlLayout)
+/// rules              (what was removed or has expired all at once: RemovalRules)
 /// events  events.1   (which process removed what, and why, if enabled: EventLog)
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
@@ -31,6 +32,10 @@ package enum StoreLayout {
     static let candidates: RelativePath = "candidates"
     /// How such files of all versions begin.
     static let candidatesSignature = "diskcand"
+    /// Which values were removed, or have expired, all at once.
+    static let rules: RelativePath = "rules"
+    /// How that file begins.
+    static let rulesSignature = "rules 1\n"
     static let events: RelativePath = "events"
     static let olderEvents: RelativePath = "events.1"
     static let formatLock: RelativePath = "format"
@@ -52,7 +57,8 @@ package enum StoreLayout {
 
     /// The files in the root.
     static let rootFiles: [RelativePath] = [
-        cacheDirectoryTag, readme, format, configuration, control, candidates, events, olderEvents,
+        cacheDirectoryTag, readme, format, configuration, control, candidates, rules, events,
+        olderEvents,
     ]
 
     /// The names of all lock files that stay.

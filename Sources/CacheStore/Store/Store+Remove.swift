@@ -62,7 +62,7 @@ extension Store {
         var isRemoved = false
         let isAsObserved = try entries.stripes.withLock(.exclusive, stripe: key.stripe) {
             () throws(CacheError) in
-            guard try entries.read(key)?.bytes == observed?.bytes else { return false }
+            guard StoredEntry.areSame(try entries.read(key), observed) else { return false }
             // Raised also where there is no entry, as by any other remove.
             (isRemoved, _) = try entries.writing(key, isRemoval: true) { () throws(CacheError) in
                 try directory.delete(key, .entries)

@@ -118,8 +118,7 @@ extension Store {
         _ record: Record,
         ifStill observed: StoredEntry?
     ) throws(CacheError) -> PublishOutcome {
-        let expected: [UInt8]?? = .some(observed?.bytes)
-        let publication = try Publication(of: record, for: key, ifStill: expected, in: directory)
+        let publication = try Publication(of: record, for: key, ifStill: .some(observed), in: directory)
         let outcome = try publish(publication, bytes, RoomTerms())
         if outcome.isPublished { counters.add(.put) }
         return outcome
@@ -138,7 +137,7 @@ extension Store {
             of: record,
             for: key,
             accessed: now,
-            ifStill: .some(observed?.bytes),
+            ifStill: .some(observed),
             in: directory
         )
         // Before the lock is taken: another process may have left any amount unwritten, and nobody should

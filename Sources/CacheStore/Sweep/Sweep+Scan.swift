@@ -59,19 +59,51 @@ extension Sweep {
         let (now, parts) = (now, parts)
         var sightings: [SweepState.Sighting] = []
         sightings.reserveCapacity(files.count)
+        var watch = RuleWatch()
+        defer { state.value.withLock { [watch] in $0.ruleWatch.add(watch) } }
         for file in files {
             guard pacer.mayGoOn() else { return (sightings, true) }
             let key = file.digest
             do throws(CacheError) {
                 guard let (bytes, status) = try parts.entry(key, in: directory) else { continue }
                 let record = RecordCodec.decode(bytes, for: key)
-                let entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
+                var entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
+                if let record { try judge(&entry, record, bytes, status, now, &watch) }
                 sightings.append((entry, record?.content.length ?? 0))
             } catch {
                 try noteUnreadable(.entries, error)
             }
         }
         return (sightings, false)
+    }
+
+    /// Decides what the rules, and the request's selection, make of an entry with a record.
+    private func judge(
+        _ entry: inout SeenEntry,
+        _ record: Record,
+        _ bytes: [UInt8],
+        _ status: FileStatus,
+        _ now: Timestamp,
+        _ watch: inout RuleWatch
+    ) throws(CacheError) {
+        watch.latestCreated = max(watch.latestCreated, record.created)
+        var meant: [RemovalRule] = []
+        if case .these(let rules, let number) = rules { meant = rules.meant(for: record, upTo: number) }
+        if !meant.isEmpty {
+            let left = try record.applying(meant) { () throws(CacheError) in status.accessed }
+            if let left {
+                entry = SeenEntry(entry.key, left, bytes, status, limits: request.limits, now: now)
+            } else {
+                entry.verdict = .requested
+            }
+        }
+        if !request.selection.includes(record) {
+            entry.verdict = nil
+            entry.isSelected = false
+        }
+        // It stays, or is stale for a while yet.
+        let isOver = entry.verdict == .requested || entry.verdict == .expired
+        if !isOver { watch.kept.formUnion(meant.map(\.number)) }
     }
 
     // MARK: Objects

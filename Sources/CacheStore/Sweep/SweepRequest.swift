@@ -4,6 +4,8 @@
 package struct SweepRequest: Sendable {
     /// What it is to leave: bytes, entries, free space, ages.
     package var limits = CacheLimits()
+    /// The entries that may go; damaged ones go in any case, and so do objects that no entry names.
+    package var selection = KeySelection.all
     /// Only entries past their expiration, with the objects that this sets free, and leftovers of killed
     /// processes.
     package var expiredOnly = false

@@ -19,6 +19,10 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var puts = 0
     /// Values removed by request.
     public internal(set) var removals = 0
+    /// Calls that removed many values at once, or had them expire, in one step.
+    ///
+    /// What they removed counts when collections delete it, as ``RemovalReason/requested``.
+    public internal(set) var removalRules = 0
     /// Bytes of the values that were read from disk.
     public internal(set) var bytesRead = 0
     /// Bytes of the values that were written to disk.
@@ -63,7 +67,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var unrepairedDamage = 0
     /// Values accepted by write-behind that could not be stored.
     public internal(set) var publishFailures = 0
-    /// How often the control file could not be made or mapped.
+    /// How often the control file could not be made or mapped, or the file of rules be brought up to date.
     public internal(set) var controlFailures = 0
 
     // MARK: Leaving
@@ -100,6 +104,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
         [
             (\.memoryHits, [.memoryHit]), (\.diskHits, [.hit]), (\.staleHits, [.staleHit]),
             (\.misses, [.miss]), (\.puts, [.put]), (\.removals, [.removal]),
+            (\.removalRules, [.removalRule]),
             (\.bytesRead, [.bytesRead]), (\.bytesWritten, [.bytesWritten]),
             (\.roomWaits, [.roomWait]), (\.roomFailures, [.roomFailure]),
             (\.youngEvictions, [.evictedYoung]), (\.ghostMisses, [.ghostHit]),

@@ -25,6 +25,10 @@ public struct CollectionOptions: Sendable {
     ///
     /// If less is, the least recently used entries go.
     public var minimumFree: CacheLimits.FreeSpace?
+    /// The keys that may be removed, for whatever reason; all others stay, though they count for the limits.
+    ///
+    /// Damaged entries, bytes that no key names and leftovers go in any case.
+    public var selection = KeySelection.all
     /// Remove only expired entries and their bytes, and temporary files of killed processes, whatever the
     /// limits are.
     public var expiredOnly = false
@@ -80,6 +84,7 @@ public struct CollectionOptions: Sendable {
         if let maximumAge { request.limits.maximumAge = maximumAge }
         if let maximumIdleTime { request.limits.maximumIdleTime = maximumIdleTime }
         if let minimumFree { request.limits.minimumFree = minimumFree }
+        request.selection = selection
         request.expiredOnly = expiredOnly
         request.isDryRun = isDryRun
         request.patience = patience

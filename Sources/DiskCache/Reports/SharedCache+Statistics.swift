@@ -1,24 +1,36 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+public import CacheStore
 import Platform
 
 extension SharedCache {
     /// What the cache holds, counted now; what this process and all processes have done with it; and what the
     /// last collection did.
     ///
-    /// - Complexity: O(*n*) in keys and values: two system calls for each key and one for each value.
+    /// - Parameter selection: the keys that are counted, with the values that they name. What can't be read counts with
+    ///   all keys only, and so do values that no key names.
+    /// - Complexity: O(*n*) in keys and values: two system calls for each key and one for each value; memory for 32 bytes
+    ///   for each value of a selection, none for all keys.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
-    public func statistics() throws(CacheError) -> CacheStatistics {
+    public func statistics(_ selection: KeySelection = .all) throws(CacheError) -> CacheStatistics {
         try withStore { (store, now) throws(CacheError) in
             var statistics = CacheStatistics()
+            var named: Set<Digest> = []
             for shard in 0..<StoreLayout.shardCount {
                 for key in try store.parts.digests(.entries, shard: shard).digests {
                     guard let (stored, status) = try store.parts.entry(key) else { continue }
+                    if selection != .all {
+                        guard let record = stored.record, selection.includes(record) else { continue }
+                        named.insert(record.content.digest)
+                    }
                     statistics.count(stored.record, status, now)
                 }
+            }
+            for shard in 0..<StoreLayout.shardCount {
                 for digest in try store.parts.digests(.objects, shard: shard).digests {
-                    guard let object = try store.parts.object(digest) else { continue }
+                    guard selection == .all || named.contains(digest),
+                        let object = try store.parts.object(digest)
+                    else { continue }
                     statistics.objects += 1
                     statistics.objectBytes += object.allocatedSize
                 }

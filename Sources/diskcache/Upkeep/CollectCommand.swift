@@ -191,6 +191,7 @@ enum CollectCommand: Command {
         switch reason {
         case .staleTemporary: "left behind"
         case .expired: "expired"
+        case .requested: "removed"
         case .dangling: "value gone"
         case .corrupt: "damaged"
         case .orphan: "no key"

@@ -96,13 +96,14 @@ import Testing
     /// What a deletion leaves that somebody who had the cache open has met half way.
     private static let remnants = [
         ["control"], ["entries", "objects"], ["control", "entries", "objects", "tmp"], ["tmp"], ["events"],
-        ["events.1", "candidates"], ["README", "CACHEDIR.TAG"], ["locks"],
+        ["events.1", "candidates", "rules"], ["README", "CACHEDIR.TAG"], ["locks"],
     ]
 
     /// A cache of which only these parts are left, without the lock of its set-up.
     private func leave(_ names: [String]) throws -> String {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
+        #expect(fixture.store.enact(.remove, .prefix("other"), now: .now))
         let place = fixture.store.directory
         let clock = ClockWitness(time: .now, uptime: .seconds(9))
         let stamp = SweepStamp(time: .now, clock: clock, datesAttributes: true)

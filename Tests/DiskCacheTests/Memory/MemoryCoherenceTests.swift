@@ -139,7 +139,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let removals: [(String, (String) throws -> Void)] = [
             ("remove", { try pair.other.remove(forKey: $0) }),
             ("all", { _ in try pair.other.removeAll() }),
-            ("tag", { _ in try pair.other.removeAll(taggedWith: "tag") }),
+            ("tag", { _ in try pair.other.removeAll(.tagged("tag")) }),
             ("update", { try pair.other.update(forKey: $0) { _ in nil } }),
             ("expiration", { try pair.other.setExpiration(.expired, forKey: $0) }),
         ]

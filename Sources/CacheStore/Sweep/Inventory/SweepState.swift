@@ -2,6 +2,22 @@
 
 import Platform
 
+/// What a sweep has seen of the entries that rules are meant for.
+struct RuleWatch: Sendable {
+    /// The numbers of rules that are meant for entries which stay.
+    var kept: Set<UInt64> = []
+    /// Whether something stays that was to go, whatever rule it was for.
+    var areAllKept = false
+    /// The latest time of creation of any entry.
+    var latestCreated = Timestamp(nanoseconds: 0)
+
+    mutating func add(_ other: RuleWatch) {
+        kept.formUnion(other.kept)
+        areAllKept = areAllKept || other.areAllKept
+        latestCreated = max(latestCreated, other.latestCreated)
+    }
+}
+
 /// What a sweep has seen and done so far, which its threads share.
 struct SweepState {
     /// What one pass has seen and done.
@@ -23,6 +39,7 @@ struct SweepState {
     /// Without what belongs to the sweep as a whole.
     var report = CollectionReport()
     var pass = Pass()
+    var ruleWatch = RuleWatch()
     private var allocation: SweepAllocation
     private let expiredOnly: Bool
     /// In a dry run that passes over everything again, where the pass before has come to: up to there entries count as
@@ -65,10 +82,10 @@ struct SweepState {
             }
             report.entries.add(entry.allocatedSize.bytes)
             if let reason = entry.verdict {
-                if !expiredOnly || reason == .expired {
+                if !expiredOnly || reason == .expired || reason == .requested {
                     removals.append(Removal(entry, reason))
                 }
-            } else {
+            } else if entry.isSelected {
                 pass.candidates.add(entry)
             }
         }
@@ -163,6 +180,11 @@ struct SweepState {
             ended.lazy.filter { $1.isDeletion && (!isRepeated || $0.reason.isEviction) }.map(\.0)
         )
         for (removal, outcome) in ended {
+            if !outcome.isDeletion, removal.entry != nil,
+                removal.reason == .requested || removal.reason == .expired
+            {
+                ruleWatch.areAllKept = true
+            }
             switch outcome {
             case .deleted: noteDeletion(removal)
             case .spared: report.spared += 1

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Platform
+
+/// Reading the file of rules (``RemovalRules``).
+enum RuleFile {
+    /// What there is at its place.
+    enum Finding {
+        case missing
+        /// Something else, or not all of it.
+        case damaged
+        case found(RemovalRules)
+    }
+
+    /// Bytes; a file with as many rules as there may be, all of them with long texts, has 200 KiB.
+    private static let longest = 512 * 1024
+
+    /// Three system calls, one where there is none.
+    static func read(in root: borrowing Directory) throws(Errno) -> Finding {
+        do throws(Errno) {
+            let bytes = try ifExists { () throws(Errno) in
+                try root.open(StoreLayout.rules, .readOnly).readToEnd(limit: longest)
+            }
+            guard let bytes else { return .missing }
+            guard let bytes, let rules = RemovalRules(bytes) else { return .damaged }
+            return .found(rules)
+        } catch {
+            if error.tellsOfNoFile { return .damaged }
+            throw error
+        }
+    }
+
+    /// What a control file that is made now has to say of them.
+    ///
+    /// Of those that can't be read that there are some: then every value counts as removed until somebody finds out.
+    static func marks(in root: borrowing Directory) -> RuleMarks {
+        let finding = bestEffort { () throws(Errno) in try read(in: root) }
+        switch finding {
+        case .missing?: return RuleMarks()
+        case .found(let rules)?:
+            if rules.rules.isEmpty { return RuleMarks() }
+            return RuleMarks(version: rules.version, latest: rules.latest)
+        case .damaged?, nil:
+            let now = Timestamp.now.wholeMilliseconds
+            return RuleMarks(version: max(1, UInt64(now.milliseconds)), latest: now)
+        }
+    }
+}
