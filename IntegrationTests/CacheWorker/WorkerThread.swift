@@ -96,7 +96,7 @@ final class WorkerThread {
         let hit = try cache.get(forKey: UniqueValues.keys[key])
         var entry = OperationLog.Entry(kind: .miss, key: key, start: start, end: OperationLog.now)
         if let hit { note(hit.value, in: &entry, as: .read) }
-        if let hit { entry.tier = hit.tier == .disk ? .disk : .memory }
+        if let hit { entry.tier = hit.source == .disk ? .disk : .memory }
         log.append(entry)
         if order.role == .forgetful { kept[key] = hit == nil ? nil : (entry.value, start) }
     }

@@ -16,29 +16,37 @@ extension SharedCache {
     ///
     /// - Parameters:
     ///   - key: any string but the empty one.
-    ///   - allowingStale: whether to return a value that has expired but is within the stale period that it was
-    ///     stored with (``PutOptions/staleFor``).
+    ///   - reading: whether a stale value will do, how old it may be, and whether to look in memory alone.
     /// - Throws: ``CacheError`` if the directory can't be read.
-    public func get(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheHit<Data>? {
-        try find(key, BytesCodec(), allowingStale: allowingStale)
+    public func get(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions()
+    ) throws(CacheError) -> CacheHit<Data>? {
+        try find(key, BytesCodec(), reading)
     }
 
     /// What the cache knows about `key`, without reading the value or counting as an access; nil if a get would
     /// miss.
     ///
-    /// Three system calls. If a put of this key by this process is waiting to be published, that is done first.
-    public func entry(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheEntry? {
-        try publishedEntry(settledDigest(ofKey: key), key, allowingStale: allowingStale)
+    /// Three system calls. If a put of this key by this process is waiting to be published, that is done first. Where
+    /// only memory is to be looked at (``ReadOptions/Source/memory``), this is the entry of a get, and counts as one.
+    public func entry(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions()
+    ) throws(CacheError) -> CacheEntry? {
+        if reading.source == .memory { return try get(forKey: key, reading: reading)?.entry }
+        return try publishedEntry(settledDigest(ofKey: key), key, reading)
     }
 
     /// The same as far as it is on disk: waits for nobody.
     func publishedEntry(
         _ digest: Digest,
         _ key: String,
-        allowingStale: Bool
+        _ reading: ReadOptions
     ) throws(CacheError) -> CacheEntry? {
         try withStore { (store, now) throws(CacheError) in
-            guard let live = try store.liveEntry(digest, now: now, allowingStale: allowingStale),
+            guard let live = try store.liveEntry(digest, now: now, allowingStale: reading.acceptsStale),
+                !live.record.isOlder(than: reading.oldest(at: now)),
                 let status = try store.directory.status(of: digest, .entries)
             else { return nil }
             return CacheEntry(

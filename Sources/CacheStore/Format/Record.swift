@@ -167,6 +167,9 @@ extension Record {
     /// created and no more.
     package var latestUncountedAccess: Timestamp { created + .nanoseconds(999_999) }
 
+    /// Whether it was stored before `oldest`; nil: nothing is too old.
+    package func isOlder(than oldest: Timestamp?) -> Bool { oldest.map { created < $0 } ?? false }
+
     /// Until when a value that was just written may be given out from memory without a look at the disk; nil:
     /// for ever.
     ///

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import CacheStore
+public import FoundationEssentials
 import Platform
 
 /// Why a key is a hit or a miss.
@@ -50,6 +51,11 @@ public struct KeyExplanation: Sendable, Equatable {
         /// How many keys there are.
         public let entries: Int
     }
+}
+
+extension ComputingProcess {
+    /// Since when, by the system's clock.
+    public var since: Date { moment.date }
 }
 
 extension SharedCache {

@@ -13,7 +13,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     let source: Source
     let key: String
     let terms: PutOptions
-    let options: ComputeOptions
+    let options: ReadOptions
     /// How long to wait for somebody else's computation; nil for as long as it takes.
     let limit: Duration?
     let kind: FlightCourse.Kind
@@ -26,7 +26,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         _ source: Source,
         _ key: String,
         _ terms: PutOptions,
-        _ options: ComputeOptions,
+        _ options: ReadOptions,
         within limit: Duration? = nil
     ) {
         self.source = source
@@ -59,7 +59,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     func end(_ compute: @escaping Compute) -> End {
         guard isOwn else { return Result(catching: compute).mapError { .computation($0) } }
         let hit = withoutFailing { () throws(CacheError) in
-            try source.get(forKey: key, allowingStale: allowsStale)
+            try source.get(forKey: key, reading: ReadOptions(acceptsStale: allowsStale))
         }
         var course = FlightCourse(kind)
         course.proceed(verdict(on: hit))
@@ -75,7 +75,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         guard isOwn else { return await Result(awaiting: compute).mapError { .computation($0) } }
         var hit: Source.Hit?
         do throws(CacheError) {
-            hit = try await source.get(forKey: key, allowingStale: allowsStale)
+            hit = try await source.get(forKey: key, reading: ReadOptions(acceptsStale: allowsStale))
         } catch {
             source.cache.count(.cacheFailure)
         }
@@ -122,7 +122,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     func storedMeanwhile() -> Value? {
         let hit = withoutFailing { () throws(CacheError) -> Source.Hit? in
             guard try source.cache.isWorthGetting(key) else { return nil }
-            return try source.get(forKey: key, allowingStale: false)
+            return try source.get(forKey: key, reading: ReadOptions())
         }
         return hit?.value
     }
@@ -130,7 +130,9 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     /// The expired value, because there is no better one.
     func lastResort() -> Value? {
         guard options.staleIfError > .zero else { return nil }
-        let hit = withoutFailing { () throws(CacheError) in try source.get(forKey: key, allowingStale: true) }
+        let hit = withoutFailing { () throws(CacheError) in
+            try source.get(forKey: key, reading: ReadOptions(acceptsStale: true))
+        }
         guard let hit, !hit.isStale || isExpired(hit.entry, forLessThan: options.staleIfError) else {
             return nil
         }
@@ -179,7 +181,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         if entry.extendsOnAccess != nil {
             // Accesses have moved the end, and only the entry's file tells how far.
             let whole = withoutFailing { () throws(CacheError) in
-                try source.cache.entry(forKey: key, allowingStale: true)
+                try source.cache.entry(forKey: key, reading: ReadOptions(acceptsStale: true))
             }
             expires = whole?.expires ?? expires
         }
@@ -190,7 +192,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     /// Whether somebody has stored a newer value than the one that was to be refreshed.
     func isRefreshed(since seen: CacheEntry) -> Bool {
         let entry = withoutFailing { () throws(CacheError) in
-            try source.cache.entry(forKey: key, allowingStale: false)
+            try source.cache.entry(forKey: key)
         }
         guard let entry else { return false }
         return entry.created != seen.created || entry.digest != seen.digest

@@ -15,9 +15,9 @@ protocol FlightSource: Sendable {
     var form: ObjectIdentifier { get }
 
     /// The value as a get finds it.
-    func get(forKey key: String, allowingStale: Bool) throws(CacheError) -> CacheHit<Value>?
+    func get(forKey key: String, reading: ReadOptions) throws(CacheError) -> CacheHit<Value>?
     /// The same, without blocking the thread.
-    func get(forKey key: String, allowingStale: Bool) async throws(CacheError) -> CacheHit<Value>?
+    func get(forKey key: String, reading: ReadOptions) async throws(CacheError) -> CacheHit<Value>?
     /// Stores a value on disk, and in memory, if there is any.
     func putThrough(
         _ value: Value,

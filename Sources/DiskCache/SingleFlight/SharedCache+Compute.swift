@@ -17,7 +17,7 @@ extension SharedCache {
     /// cache, an invalid expiration) are never thrown here: the value is then computed, still once for the
     /// callers of this process that want it at the same time, and not kept.
     ///
-    /// A hit costs no more than `get(forKey:allowingStale:)`. Computing takes about ten system calls besides
+    /// A hit costs no more than `get(forKey:reading:)`. Computing takes about ten system calls besides
     /// the put. The closure must not ask for the same key: it would wait for itself. Don't use this form in
     /// Swift's tasks: while it waits it blocks one of their few threads, and if it waits for a computation that
     /// needs one of these, it may wait forever.
@@ -28,7 +28,7 @@ extension SharedCache {
     /// - Parameters:
     ///   - key: any string but the empty one.
     ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do, and how long to wait.
+    ///   - reading: whether old values will do, and how long to wait.
     ///   - compute: makes the value; on this thread or, for a refresh in the background, on another one after
     ///     this call has returned.
     /// - Throws: only the computation's own error.
@@ -36,10 +36,10 @@ extension SharedCache {
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) throws(Failure) -> Data {
-        try FlightRequest(self, key, options, computing).value(compute)
+        try FlightRequest(self, key, options, reading).value(compute)
     }
 
     /// The value of `key`, computed and stored if it is not there, once for all tasks, threads and processes
@@ -54,29 +54,29 @@ extension SharedCache {
     /// - Parameters:
     ///   - key: any string but the empty one.
     ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do, and how long to wait.
+    ///   - reading: whether old values will do, and how long to wait.
     ///   - compute: makes the value; in this task or, for a refresh in the background, in a task of its own.
     /// - Throws: only the computation's own error.
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
     ) async throws(Failure) -> Data {
-        try await FlightRequest(self, key, options, computing).value(compute)
+        try await FlightRequest(self, key, options, reading).value(compute)
     }
 
     /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
     /// is not done within `limit`.
     ///
-    /// Otherwise like the form without a limit. `computing.waitLimit` is ignored.
+    /// Otherwise like the form without a limit. `reading.waitLimit` is ignored.
     ///
     /// - Parameters:
     ///   - key: any string but the empty one.
     ///   - limit: how long to wait for somebody else's computation; zero: not at all. This caller's own
     ///     computation is not limited.
     ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do.
+    ///   - reading: whether old values will do.
     ///   - compute: makes the value.
     /// - Throws: ``WaitError/timedOut(_:)``, or ``WaitError/computation(_:)`` with the computation's error.
     @_disfavoredOverload
@@ -84,23 +84,23 @@ extension SharedCache {
         forKey key: String,
         within limit: Duration,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) throws(WaitError<Failure>) -> Data {
-        try FlightRequest(self, key, options, computing, within: limit).end(compute).get()
+        try FlightRequest(self, key, options, reading, within: limit).end(compute).get()
     }
 
     /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
     /// is not done within `limit`, or the task is cancelled while it waits for that.
     ///
-    /// Otherwise like the form without a limit. `computing.waitLimit` is ignored.
+    /// Otherwise like the form without a limit. `reading.waitLimit` is ignored.
     ///
     /// - Parameters:
     ///   - key: any string but the empty one.
     ///   - limit: how long to wait for somebody else's computation; zero: not at all. This caller's own
     ///     computation is not limited.
     ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do.
+    ///   - reading: whether old values will do.
     ///   - compute: makes the value.
     /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, if the task was cancelled
     ///   while it waited; ``WaitError/computation(_:)`` with the computation's error.
@@ -108,10 +108,10 @@ extension SharedCache {
         forKey key: String,
         within limit: Duration,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
     ) async throws(WaitError<Failure>) -> Data {
-        try await FlightRequest(self, key, options, computing, within: limit).end(compute)
+        try await FlightRequest(self, key, options, reading, within: limit).end(compute)
             .get()
     }
 
@@ -122,10 +122,10 @@ extension SharedCache {
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) async throws(Failure) -> Data {
-        try await FlightRequest(self, key, options, computing)
+        try await FlightRequest(self, key, options, reading)
             .value { () async throws(Failure) in try compute() }
     }
 
@@ -137,10 +137,10 @@ extension SharedCache {
         forKey key: String,
         within limit: Duration,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) async throws(WaitError<Failure>) -> Data {
-        try await FlightRequest(self, key, options, computing, within: limit)
+        try await FlightRequest(self, key, options, reading, within: limit)
             .end { () async throws(Failure) in try compute() }.get()
     }
 

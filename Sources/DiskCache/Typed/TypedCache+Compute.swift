@@ -16,7 +16,7 @@ extension TypedCache {
     /// - Parameters:
     ///   - key: any string but the empty one.
     ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do, and how long to wait.
+    ///   - reading: whether old values will do, and how long to wait.
     ///   - compute: makes the value; on this thread or, for a refresh in the background, on another one
     ///     after this call has returned.
     /// - Throws: only the computation's own error.
@@ -24,10 +24,10 @@ extension TypedCache {
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        try FlightRequest(self, key, options, computing).value(compute)
+        try FlightRequest(self, key, options, reading).value(compute)
     }
 
     /// The value of `key`, computed and stored if it is not there, once for all tasks, threads and
@@ -38,16 +38,16 @@ extension TypedCache {
     /// - Parameters:
     ///   - key: any string but the empty one.
     ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do, and how long to wait.
+    ///   - reading: whether old values will do, and how long to wait.
     ///   - compute: makes the value; in this task or, for a refresh in the background, in a task of its own.
     /// - Throws: only the computation's own error.
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await FlightRequest(self, key, options, computing).value(compute)
+        try await FlightRequest(self, key, options, reading).value(compute)
     }
 
     /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
@@ -57,7 +57,7 @@ extension TypedCache {
     ///   - key: any string but the empty one.
     ///   - limit: how long to wait for somebody else's computation; zero: not at all.
     ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do; its `waitLimit` is ignored.
+    ///   - reading: whether old values will do; its `waitLimit` is ignored.
     ///   - compute: makes the value.
     /// - Throws: ``WaitError/timedOut(_:)``, or ``WaitError/computation(_:)`` with the computation's error.
     @_disfavoredOverload
@@ -65,10 +65,10 @@ extension TypedCache {
         forKey key: String,
         within limit: Duration,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) throws(WaitError<Failure>) -> Value {
-        try FlightRequest(self, key, options, computing, within: limit).end(compute).get()
+        try FlightRequest(self, key, options, reading, within: limit).end(compute).get()
     }
 
     /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
@@ -78,7 +78,7 @@ extension TypedCache {
     ///   - key: any string but the empty one.
     ///   - limit: how long to wait for somebody else's computation; zero: not at all.
     ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do; its `waitLimit` is ignored.
+    ///   - reading: whether old values will do; its `waitLimit` is ignored.
     ///   - compute: makes the value.
     /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, if the task was cancelled
     ///   while it waited; ``WaitError/computation(_:)`` with the computation's error.
@@ -86,10 +86,10 @@ extension TypedCache {
         forKey key: String,
         within limit: Duration,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Value
     ) async throws(WaitError<Failure>) -> Value {
-        try await FlightRequest(self, key, options, computing, within: limit).end(compute)
+        try await FlightRequest(self, key, options, reading, within: limit).end(compute)
             .get()
     }
 
@@ -100,10 +100,10 @@ extension TypedCache {
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await FlightRequest(self, key, options, computing)
+        try await FlightRequest(self, key, options, reading)
             .value { () async throws(Failure) in try compute() }
     }
 
@@ -115,10 +115,10 @@ extension TypedCache {
         forKey key: String,
         within limit: Duration,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(WaitError<Failure>) -> Value {
-        try await FlightRequest(self, key, options, computing, within: limit)
+        try await FlightRequest(self, key, options, reading, within: limit)
             .end { () async throws(Failure) in try compute() }.get()
     }
 }

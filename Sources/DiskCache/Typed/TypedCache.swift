@@ -44,8 +44,11 @@ extension TypedCache {
     /// The value of `key`, or nil if there is none, it has expired, was damaged, or does not decode.
     ///
     /// - Throws: ``CacheError`` if the directory can't be read.
-    public func get(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheHit<Value>? {
-        try cache.find(key, codec, allowingStale: allowingStale)
+    public func get(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions()
+    ) throws(CacheError) -> CacheHit<Value>? {
+        try cache.find(key, codec, reading)
     }
 
     /// Stores a value, replacing what was there.
@@ -99,10 +102,11 @@ extension TypedCache {
     /// The value of `key`, or nil for a miss.
     ///
     /// A hit in memory doesn't change threads.
-    public func get(forKey key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheHit<
-        Value
-    >? {
-        try await cache.find(key, codec, allowingStale: allowingStale)
+    public func get(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions()
+    ) async throws(CacheError) -> CacheHit<Value>? {
+        try await cache.find(key, codec, reading)
     }
 
     /// Stores a value, replacing what was there.

@@ -56,7 +56,7 @@ enum PutCommand: Command {
             let data = try contents(input)
             guard try cache.putIfAbsent(data, forKey: key, options: terms),
                 // Also where it has expired at once: it was stored.
-                let entry = try cache.entry(forKey: key, allowingStale: true)
+                let entry = try cache.entry(forKey: key, reading: ReadOptions(acceptsStale: true))
             else { return .miss }
             stored = entry
         } else {

@@ -41,14 +41,14 @@ private struct StoppingSource: FlightSource {
 
     var form: ObjectIdentifier { cache.form }
 
-    func get(forKey key: String, allowingStale: Bool) throws(CacheError) -> CacheHit<Data>? {
-        let hit = try cache.get(forKey: key, allowingStale: allowingStale)
+    func get(forKey key: String, reading: ReadOptions) throws(CacheError) -> CacheHit<Data>? {
+        let hit = try cache.get(forKey: key, reading: reading)
         if place == .found, hit != nil { stop.pass() }
         return hit
     }
 
-    func get(forKey key: String, allowingStale: Bool) async throws(CacheError) -> CacheHit<Data>? {
-        try await cache.get(forKey: key, allowingStale: allowingStale)
+    func get(forKey key: String, reading: ReadOptions) async throws(CacheError) -> CacheHit<Data>? {
+        try await cache.get(forKey: key, reading: reading)
     }
 
     func putThrough(
@@ -81,7 +81,7 @@ private struct StoppingSource: FlightSource {
         _ form: Form,
         from source: Source,
         expires: Expiration? = nil,
-        _ options: ComputeOptions = ComputeOptions(),
+        _ options: ReadOptions = ReadOptions(),
         orCompute text: String
     ) -> Task<String, Never> where Source.Value == Data {
         Task { [fixture] in
@@ -142,10 +142,10 @@ private struct StoppingSource: FlightSource {
         async let first = cache.value(forKey: "key", orCompute: fixture.compute("first", gate))
         try await eventually("the first computes") { gate.count == 1 }
         let source = source(.stored)
-        let early = text(form, from: source, ComputeOptions(waitLimit: .zero), orCompute: "old")
+        let early = text(form, from: source, ReadOptions(waitLimit: .zero), orCompute: "old")
         try await eventually("it has computed beside") { source.stop.isReached }
         #expect(try await cache.remove(forKey: "key"))
-        let patient = ComputeOptions(waitLimit: .milliseconds(500))
+        let patient = ReadOptions(waitLimit: .milliseconds(500))
         let late = text(form, from: cache, patient, orCompute: "new")
         // It waits for the first, then for the one beside; and if that takes another half second, no more.
         try await eventually("the late one waits for that one") { cache.counters[.wait] == 3 }
@@ -159,12 +159,12 @@ private struct StoppingSource: FlightSource {
 
     @Test(arguments: Form.allCases)
     func `nor one that was refreshed in the background`(form: Form) async throws {
-        let options = ComputeOptions(staleWhileRevalidate: .seconds(100))
+        let options = ReadOptions(staleWhileRevalidate: .seconds(100))
         let source = source(.stored)
         _ = await cache.value(
             forKey: "key",
             options: PutOptions(expires: .seconds(10)),
-            computing: options,
+            reading: options,
             orCompute: fixture.compute("stale")
         )
         fixture.clock.advance(by: 10)
@@ -198,7 +198,7 @@ private struct StoppingSource: FlightSource {
                 source,
                 "key",
                 PutOptions(),
-                ComputeOptions()
+                ReadOptions()
             )
             return await request.value(fixture.compute("old", gate)).text
         }

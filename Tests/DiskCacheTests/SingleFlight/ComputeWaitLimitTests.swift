@@ -11,7 +11,7 @@ import Testing
     let fixture: ComputeFixture
     var cache: SharedCache { fixture.cache }
     let limit = Duration.milliseconds(300)
-    var brief: ComputeOptions { ComputeOptions(waitLimit: limit) }
+    var brief: ReadOptions { ReadOptions(waitLimit: limit) }
 
     init() throws {
         fixture = try ComputeFixture()
@@ -36,7 +36,7 @@ import Testing
             Task { [fixture, brief] in
                 await cache.value(
                     forKey: "key",
-                    computing: brief,
+                    reading: brief,
                     orCompute: fixture.compute("two", gates[1])
                 )
                 .text
@@ -59,7 +59,7 @@ import Testing
         let other = try fixture.other()
         for cache in [cache, other] {
             let data = await offload { [fixture, brief] in
-                cache.value(forKey: "key", computing: brief, orCompute: fixture.computeBlocking("two"))
+                cache.value(forKey: "key", reading: brief, orCompute: fixture.computeBlocking("two"))
             }
             #expect(data.text == "two")
             try await cache.remove(forKey: "key")
