@@ -69,18 +69,18 @@ extension SharedCache {
     }
 
     /// The same as far as it is on disk: waits for nobody.
-    func isPublished(_ digest: Digest) throws(CacheError) -> Bool {
+    func isPublished(_ digest: Digest, allowingStale: Bool = false) throws(CacheError) -> Bool {
         try withStore { (store, now) throws(CacheError) in
-            try store.liveEntry(digest, now: now, allowingStale: false) != nil
+            try store.liveEntry(digest, now: now, allowingStale: allowingStale) != nil
         }
     }
 
     /// Whether a get of `key` may find something; waits for nobody, and doesn't count as a miss.
-    func isWorthGetting(_ key: String) throws(CacheError) -> Bool {
+    func isWorthGetting(_ key: String, allowingStale: Bool = false) throws(CacheError) -> Bool {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
         if writeBehind.latest({ digest }) != nil { return true }
-        return try isPublished(digest)
+        return try isPublished(digest, allowingStale: allowingStale)
     }
 
     /// The content with this digest, checked against it, or nil.
@@ -131,7 +131,7 @@ struct CacheEntries: Sequence, IteratorProtocol, Sendable {
     }
 
     private func entry(_ key: Digest) throws(CacheError) -> CacheEntry? {
-        guard let (stored, status) = try parts.entry(key), let record = stored.record,
+        guard let (stored, status) = try parts.entry(key), let record = stored.record, !record.isNothing,
             record.freshness(at: now, accessed: status.accessed) == .fresh
         else { return nil }
         return CacheEntry(record, keyDigest: key, key: nil, accessed: status.accessed, now: now)

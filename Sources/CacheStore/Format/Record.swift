@@ -91,6 +91,9 @@ package struct Record: Sendable, Equatable {
 
     /// Whether there are any ``details``.
     package var hasDetails: Bool { attached != nil }
+
+    /// Whether it says that there is no value: to everybody who asks for one it is a miss.
+    package var isNothing: Bool { attached?.first?.isNothing ?? false }
 }
 
 /// The part of a record that has a fixed size, as a table of many keeps it.

@@ -17,6 +17,8 @@ public struct KeyExplanation: Sendable, Equatable {
         case unfinished
         /// Metadata that can't be read.
         case damagedMetadata
+        /// That there is no value, which a computation has found.
+        case nothing
         /// A value that has expired and is available as a stale one.
         case stale
         /// A value that has expired.
@@ -107,6 +109,10 @@ extension KeyExplanation.State {
             return
         }
         let freshness = record.freshness(at: now, accessed: explanation.accessed)
+        if record.isNothing, freshness == .fresh {
+            self = .nothing
+            return
+        }
         self =
             switch (freshness, explanation.objectLength) {
             case (.expired, _): .expired
