@@ -28,9 +28,6 @@ public struct TypedCache<Codec: CacheCodec>: Sendable {
         self.cache = cache
         self.codec = codec
     }
-
-    /// Tells decoded values of different codecs apart, even if their types are the same.
-    var form: ObjectIdentifier { ObjectIdentifier(Codec.self) }
 }
 
 extension SharedCache {
@@ -64,21 +61,7 @@ extension TypedCache {
         if (options.writing ?? cache.configuration.writing) == .behind {
             return try cache.put(try encode(value, forKey: key), forKey: key, options: options)
         }
-        try putThrough(value, forKey: key, options)
-    }
-
-    /// Stores a value on disk, encoded, and as it is in memory, if there is a memory tier.
-    func putThrough(
-        _ value: Value,
-        forKey key: String,
-        _ options: PutOptions,
-        _ room: RoomTerms = RoomTerms()
-    ) throws(CacheError) {
-        let data = try encode(value, forKey: key)
-        let cost = codec.cost(of: value, encodedSize: data.count)
-        try cache.putThrough(data, forKey: key, options, room) {
-            HeldValue(value, key: key, form: form, record: $0, cost: cost)
-        }
+        _ = try keep(value, forKey: key, options)
     }
 
     /// Removes the value of `key`, whatever its type; false if there was none.

@@ -35,6 +35,9 @@ public struct CacheHit<Value: Sendable>: Sendable {
     /// How long ago it was stored when it was found; not negative.
     public var age: Duration { max(.zero, moment - created) }
 
+    /// The same as another call in this process has it which has waited for this one.
+    var joined: CacheHit { CacheHit(held, from: .joined, isStale: isStale, at: moment) }
+
     /// When it was stored.
     var created: Timestamp { held.record.created }
 }

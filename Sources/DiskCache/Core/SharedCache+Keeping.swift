@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import FoundationEssentials
+import Platform
+
+// What computations leave in the cache.
+
+extension SharedCache {
+    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record.
+    func keep<Value: Sendable>(
+        _ data: Data,
+        forKey key: String,
+        _ options: PutOptions,
+        _ room: RoomTerms,
+        _ hold: (Record) -> HeldValue<Value>
+    ) throws(CacheError) -> HeldValue<Value> {
+        let digest = try digest(ofKey: key)
+        try core.checkOpen()
+        let bytes = data.span
+        let record = try record(of: Content(of: bytes), key: key, options, now: now)
+        // As before any put: until this one is on disk, the earlier one is what gets must see.
+        writeBehind.settle(digest)
+        let held = hold(record)
+        try core.publish(bytes, digest, record, room) { _ in held }
+        return held
+    }
+
+    /// Stores that there is no value for `key`, for so long; where that is no time, removes what there is.
+    ///
+    /// The entry's content is empty, as an entry must have one.
+    func keepNothing(
+        forKey key: String,
+        for span: Duration,
+        _ room: RoomTerms
+    ) throws(CacheError) {
+        guard span > .zero else {
+            try remove(forKey: key)
+            return
+        }
+        let digest = try settledDigest(ofKey: key)
+        let nothing = Data()
+        let terms = PutOptions(expires: .after(span), onAccess: .keep)
+        var record = try record(of: Content(of: nothing.span), key: key, terms, now: now)
+        record.details.isNothing = true
+        let noted = record
+        try withStore { (store, _) throws(CacheError) in
+            _ = try store.put(nothing.span, for: digest, noted, room)
+        }
+        core.memory?.remove(key, cause: .replaced)
+    }
+
+    /// When it was noted that there is no value for `key`, if that still counts.
+    ///
+    /// One system call, none for most keys that have no entry.
+    func nothing(forKey key: String) throws(CacheError) -> Timestamp? {
+        let digest = try digest(ofKey: key)
+        return try withStore { (store, now) throws(CacheError) in
+            try store.nothing(for: digest, now: now)
+        }
+    }
+
+    /// Gives the value of `key` whose record is `previous` other terms, as of now, without writing its bytes.
+    ///
+    /// - Returns: the new record, and whether the value is there: under it, or another one that was stored meanwhile.
+    func renew(
+        _ previous: Record,
+        forKey key: String,
+        _ options: PutOptions
+    ) throws(CacheError) -> (record: Record, isThere: Bool) {
+        let digest = try settledDigest(ofKey: key)
+        let renewed = try repeatingConflicts { () throws(CacheError) -> (record: Record, isThere: Bool)? in
+            try withStore { (store, now) throws(CacheError) -> (record: Record, isThere: Bool)? in
+                let record = try record(of: previous.content, key: key, options, now: now)
+                guard let live = try store.liveEntry(digest, now: now, allowingStale: true) else {
+                    return (record, false)
+                }
+                let present = live.record
+                guard present.content == previous.content, present.created == previous.created else {
+                    return (record, true)
+                }
+                switch try store.rewrite(record, for: digest, ifStill: live.stored, now: now) {
+                case .published: return (record, true)
+                case .conflict: return nil
+                case .objectMissing: return (record, false)
+                }
+            }
+        }
+        core.memory?.remove(key, cause: .replaced)
+        return renewed
+    }
+}
+
+extension PutOptions {
+    /// These, with what they leave out as it is in `record`; but for the expiration.
+    func filled(from record: Record) -> PutOptions {
+        var options = self
+        options.staleFor = staleFor ?? record.staleFor
+        options.computeTime = computeTime ?? record.cost
+        let details = record.details
+        options.entityTag = entityTag ?? details.entityTag
+        options.lastModified = lastModified ?? details.lastModified
+        options.contentType = contentType ?? details.contentType
+        if tags.isEmpty { options.tags = details.tags }
+        if metadata.isEmpty { options.metadata = details.metadata }
+        return options
+    }
+}
