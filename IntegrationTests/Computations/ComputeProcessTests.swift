@@ -49,8 +49,9 @@ import Testing
         #expect(kill(victim.process.processIdentifier, SIGKILL) == 0)
         victim.process.waitUntilExit()
         #expect(lockFiles.count == 1, "it is left until gc or the next one takes it")
-        let data = try await cache.value(forKey: "key", within: .zero) { Data("done".utf8) }
-        #expect(data == Data("done".utf8))
+        let reading = ReadOptions(waitLimit: .zero, failsAtWaitLimit: true)
+        let hit = try await cache.hit(forKey: "key", reading: reading) { _ in .value(Data("done".utf8)) }
+        #expect(hit?.value == Data("done".utf8))
         #expect(lockFiles.isEmpty)
     }
 

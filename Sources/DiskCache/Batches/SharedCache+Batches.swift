@@ -54,7 +54,9 @@ extension SharedCache {
     @discardableResult
     public func remove(forKeys keys: some Collection<String>) throws(CacheError) -> Int {
         var count = 0
-        for key in keys where try remove(forKey: key) { count += 1 }
+        for key in distinct(keys) {
+            if try remove(forKey: key) { count += 1 }
+        }
         return count
     }
 

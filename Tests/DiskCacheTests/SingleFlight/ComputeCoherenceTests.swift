@@ -39,7 +39,7 @@ private struct StoppingSource: FlightSource {
     let place: Place
     let stop = Stop()
 
-    var form: ObjectIdentifier { cache.form }
+    var codec: BytesCodec { cache.codec }
 
     func get(forKey key: String, reading: ReadOptions) throws(CacheError) -> CacheHit<Data>? {
         let hit = try cache.get(forKey: key, reading: reading)
@@ -51,14 +51,15 @@ private struct StoppingSource: FlightSource {
         try await cache.get(forKey: key, reading: reading)
     }
 
-    func putThrough(
+    func keep(
         _ value: Data,
         forKey key: String,
         _ options: PutOptions,
         _ room: RoomTerms
-    ) throws(CacheError) {
-        try cache.putThrough(value, forKey: key, options, room)
+    ) throws(CacheError) -> HeldValue<Data> {
+        let held = try cache.keep(value, forKey: key, options, room)
         if place == .stored { stop.pass() }
+        return held
     }
 }
 

@@ -96,12 +96,11 @@ import Testing
         let compute = fixture.computeBlocking("two", for: .milliseconds(100))
         _ = cache.value(forKey: "key", reading: stale, orCompute: compute)
         // A limit, since who waits in vain is to fail and not to hang.
-        let result = Result { () throws(WaitError<Never>) in
-            try cache.value(forKey: "key", within: .seconds(20), orCompute: compute)
-        }
-        switch result {
-        case .success(let data): return data.text
-        case .failure(let error): return "\(error)"
+        let limit = ReadOptions(waitLimit: .seconds(20), failsAtWaitLimit: true)
+        do {
+            return try cache.hit(forKey: "key", reading: limit) { _ in .value(compute()) }.text
+        } catch {
+            return "\(error)"
         }
     }
 
