@@ -102,10 +102,10 @@ import Testing
     }
 
     @Test func `a closure learns why it is called, and what is there`() async throws {
-        let told = Locked<[String]>([])
+        let told = Locked<[String]>.Box([])
         let tell: @Sendable (Computation<Data>) -> Computed<Data> = { computation in
             let words = "\(computation.key) \(computation.reason) \(computation.previous.text)"
-            told.withLock { $0.append(words) }
+            told.value.withLock { $0.append(words) }
             let terms = PutOptions(expires: .seconds(10), staleFor: .seconds(100))
             return .value(Data("\(words.count)".utf8), terms)
         }
@@ -121,13 +121,13 @@ import Testing
         try await put("stale")
         fixture.clock.advance(by: 10)
         #expect(try await hit(ReadOptions(staleWhileRevalidate: .seconds(50)), tell).text == "stale")
-        try await eventually("it is refreshed") { told.withLock { $0.count } == 5 }
+        try await eventually("it is refreshed") { told.value.withLock { $0.count } == 5 }
         try await eventually("nothing is under way") { cache.flights.inProgress.flights == 0 }
         try await put("gone")
         fixture.clock.advance(by: 200)
         try await hit(tell)
         #expect(
-            told.withLock { $0 } == [
+            told.value.withLock { $0 } == [
                 "key absent nothing", "key forced old", "key expired older", "key expired oldest",
                 "key stale stale", "key absent nothing",
             ]
