@@ -215,7 +215,8 @@ final class WorkerThread {
             of: UniqueValues.keys[key],
             in: cache,
             orCompute: data,
-            within: .random(in: 0...200, using: &generator)
+            within: .random(in: 0...200, using: &generator),
+            by: Flights.Form.allCases.randomElement(using: &generator) ?? .value
         )
         if isComputed { log.end(number) } else { log.cancel(number) }
         if isComputed && found == data { return }

@@ -21,7 +21,12 @@ guard [5, 6].contains(arguments.count), let milliseconds = Int(arguments[4]) els
 }
 
 /// Asks for values that are their keys, in a random order.
-func values(_ count: Int, in cache: SharedCache, _ log: String) async throws -> Bool {
+func values(
+    _ count: Int,
+    in cache: SharedCache,
+    _ log: String,
+    taking milliseconds: Int
+) async throws -> Bool {
     let keys = (0..<count).map { "key \($0)" }
     let values = try await cache.values(forKeys: keys.shuffled()) { missing in
         note(missing, in: log)
@@ -40,7 +45,8 @@ do {
     }
     let log = arguments[2]
     if arguments.count == 6, let count = Int(arguments[5]) {
-        print(try await values(count, in: cache, log) ? "done" : "wrong values")
+        let isRight = try await values(count, in: cache, log, taking: milliseconds)
+        print(isRight ? "done" : "wrong values")
         exit(EXIT_SUCCESS)
     }
     let data = try await cache.value(forKey: "key") {
