@@ -88,7 +88,8 @@ import Testing
 
     /// Of the batches: each time that one was computed.
     private var computedKeys: [String] {
-        let text = String(decoding: FileManager.default.contents(atPath: path("log")) ?? Data(), as: UTF8.self)
+        let log = FileManager.default.contents(atPath: path("log")) ?? Data()
+        let text = String(decoding: log, as: UTF8.self)
         return text.split(separator: "\n").map(String.init)
     }
 

@@ -25,6 +25,11 @@ extension Flight {
         }
     }
 
+    /// Whether it has ended, or would now, with a value or with the certainty that there is none.
+    var hasAnswer: Bool {
+        if case .success = end { true } else { false }
+    }
+
     /// How its waiting has ended where there is no time left.
     private var timedOutOutcome: FlightSeat.Outcome? {
         waiting.isOver ? waiting.seat?.wait(until: .now) : nil

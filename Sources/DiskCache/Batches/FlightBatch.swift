@@ -7,9 +7,9 @@ import Platform
 /// The flights of one call for many keys: one for each key that is missing, with one closure for all.
 ///
 /// Those that this call leads are computed together; those that others compute are waited for together, by trying each
-/// again after a pause, so it never waits for one while it holds another: calls that want the same keys can't lock each
-/// other out, whatever the order of their keys. At most ``most`` are under way at once, and each has at most one file
-/// open; the others follow as these end.
+/// again after a pause. It never waits for one while it holds another, and lets go of what it waits for while it
+/// computes: calls that want the same keys can't lock each other out, whatever the order of their keys. At most
+/// ``most`` are under way at once, and each has at most one file open; the others follow as these end.
 struct FlightBatch<Source: FlightSource>: Sendable {
     typealias Value = Source.Value
     typealias Request = FlightRequest<Source, any Error>
@@ -103,8 +103,26 @@ struct FlightBatch<Source: FlightSource>: Sendable {
             land()
             isFull = places.isEmpty || flights.count >= Self.most || failure != nil
         }
-        if failure == nil { return }
-        for index in flights.indices { flights[index].abandon() }
+        if failure == nil {
+            giveWay()
+        } else {
+            for index in flights.indices { flights[index].abandon() }
+        }
+    }
+
+    /// Ends the flights that wait, to begin them anew once others are computed: nobody else is to wait behind one while
+    /// the closure runs, however long that takes.
+    private mutating func giveWay() {
+        guard flights.contains(where: { $0.course.action == .compute }) else { return }
+        for index in flights.indices where [.wait, .pause].contains(flights[index].course.action) {
+            flights[index].abandon()
+            if flights[index].hasAnswer { continue }
+            let key = flights[index].request.key
+            // Behind those that were not tried yet.
+            places.insert(Place(digest: Digest(ofKey: key), key: key, aging: nil), at: 0)
+        }
+        flights.removeAll { $0.course.action == .finish && !$0.hasAnswer }
+        land()
     }
 
     private func flight(to place: Place) -> Flight<Source, any Error>? {

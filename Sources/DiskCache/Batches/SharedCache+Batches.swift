@@ -2,6 +2,7 @@
 
 import CacheStore
 public import FoundationEssentials
+import Platform
 
 // Many keys in one call. A key that is given twice counts once; two keys that Swift takes for the same string, though
 // their bytes differ (`==` compares characters), are one key here.

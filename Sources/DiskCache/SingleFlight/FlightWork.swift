@@ -40,7 +40,10 @@ enum AsyncFlightWork<Value: Sendable, Failure: Error>: Sendable {
     }
 
     /// Runs it in this task.
-    func run(_ computation: Computation<Value>, _ terms: PutOptions) async -> Result<Computed<Value>, Failure> {
+    func run(
+        _ computation: Computation<Value>,
+        _ terms: PutOptions
+    ) async -> Result<Computed<Value>, Failure> {
         do throws(Failure) {
             switch self {
             case .value(let compute): return .success(.value(try await compute(), terms))

@@ -148,13 +148,33 @@ import Testing
         async let batch = cache.values(forKeys: ["a", "b"], orCompute: compute("batch ", gates[1]))
         try await eventually("the batch computes") { gates[1].count == 1 }
         async let late = cache.value(forKey: "b", orCompute: fixture.compute("late b"))
-        try await eventually("both wait") { cache.flights.inProgress.waiting == 2 }
+        try await eventually("it waits, and the batch for nobody while it computes") {
+            cache.flights.inProgress.waiting == 1
+        }
         gates[1].open()
         #expect(await late.text == "batch b")
+        try await eventually("the batch waits for the rest") { cache.flights.inProgress.waiting == 1 }
         gates[0].open()
         #expect(await single.text == "single a")
         #expect(try await batch.mapValues(\.text) == ["a": "single a", "b": "batch b"])
         fixture.expectNothingLeft()
+    }
+
+    @Test func `nobody waits behind a batch for what that waits for while it computes`() async throws {
+        let gates = [Gate(), Gate()]
+        let other = try fixture.other()
+        async let elsewhere = other.value(forKey: "a", orCompute: fixture.compute("other a", gates[0]))
+        try await eventually("another process computes") { gates[0].count == 1 }
+        async let batch = cache.values(forKeys: ["a", "b"], orCompute: compute("batch ", gates[1]))
+        try await eventually("the batch computes the rest") { gates[1].count == 1 }
+        async let single = cache.value(forKey: "a", orCompute: fixture.compute("single a"))
+        try await eventually("it waits") { cache.counters[.wait] >= 2 }
+        gates[0].open()
+        #expect(await single.text == "other a", "the batch still computes")
+        gates[1].open()
+        #expect(try await batch.mapValues(\.text) == ["a": "other a", "b": "batch b"])
+        #expect(await elsewhere.text == "other a")
+        fixture.expectNothingLeft(other)
     }
 
     // MARK: What may go wrong
