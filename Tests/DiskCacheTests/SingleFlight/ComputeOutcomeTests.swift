@@ -23,8 +23,8 @@ import Testing
     func hit(
         _ reading: ReadOptions = ReadOptions(),
         in other: SharedCache? = nil,
-        _ gate: Gate? = nil,
-        _ decide: @escaping @Sendable (Computation<Data>) throws -> Computed<Data>
+        at gate: Gate? = nil,
+        orCompute decide: @escaping @Sendable (Computation<Data>) throws -> Computed<Data>
     ) async throws -> CacheHit<Data>? {
         let compute = fixture.compute("", gate)
         return try await (other ?? cache).hit(forKey: "key", reading: reading) { computation in
@@ -85,7 +85,7 @@ import Testing
     @Test func `who has joined is told so, and another process finds it on disk`() async throws {
         let gate = Gate()
         let other = try fixture.other()
-        async let leader = hit(ReadOptions(), in: nil, gate) { _ in .value(Data("one".utf8)) }
+        async let leader = hit(at: gate) { _ in .value(Data("one".utf8)) }
         try await eventually("one computes") { gate.count == 1 }
         async let joined = hit { _ in .value(Data("two".utf8)) }
         async let elsewhere = hit(in: other) { _ in .value(Data("three".utf8)) }
@@ -109,23 +109,24 @@ import Testing
             let terms = PutOptions(expires: .seconds(10), staleFor: .seconds(100))
             return .value(Data("\(words.count)".utf8), terms)
         }
-        try await hit(tell)
+        try await hit(orCompute: tell)
         try await put("old")
-        try await hit(ReadOptions(recomputes: true), tell)
+        try await hit(ReadOptions(recomputes: true), orCompute: tell)
         try await put("older")
         fixture.clock.advance(by: 5)
-        try await hit(ReadOptions(maximumAge: .seconds(4)), tell)
+        try await hit(ReadOptions(maximumAge: .seconds(4)), orCompute: tell)
         try await put("oldest")
         fixture.clock.advance(by: 10)
-        try await hit(tell)
+        try await hit(orCompute: tell)
         try await put("stale")
         fixture.clock.advance(by: 10)
-        #expect(try await hit(ReadOptions(staleWhileRevalidate: .seconds(50)), tell).text == "stale")
+        let reading = ReadOptions(staleWhileRevalidate: .seconds(50))
+        #expect(try await hit(reading, orCompute: tell).text == "stale")
         try await eventually("it is refreshed") { told.value.withLock { $0.count } == 5 }
         try await eventually("nothing is under way") { cache.flights.inProgress.flights == 0 }
         try await put("gone")
         fixture.clock.advance(by: 200)
-        try await hit(tell)
+        try await hit(orCompute: tell)
         #expect(
             told.value.withLock { $0 } == [
                 "key absent nothing", "key forced old", "key expired older", "key expired oldest",
@@ -140,10 +141,10 @@ import Testing
     @Test func `a value that is not kept is for those who wait here; others compute`() async throws {
         let gates = [Gate(), Gate()]
         let other = try fixture.other()
-        async let leader = hit(ReadOptions(), in: nil, gates[0]) { _ in .unkept(Data("one".utf8)) }
+        async let leader = hit(at: gates[0]) { _ in .unkept(Data("one".utf8)) }
         try await eventually("one computes") { gates[0].count == 1 }
         async let joined = hit { _ in .unkept(Data("two".utf8)) }
-        async let elsewhere = hit(ReadOptions(), in: other, gates[1]) { _ in .unkept(Data("three".utf8)) }
+        async let elsewhere = hit(in: other, at: gates[1]) { _ in .unkept(Data("three".utf8)) }
         try await eventually("one waits here, one there") {
             cache.flights.inProgress.waiting == 1 && other.counters[.wait] == 1
         }
@@ -312,7 +313,7 @@ import Testing
 
     @Test func `who waits for a value and is told that there is none computes it`() async throws {
         let gate = Gate()
-        async let leader = hit(ReadOptions(), in: nil, gate) { _ in .nothing(for: .seconds(50)) }
+        async let leader = hit(at: gate) { _ in .nothing(for: .seconds(50)) }
         try await eventually("one computes") { gate.count == 1 }
         async let value = cache.value(forKey: "key", orCompute: fixture.compute("new"))
         async let joined = hit { _ in .value(Data("other".utf8)) }
