@@ -51,6 +51,8 @@ extension SharedCache {
         _ codec: Codec,
         allowingStale: Bool
     ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        try core.checkOpen()
+        _ = try digest(ofKey: key)
         // Without a control file even a hit in memory asks the disk.
         if core.store.hasGenerations {
             switch try answerInProcess(key, codec, allowingStale: allowingStale, mayRunCode: true) {
@@ -59,12 +61,11 @@ extension SharedCache {
             case .unsettled, .unknown: break
             }
         }
-        try core.checkOpen()
         counters.add(.miss)
         return nil
     }
 
-    /// The same as by a thread that may wait, without blocking the task's thread.
+    /// The value of `key` if `reading` accepts it, without blocking the thread.
     func find<Codec: CacheCodec>(
         _ key: String,
         _ codec: Codec,
