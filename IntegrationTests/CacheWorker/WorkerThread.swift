@@ -96,7 +96,7 @@ final class WorkerThread {
         let hit = try cache.get(forKey: UniqueValues.keys[key])
         var entry = OperationLog.Entry(kind: .miss, key: key, start: start, end: OperationLog.now)
         if let hit { note(hit.value, in: &entry, as: .read) }
-        if let hit { entry.tier = hit.tier == .disk ? .disk : .memory }
+        if let hit { entry.tier = hit.source == .disk ? .disk : .memory }
         log.append(entry)
         if order.role == .forgetful { kept[key] = hit == nil ? nil : (entry.value, start) }
     }
@@ -215,7 +215,8 @@ final class WorkerThread {
             of: UniqueValues.keys[key],
             in: cache,
             orCompute: data,
-            within: .random(in: 0...200, using: &generator)
+            within: .random(in: 0...200, using: &generator),
+            by: Flights.Form.allCases.randomElement(using: &generator) ?? .value
         )
         if isComputed { log.end(number) } else { log.cancel(number) }
         if isComputed && found == data { return }

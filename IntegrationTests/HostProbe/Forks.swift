@@ -86,6 +86,7 @@ struct ForkingHost {
             expect(cache.activity.puts == 0, "so is what was done")
             let computed = cache.value(forKey: "key") { Data("computed".utf8) }
             expect(computed == Data("computed".utf8), "it computes")
+            try askForAll(cache)
             let report = cache.close()
             expect(!report.wasLast && report.failure == nil, "\(report)")
 
@@ -101,6 +102,24 @@ struct ForkingHost {
         expect(try cache.get(forKey: "child")?.value == Data("child".utf8), "the value of the child")
         try cache.put("again", forKey: "key")
         expect(cache.close().wasLast, "the child is gone")
+    }
+
+    /// A child computes all that it asks its parent's cache for, and waits for nobody.
+    private func askForAll(_ cache: SharedCache) throws {
+        let child = Data("child".utf8)
+        let hit = try cache.hit(forKey: "key") { computation in
+            expect(computation.previous == nil, "it sees nothing")
+            return .value(child)
+        }
+        expect(hit?.value == child && hit?.source == .computed, "the value of the child")
+        expect(try cache.hit(forKey: "key") { _ in .nothing(for: .seconds(5)) } == nil, "nothing")
+        let reading = ReadOptions(source: .cache)
+        let uncomputed = try cache.hit(forKey: "key", reading: reading) { _ in .unkept(child) }
+        expect(uncomputed == nil, "nothing is computed")
+        let values = try cache.values(forKeys: ["key", "other"]) { keys in
+            Dictionary(uniqueKeysWithValues: keys.map { ($0, child) })
+        }
+        expect(values == ["key": child, "other": child], "the values of the child")
     }
 
     /// The child asks for everything while a put of its parent waits, which nobody publishes in the child.
@@ -164,6 +183,7 @@ struct ForkingHost {
         inChild {
             let value = cache.value(forKey: "key") { Data("child".utf8) }
             expect(value == Data("child".utf8), "nobody computes it here")
+            try askForAll(cache)
         }
         mayEnd.signal()
         ended.wait()

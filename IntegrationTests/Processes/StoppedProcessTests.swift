@@ -124,9 +124,9 @@ struct StoppedProcessTests {
             Call("touch, same key") { _ = try $0.touch(forKey: "key") },
             Call("remove, same key") { _ = try $0.remove(forKey: "key") },
             Call("value(forKey:), waitLimit") { cache in
-                var options = ComputeOptions()
+                var options = ReadOptions()
                 options.waitLimit = .milliseconds(500)
-                let value = cache.value(forKey: "key", computing: options) { Data("value".utf8) }
+                let value = cache.value(forKey: "key", reading: options) { Data("value".utf8) }
                 #expect(value == Data("value".utf8))
             },
             Call("value(forKey:), other key") { cache in

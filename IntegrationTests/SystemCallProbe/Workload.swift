@@ -41,7 +41,9 @@ struct Workload {
         case .get: { _ in _ = try cache.get(forKey: "key") }
         case .memoryHits:
             { _ in
-                guard try cache.get(forKey: "key")?.tier == .memory else { fatalError("a hit from the disk") }
+                guard try cache.get(forKey: "key")?.source == .memory else {
+                    fatalError("a hit from the disk")
+                }
             }
         case .miss: { _ in _ = try cache.get(forKey: "absent") }
         case .missRemoved: { _ in _ = try cache.get(forKey: "removed") }

@@ -34,21 +34,25 @@ extension SharedCache {
     /// The value of `key`, or nil for a miss.
     ///
     /// A hit in memory doesn't change threads.
-    public func get(forKey key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheHit<
-        Data
-    >? {
-        try await find(key, BytesCodec(), allowingStale: allowingStale)
+    public func get(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions()
+    ) async throws(CacheError) -> CacheHit<Data>? {
+        try await find(key, BytesCodec(), reading)
     }
 
     /// What the cache knows about `key`, or nil for a miss.
-    public func entry(forKey key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheEntry?
-    {
+    public func entry(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions()
+    ) async throws(CacheError) -> CacheEntry? {
+        if reading.source == .memory { return try await get(forKey: key, reading: reading)?.entry }
         let digest = try digest(ofKey: key)
         try core.checkOpen()
         // The only thing that this may have to wait for, and mostly there is none.
         if writeBehind.latest({ digest }) != nil { await offload { self.writeBehind.settle(digest) } }
         return try await offload(on: .reading) { () throws(CacheError) in
-            try self.publishedEntry(digest, key, allowingStale: allowingStale)
+            try self.publishedEntry(digest, key, reading)
         }
     }
 
@@ -93,10 +97,10 @@ extension SharedCache {
     public func copyValue(
         forKey key: String,
         toFile path: String,
-        allowingStale: Bool = false
+        reading: ReadOptions = ReadOptions()
     ) async throws(CacheError) -> CacheEntry? {
         try await offload(on: .lengthy) { () throws(CacheError) in
-            try self.copyValue(forKey: key, toFile: path, allowingStale: allowingStale)
+            try self.copyValue(forKey: key, toFile: path, reading: reading)
         }
     }
 

@@ -16,11 +16,13 @@ extension SharedCache {
     ///
     /// - Parameters:
     ///   - key: any string but the empty one.
-    ///   - allowingStale: whether to return a value that has expired but is within the stale period that it was
-    ///     stored with (``PutOptions/staleFor``).
+    ///   - reading: whether a stale value will do, how old it may be, and whether to look in memory alone.
     /// - Throws: ``CacheError`` if the directory can't be read.
-    public func get(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheHit<Data>? {
-        try find(key, BytesCodec(), allowingStale: allowingStale)
+    public func get(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions()
+    ) throws(CacheError) -> CacheHit<Data>? {
+        try find(key, BytesCodec(), reading)
     }
 
     /// The value of `key`, or nil for a miss: what `get(forKey:)` finds.
@@ -38,19 +40,25 @@ extension SharedCache {
     /// What the cache knows about `key`, without reading the value or counting as an access; nil if a get would
     /// miss.
     ///
-    /// Three system calls. If a put of this key by this process is waiting to be published, that is done first.
-    public func entry(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheEntry? {
-        try publishedEntry(settledDigest(ofKey: key), key, allowingStale: allowingStale)
+    /// Three system calls. If a put of this key by this process is waiting to be published, that is done first. Where
+    /// only memory is to be looked at (``ReadOptions/Source/memory``), this is the entry of a get, and counts as one.
+    public func entry(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions()
+    ) throws(CacheError) -> CacheEntry? {
+        if reading.source == .memory { return try get(forKey: key, reading: reading)?.entry }
+        return try publishedEntry(settledDigest(ofKey: key), key, reading)
     }
 
     /// The same as far as it is on disk: waits for nobody.
     func publishedEntry(
         _ digest: Digest,
         _ key: String,
-        allowingStale: Bool
+        _ reading: ReadOptions
     ) throws(CacheError) -> CacheEntry? {
         try withStore { (store, now) throws(CacheError) in
-            guard let live = try store.liveEntry(digest, now: now, allowingStale: allowingStale),
+            guard let live = try store.liveEntry(digest, now: now, allowingStale: reading.acceptsStale),
+                !live.record.isOlder(than: reading.oldest(at: now)),
                 let status = try store.directory.status(of: digest, .entries)
             else { return nil }
             return CacheEntry(
@@ -73,20 +81,20 @@ extension SharedCache {
     }
 
     /// The same as far as it is on disk: waits for nobody.
-    func isPublished(_ digest: Digest) throws(CacheError) -> Bool {
+    func isPublished(_ digest: Digest, allowingStale: Bool = false) throws(CacheError) -> Bool {
         try withStore { (store, now) throws(CacheError) in
-            try store.liveEntry(digest, now: now, allowingStale: false) != nil
+            try store.liveEntry(digest, now: now, allowingStale: allowingStale) != nil
         }
     }
 
     /// Whether a get of `key` may find something; waits for nobody, and doesn't count as a miss.
-    func isWorthGetting(_ key: String) throws(CacheError) -> Bool {
+    func isWorthGetting(_ key: String, allowingStale: Bool = false) throws(CacheError) -> Bool {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
         if writeBehind.latest({ digest }) != nil { return true }
         // It may be there alone.
         if core.memory?.contains(key) ?? false { return true }
-        return try isPublished(digest)
+        return try isPublished(digest, allowingStale: allowingStale)
     }
 
     /// The content with this digest, checked against it, or nil.
@@ -146,7 +154,7 @@ struct CacheEntries: Sequence, IteratorProtocol, Sendable {
     }
 
     private func entry(_ key: Digest) throws(CacheError) -> CacheEntry? {
-        guard let (stored, status) = try parts.entry(key), let record = stored.record,
+        guard let (stored, status) = try parts.entry(key), let record = stored.record, !record.isNothing,
             selection.includes(record), record.freshness(at: now, accessed: status.accessed) == .fresh
         else { return nil }
         return CacheEntry(record, keyDigest: key, key: nil, accessed: status.accessed, now: now)

@@ -39,15 +39,10 @@ extension SharedCache {
     }
 
     /// Stores `data` on disk, and in memory, if there is any.
-    func putThrough(
-        _ data: Data,
-        forKey key: String,
-        _ options: PutOptions,
-        _ room: RoomTerms = RoomTerms()
-    ) throws(CacheError) {
+    func putThrough(_ data: Data, forKey key: String, _ options: PutOptions) throws(CacheError) {
         let held = try withIndicesFromZero(data)
         let cost = memoryCost(options) ?? data.count
-        try putThrough(data, forKey: key, options, room) {
+        try putThrough(data, forKey: key, options) {
             HeldValue(held, key: key, record: $0, cost: cost)
         }
     }
@@ -67,7 +62,7 @@ extension SharedCache {
     }
 
     /// The same bytes, as a get from disk gives them: a slice counts on from where it was cut.
-    private func withIndicesFromZero(_ data: Data) throws(CacheError) -> Data {
+    func withIndicesFromZero(_ data: Data) throws(CacheError) -> Data {
         if data.startIndex == 0 { return data }
         return try describing("copy \(data.count) bytes for", path) { () throws(Errno) in
             try Data(copying: data.span)
@@ -76,11 +71,10 @@ extension SharedCache {
 
     /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record; or in one
     /// of them alone, if the options say so.
-    func putThrough(
+    private func putThrough(
         _ data: Data,
         forKey key: String,
         _ options: PutOptions,
-        _ room: RoomTerms = RoomTerms(),
         _ hold: (Record) -> HeldItem
     ) throws(CacheError) {
         let digest = try digest(ofKey: key)
@@ -90,6 +84,21 @@ extension SharedCache {
         let record = try record(of: Content(of: bytes), key: key, options, now: now)
         // Not dropped: until this one is on disk, and if it fails, the earlier one is what gets must see.
         writeBehind.settle(digest)
+        try publish(bytes, forKey: key, digest, record, options, hold)
+    }
+
+    /// Leaves a value on disk, in memory, or in both, as the options say.
+    ///
+    /// - Parameter hold: makes what memory keeps of the record.
+    func publish(
+        _ bytes: Span<UInt8>,
+        forKey key: String,
+        _ digest: Digest,
+        _ record: Record,
+        _ options: PutOptions,
+        _ room: RoomTerms = RoomTerms(),
+        _ hold: (Record) -> HeldItem
+    ) throws(CacheError) {
         let terms = configuration.memory.terms(of: options)
         if terms.keeps == .memoryOnly {
             return try core.keepInMemory(digest, record, terms, name: record.key, hold)
@@ -262,7 +271,7 @@ extension SharedCache {
 /// Repeats what gives nil because another writer has changed the key meanwhile.
 ///
 /// At once the first time, as a conflict means that somebody else got on; then after pauses.
-private func repeatingConflicts<Value, Failure: Error>(
+func repeatingConflicts<Value, Failure: Error>(
     _ attempt: () throws(Failure) -> Value?
 ) throws(Failure) -> Value {
     if let value = try attempt() { return value }

@@ -260,7 +260,7 @@ private struct AgreementRun {
 
     private mutating func get(_ key: String, allowingStale: Bool) throws {
         let now = clock.now
-        let hit = try cache.get(forKey: key, allowingStale: allowingStale)
+        let hit = try cache.get(forKey: key, reading: ReadOptions(acceptsStale: allowingStale))
         let value = model[key].flatMap {
             (allowingStale ? $0.isUsable(at: now) : $0.isFresh(at: now)) ? $0 : nil
         }
@@ -269,7 +269,7 @@ private struct AgreementRun {
         expect("get's isStale", key, hit.isStale, !value.isFresh(at: now))
         compare(hit.entry, with: value, end: value.expires, key)
         if hit.isStale { return }
-        guard hit.tier == .memory, let idle = value.idle else {
+        guard hit.source == .memory, let idle = value.idle else {
             model[key]?.accessed = now
             return
         }

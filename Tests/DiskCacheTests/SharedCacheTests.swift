@@ -25,7 +25,7 @@ final class CacheFixture: Sendable {
     }
 
     func text(_ key: String, allowingStale: Bool = false) throws -> String? {
-        try cache.get(forKey: key, allowingStale: allowingStale).map {
+        try cache.get(forKey: key, reading: ReadOptions(acceptsStale: allowingStale)).map {
             String(decoding: $0.value, as: UTF8.self)
         }
     }
@@ -165,12 +165,12 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try !fixture.cache.remove(forKey: "expired"))
         #expect(try fixture.cache.remove(forKey: "fresh"))
         #expect(
-            try fixture.cache.get(forKey: "expired", allowingStale: true) == nil,
+            try fixture.cache.get(forKey: "expired", reading: ReadOptions(acceptsStale: true)) == nil,
             "it is removed all the same"
         )
         try putBoth()
         try fixture.cache.removeAll(.tagged("tag"))
-        #expect(try fixture.cache.get(forKey: "expired", allowingStale: true) == nil)
+        #expect(try fixture.cache.get(forKey: "expired", reading: ReadOptions(acceptsStale: true)) == nil)
         try putBoth()
         try fixture.cache.removeAll()
         #expect(try fixture.cache.get(forKey: "fresh") == nil)

@@ -39,6 +39,8 @@ package final class StoreCounters: Sendable {
         case computeFailure = 11
         /// A value that was computed without the cache, which could not be read, locked or written.
         case cacheFailure = 12
+        /// A miss of a key for which it was noted that there is nothing.
+        case negativeHit = 13
 
         // MARK: Many keys at once
 

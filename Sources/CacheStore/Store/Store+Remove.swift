@@ -47,7 +47,7 @@ extension Store {
         guard let stored = try entries.read(key) else { return .absent }
         guard stored.record != nil else { return .over(stored) }
         guard let freshness = try freshness(of: stored, key, now) else { return .changed }
-        guard freshness == .fresh else { return .over(stored) }
+        guard freshness == .fresh, stored.record?.isNothing == false else { return .over(stored) }
         return try directory.delete(key, .entries) ? .removed : .absent
     }
 

@@ -19,6 +19,71 @@ private enum TierAnswer<Value: Sendable> {
 // `find`.
 
 extension SharedCache {
+    /// The value of `key`, as `codec` reads it, if `reading` accepts it.
+    @inline(__always)
+    func find<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        _ reading: ReadOptions
+    ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        if reading.takesAnyAge { return try find(key, codec, allowingStale: reading.acceptsStale) }
+        return try findChosen(key, codec, reading)
+    }
+
+    /// The same for a read that looks in memory alone, or that asks for the value's age.
+    @inline(never)
+    private func findChosen<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        _ reading: ReadOptions
+    ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        let oldest = reading.oldest(at: now)
+        let hit =
+            reading.source == .memory
+            ? try findInMemory(key, codec, allowingStale: reading.acceptsStale)
+            : try find(key, codec, allowingStale: reading.acceptsStale)
+        return hit.flatMap { $0.held.record.isOlder(than: oldest) ? nil : $0 }
+    }
+
+    /// The value, if this process can give it out without the disk.
+    private func findInMemory<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        allowingStale: Bool
+    ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        try core.checkOpen()
+        _ = try digest(ofKey: key)
+        // Without a control file even a hit in memory asks the disk.
+        if core.store.hasGenerations {
+            switch try answerInProcess(key, codec, allowingStale: allowingStale, mayRunCode: true) {
+            case .hit(let hit): return hit
+            case .miss: return nil
+            case .unsettled, .unknown: break
+            }
+        }
+        counters.add(.miss)
+        return nil
+    }
+
+    /// The value of `key` if `reading` accepts it, without blocking the thread.
+    func find<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        _ reading: ReadOptions
+    ) async throws(CacheError) -> CacheHit<Codec.Value>? {
+        if reading.takesAnyAge { return try await find(key, codec, allowingStale: reading.acceptsStale) }
+        if reading.source == .memory {
+            // Bytes need no code of the program's to be given out.
+            if Codec.self == BytesCodec.self { return try findChosen(key, codec, reading) }
+            return try await offload(on: .reading) { () throws(CacheError) in
+                try self.findChosen(key, codec, reading)
+            }
+        }
+        let oldest = reading.oldest(at: now)
+        let hit = try await find(key, codec, allowingStale: reading.acceptsStale)
+        return hit.flatMap { $0.held.record.isOlder(than: oldest) ? nil : $0 }
+    }
+
     /// The value of `key`, as `codec` reads it, from the first tier that has an answer: the puts of this process that
     /// are not published yet, its memory, the files.
     @inline(__always)

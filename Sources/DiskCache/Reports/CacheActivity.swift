@@ -52,6 +52,8 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var computeFailures = 0
     /// Values computed without the cache, because it could not be read, locked or written.
     public internal(set) var cacheFailures = 0
+    /// How many of the misses were of keys for which a computation had found that there is nothing.
+    public internal(set) var negativeHits = 0
 
     // MARK: Faults
 
@@ -110,6 +112,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
             (\.youngEvictions, [.evictedYoung]), (\.ghostMisses, [.ghostHit]),
             (\.computations, [.computation]), (\.waits, [.wait]), (\.refreshes, [.refresh]),
             (\.computeFailures, [.computeFailure]), (\.cacheFailures, [.cacheFailure]),
+            (\.negativeHits, [.negativeHit]),
             (\.corruptions, [.corruptRecord, .corruptObject]), (\.danglingEntries, [.dangling]),
             (\.unnotedAccesses, [.accessFailure]), (\.unrepairedDamage, [.repairFailure]),
             (\.publishFailures, [.publishFailure]), (\.controlFailures, [.controlFailure]),

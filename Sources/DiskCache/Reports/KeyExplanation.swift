@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import CacheStore
+public import FoundationEssentials
 import Platform
 
 /// Why a key is a hit or a miss.
@@ -16,6 +17,8 @@ public struct KeyExplanation: Sendable, Equatable {
         case unfinished
         /// Metadata that can't be read.
         case damagedMetadata
+        /// That there is no value, which a computation has found.
+        case nothing
         /// A value that has expired and is available as a stale one.
         case stale
         /// A value that has expired.
@@ -50,6 +53,11 @@ public struct KeyExplanation: Sendable, Equatable {
         /// How many keys there are.
         public let entries: Int
     }
+}
+
+extension ComputingProcess {
+    /// Since when, by the system's clock.
+    public var since: Date { moment.date }
 }
 
 extension SharedCache {
@@ -101,6 +109,10 @@ extension KeyExplanation.State {
             return
         }
         let freshness = record.freshness(at: now, accessed: explanation.accessed)
+        if record.isNothing, freshness == .fresh {
+            self = .nothing
+            return
+        }
         self =
             switch (freshness, explanation.objectLength) {
             case (.expired, _): .expired

@@ -16,7 +16,7 @@ extension TypedCache {
     /// - Parameters:
     ///   - key: any string but the empty one.
     ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do, and how long to wait.
+    ///   - reading: how old a value may be, and how long to wait.
     ///   - compute: makes the value; on this thread or, for a refresh in the background, on another one
     ///     after this call has returned.
     /// - Throws: only the computation's own error.
@@ -24,10 +24,10 @@ extension TypedCache {
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        try FlightRequest(self, key, options, computing).value(compute)
+        try FlightRequest(self, key, options, reading).value(compute)
     }
 
     /// The value of `key`, computed and stored if it is not there, once for all tasks, threads and
@@ -38,59 +38,16 @@ extension TypedCache {
     /// - Parameters:
     ///   - key: any string but the empty one.
     ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do, and how long to wait.
+    ///   - reading: how old a value may be, and how long to wait.
     ///   - compute: makes the value; in this task or, for a refresh in the background, in a task of its own.
     /// - Throws: only the computation's own error.
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await FlightRequest(self, key, options, computing).value(compute)
-    }
-
-    /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
-    /// is not done within `limit`.
-    ///
-    /// - Parameters:
-    ///   - key: any string but the empty one.
-    ///   - limit: how long to wait for somebody else's computation; zero: not at all.
-    ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do; its `waitLimit` is ignored.
-    ///   - compute: makes the value.
-    /// - Throws: ``WaitError/timedOut(_:)``, or ``WaitError/computation(_:)`` with the computation's error.
-    @_disfavoredOverload
-    public func value<Failure: Error>(
-        forKey key: String,
-        within limit: Duration,
-        options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
-        orCompute compute: @escaping @Sendable () throws(Failure) -> Value
-    ) throws(WaitError<Failure>) -> Value {
-        try FlightRequest(self, key, options, computing, within: limit).end(compute).get()
-    }
-
-    /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
-    /// is not done within `limit`, or the task is cancelled while it waits for that.
-    ///
-    /// - Parameters:
-    ///   - key: any string but the empty one.
-    ///   - limit: how long to wait for somebody else's computation; zero: not at all.
-    ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do; its `waitLimit` is ignored.
-    ///   - compute: makes the value.
-    /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, if the task was cancelled
-    ///   while it waited; ``WaitError/computation(_:)`` with the computation's error.
-    public func value<Failure: Error>(
-        forKey key: String,
-        within limit: Duration,
-        options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
-        orCompute compute: @escaping @Sendable () async throws(Failure) -> Value
-    ) async throws(WaitError<Failure>) -> Value {
-        try await FlightRequest(self, key, options, computing, within: limit).end(compute)
-            .get()
+        try await FlightRequest(self, key, options, reading).value(compute)
     }
 
     /// The value of `key`, computed if it is not there by a closure that awaits nothing.
@@ -100,25 +57,42 @@ extension TypedCache {
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await FlightRequest(self, key, options, computing)
+        try await FlightRequest(self, key, options, reading)
             .value { () async throws(Failure) in try compute() }
     }
 
-    /// The value of `key`, computed by a closure that awaits nothing, or an error if somebody else computes it
-    /// and is not done within `limit`, or the task is cancelled while it waits for that.
+    /// What there is for `key`, or what the closure decides about it, once for all threads and processes that want it
+    /// at the same time.
     ///
-    /// Otherwise like the asynchronous form with a closure that awaits.
-    public func value<Failure: Error>(
+    /// Like `hit(forKey:orCompute:)` of ``SharedCache``. A stored value that does not decode is computed and replaced.
+    @_disfavoredOverload
+    public func hit(
         forKey key: String,
-        within limit: Duration,
-        options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
-        orCompute compute: @escaping @Sendable () throws(Failure) -> Value
-    ) async throws(WaitError<Failure>) -> Value {
-        try await FlightRequest(self, key, options, computing, within: limit)
-            .end { () async throws(Failure) in try compute() }.get()
+        reading: ReadOptions = ReadOptions(),
+        orCompute compute: @escaping @Sendable (Computation<Value>) throws -> Computed<Value>
+    ) throws -> CacheHit<Value>? {
+        try FlightRequest(self, key, reading).hit(compute)
+    }
+
+    /// What there is for `key`, or what the closure decides about it; blocks no thread while it waits.
+    public func hit(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions(),
+        orCompute compute: @escaping @Sendable (Computation<Value>) async throws -> Computed<Value>
+    ) async throws -> CacheHit<Value>? {
+        try await FlightRequest(self, key, reading).hit(compute)
+    }
+
+    /// What there is for `key`, or what a closure that awaits nothing decides about it.
+    public func hit(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions(),
+        orCompute compute: @escaping @Sendable (Computation<Value>) throws -> Computed<Value>
+    ) async throws -> CacheHit<Value>? {
+        try await FlightRequest(self, key, reading)
+            .hit { (computation: Computation<Value>) async throws in try compute(computation) }
     }
 }

@@ -28,9 +28,6 @@ public struct TypedCache<Codec: CacheCodec>: Sendable {
         self.cache = cache
         self.codec = codec
     }
-
-    /// Tells decoded values of different codecs apart, even if their types are the same.
-    var form: ObjectIdentifier { ObjectIdentifier(Codec.self) }
 }
 
 extension SharedCache {
@@ -44,8 +41,11 @@ extension TypedCache {
     /// The value of `key`, or nil if there is none, it has expired, was damaged, or does not decode.
     ///
     /// - Throws: ``CacheError`` if the directory can't be read.
-    public func get(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheHit<Value>? {
-        try cache.find(key, codec, allowingStale: allowingStale)
+    public func get(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions()
+    ) throws(CacheError) -> CacheHit<Value>? {
+        try cache.find(key, codec, reading)
     }
 
     /// Stores a value, replacing what was there.
@@ -61,21 +61,7 @@ extension TypedCache {
         if cache.waitsForNobody(options) {
             return try cache.put(try encode(value, forKey: key), forKey: key, options: options)
         }
-        try putThrough(value, forKey: key, options)
-    }
-
-    /// Stores a value on disk, encoded, and as it is in memory, if there is a memory tier.
-    func putThrough(
-        _ value: Value,
-        forKey key: String,
-        _ options: PutOptions,
-        _ room: RoomTerms = RoomTerms()
-    ) throws(CacheError) {
-        let data = try encode(value, forKey: key)
-        let cost = cache.memoryCost(options) ?? codec.cost(of: value, encodedSize: data.count)
-        try cache.putThrough(data, forKey: key, options, room) {
-            HeldValue(value, key: key, form: form, record: $0, cost: cost)
-        }
+        _ = try keep(value, forKey: key, options)
     }
 
     /// Removes the value of `key`, whatever its type; false if there was none.
@@ -99,10 +85,11 @@ extension TypedCache {
     /// The value of `key`, or nil for a miss.
     ///
     /// A hit in memory doesn't change threads.
-    public func get(forKey key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheHit<
-        Value
-    >? {
-        try await cache.find(key, codec, allowingStale: allowingStale)
+    public func get(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions()
+    ) async throws(CacheError) -> CacheHit<Value>? {
+        try await cache.find(key, codec, reading)
     }
 
     /// Stores a value, replacing what was there.

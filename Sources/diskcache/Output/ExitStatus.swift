@@ -24,7 +24,7 @@ enum ExitStatus: Int32 {
             case .notACache, .newerFormat, .badConfiguration: .configuration
             case .notADirectory, .directoryVanished, .noSpace, .readOnly, .valueTooLarge: .cannotCreate
             case .permissionDenied, .untrusted: .permission
-            case .busy, .noRoom: .temporary
+            case .busy, .noRoom, .timedOut: .temporary
             case .invalidArgument: .usage
             case .inputOutput: .inputOutput
             default: .internal

@@ -64,10 +64,10 @@ enum GetCommand: Command {
             try write(data, to: arguments.value("output") ?? "-")
             return .done
         }
-        let isStaleWanted = arguments.has("stale")
+        let reading = ReadOptions(acceptsStale: arguments.has("stale"))
         if let path = arguments.value("output"), path != "-" {
             do throws(CacheError) {
-                let entry = try cache.copyValue(forKey: key, toFile: path, allowingStale: isStaleWanted)
+                let entry = try cache.copyValue(forKey: key, toFile: path, reading: reading)
                 return entry == nil ? .miss : .done
             } catch {
                 // A get writes nothing into the cache: it is the output that is full or can't be written.
@@ -76,7 +76,7 @@ enum GetCommand: Command {
             }
         }
         // Not copyValue(forKey:toDescriptor:): if the output's disk is full, the cache isn't.
-        let found: Void? = try cache.withDescriptor(forKey: key, allowingStale: isStaleWanted) { value, _ in
+        let found: Void? = try cache.withDescriptor(forKey: key, reading: reading) { value, _ in
             try FileDescriptor.duplicate(Terminal.standardOutput)
                 .copyAll(from: FileDescriptor.duplicate(value))
         }

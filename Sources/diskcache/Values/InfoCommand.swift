@@ -23,8 +23,9 @@ enum InfoCommand: Command {
         --order looks at all keys, with two system calls each: a few seconds for a million, in constant memory.
 
         \(CacheEntry.help) Also entryPath and objectPath; state (hit, absent,
-        unfinished, damagedMetadata, stale, expired, valueGone, damagedValue); lastRemoval (as `diskcache log`
-        prints it); with --order evictionRank (usedLongerAgo, entries). With --prefix one object per line.
+        nothing, unfinished, damagedMetadata, stale, expired, valueGone, damagedValue); lastRemoval (as
+        `diskcache log` prints it); with --order evictionRank (usedLongerAgo, entries). With --prefix one
+        object per line.
 
         Exit status: 0 get would find it, as far as info can tell; 1 a miss, which is explained, even if there
         is no cache; 64 usage; 73 not a directory; 77 permission; 78 not a cache.
@@ -120,6 +121,7 @@ extension KeyExplanation {
             return """
                 a miss: a put has just begun or was killed, or its metadata was lost in copying; gc removes it
                 """
+        case .nothing: return "a miss: a computation has found that there is no value"
         case .damagedMetadata: return "a miss: its metadata is damaged; gc removes it"
         case .stale: return "a miss, except for get --stale: \(expired ?? "expired")"
         case .expired: return "a miss: \(expired ?? "expired"); gc removes it"

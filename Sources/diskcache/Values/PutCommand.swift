@@ -65,7 +65,7 @@ enum PutCommand: Command {
             if let digest { try check(Digest(of: data), is: digest) }
             guard try cache.putIfAbsent(data, forKey: key, options: terms),
                 // Also where it has expired at once: it was stored.
-                let entry = try cache.entry(forKey: key, allowingStale: true)
+                let entry = try cache.entry(forKey: key, reading: ReadOptions(acceptsStale: true))
             else { return .miss }
             stored = entry
         } else if let digest {

@@ -80,7 +80,7 @@ struct RunOrderTests {
     static func entry(_ expires: Expiration, staleFor: Duration? = nil) throws -> CacheEntry {
         let cache = try SharedCache(at: TemporaryDirectory().path + "/cache")
         try cache.put("x", forKey: "k", options: PutOptions(expires: expires, staleFor: staleFor))
-        return try #require(try cache.entry(forKey: "k", allowingStale: true))
+        return try #require(try cache.entry(forKey: "k", reading: ReadOptions(acceptsStale: true)))
     }
 
     @Test func `both who stored a result and who asks limit its age`() throws {

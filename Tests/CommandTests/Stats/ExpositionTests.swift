@@ -76,7 +76,7 @@ import Testing
         try cache.put("value", forKey: "key")
         try cache.collect()
         let metrics = try Self.parse(exposition())
-        #expect(metrics.count == 29)
+        #expect(metrics.count == 30)
         for (name, metric) in metrics {
             #expect(name.hasPrefix("diskcache_"))
             #expect((metric.type == "counter") == name.hasSuffix("_total"), "\(name)")

@@ -60,7 +60,7 @@ import Testing
         )
         cache.memory.removeAll()
         for _ in 0..<3 { #expect(try cache.get(forKey: "a") != nil) }
-        #expect(try cache.get(forKey: "stale", allowingStale: true) != nil)
+        #expect(try cache.get(forKey: "stale", reading: ReadOptions(acceptsStale: true)) != nil)
         #expect(try cache.get(forKey: "absent") == nil)
         #expect(try cache.remove(forKey: "b"))
         return (cache, place)

@@ -27,7 +27,7 @@ private final class Pair: Sendable {
         try cache.put(value, forKey: key, options: PutOptions(expires: expires))
         for cache in [cache, other] {
             _ = try cache.get(forKey: key)
-            #expect(try cache.get(forKey: key)?.tier == .memory)
+            #expect(try cache.get(forKey: key)?.source == .memory)
         }
     }
 }
@@ -41,10 +41,10 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let pair = try Pair()
         try pair.cache.put("value", forKey: "key", options: PutOptions(expires: .days(1)))
         let own = try #require(try pair.cache.get(forKey: "key"))
-        #expect(own.tier == .memory)
-        #expect(try pair.other.get(forKey: "key")?.tier == .disk)
+        #expect(own.source == .memory)
+        #expect(try pair.other.get(forKey: "key")?.source == .disk)
         let hit = try #require(try pair.other.get(forKey: "key"))
-        #expect(hit.tier == .memory)
+        #expect(hit.source == .memory)
         #expect(text(hit) == "value")
         #expect(hit.entry == own.entry)
         #expect(hit.entry.expires == pair.fixture.clock.now + 86_400)
@@ -92,7 +92,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let pair = try Pair { $0.accessGranularity = granularity }
         try pair.warm("key", "value", expires: .seconds(10))
         pair.fixture.clock.advance(by: 9.999)
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         pair.fixture.clock.advance(by: 0.001)
         #expect(try pair.cache.get(forKey: "key") == nil)
         #expect(try pair.other.get(forKey: "key") == nil)
@@ -107,7 +107,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
             let before = Date.now
             let hit = try cache.get(forKey: "key")
             // Ends are kept to the millisecond, and never later than asked for.
-            if Date.now < end - 0.001 { #expect(hit?.tier == .memory) }
+            if Date.now < end - 0.001 { #expect(hit?.source == .memory) }
             if before >= end {
                 #expect(hit == nil)
                 return
@@ -119,7 +119,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let pair = try Pair()
         try pair.warm("key", "value")
         try pair.other.collect(CollectionOptions(maximumSize: .bytes(0)))
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         try pair.other.put("new", forKey: "key")
         #expect(text(try pair.cache.get(forKey: "key")) == "new")
     }
@@ -146,7 +146,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         for (name, remove) in removals {
             try pair.cache.put("value", forKey: name, options: PutOptions(tags: ["tag"]))
             try pair.other.collect(CollectionOptions(maximumSize: .bytes(0)))
-            #expect(try pair.cache.get(forKey: name)?.tier == .memory)
+            #expect(try pair.cache.get(forKey: name)?.source == .memory)
             try remove(name)
             #expect(try pair.cache.get(forKey: name) == nil)
         }
@@ -157,11 +157,11 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         try pair.warm("key", "value")
         let before = try #require(try pair.cache.entry(forKey: "key")?.lastAccess)
         pair.fixture.clock.advance(by: 30)
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         pair.cache.core.flushAccesses()
         #expect(try pair.cache.entry(forKey: "key")?.lastAccess == before)
         pair.fixture.clock.advance(by: 60)
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         pair.cache.core.flushAccesses()
         #expect(try pair.cache.entry(forKey: "key")?.lastAccess == pair.fixture.clock.now)
     }
@@ -170,7 +170,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let pair = try Pair { $0.accessGranularity = .seconds(60) }
         try pair.warm("key", "value")
         pair.fixture.clock.advance(by: 61)
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         pair.fixture.clock.advance(by: 500)
         try pair.other.touch(forKey: "key")
         let noted = pair.fixture.clock.now
@@ -211,7 +211,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         #expect(try cache.totals()?.activity.leftMemory == [.invalidated: 1], "what left is counted there")
         #expect(try cache.get(forKey: "key") == nil)
         try cache.put("new", forKey: "key")
-        #expect(try cache.get(forKey: "key")?.tier == .memory)
+        #expect(try cache.get(forKey: "key")?.source == .memory)
         #expect(cache.activity.memoryHits == hits + 1)
         let third = try SharedCache(at: cache.path, configuration: cache.configuration)
         #expect(try third.totals()?.activity.memoryHits == 1)
@@ -222,7 +222,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
     @Test func `hits in memory are counted`() throws {
         let pair = try Pair()
         try pair.cache.put("value", forKey: "key")
-        for _ in 0..<3 { #expect(try pair.cache.get(forKey: "key")?.tier == .memory) }
+        for _ in 0..<3 { #expect(try pair.cache.get(forKey: "key")?.source == .memory) }
         #expect(pair.cache.activity.hits == 3)
         #expect(pair.cache.activity.misses == 0)
     }
@@ -255,7 +255,8 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         )
         pair.fixture.clock.advance(by: 11)
         for _ in 0..<2 {
-            #expect(try pair.cache.get(forKey: "key", allowingStale: true)?.isStale == true)
+            let stale = try pair.cache.get(forKey: "key", reading: ReadOptions(acceptsStale: true))
+            #expect(stale?.isStale == true)
             #expect(try pair.cache.get(forKey: "key") == nil)
         }
     }
@@ -272,7 +273,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         try pair.warm("key", "old")
         try pair.other.put("new", forKey: "key")
         #expect(text(try pair.cache.get(forKey: "key")) == "new")
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         try pair.other.remove(forKey: "key")
         #expect(try pair.cache.get(forKey: "key") == nil)
     }
@@ -374,11 +375,11 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         try pair.warm("key", "value")
         pair.cache.memory.isFrozen = true
         try pair.cache.put("x", forKey: "new")
-        #expect(try pair.cache.get(forKey: "new")?.tier == .disk)
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "new")?.source == .disk)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         pair.cache.memory.isFrozen = false
-        #expect(try pair.cache.get(forKey: "new")?.tier == .disk)
-        #expect(try pair.cache.get(forKey: "new")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "new")?.source == .disk)
+        #expect(try pair.cache.get(forKey: "new")?.source == .memory)
     }
 
     @Test func `a cache that was closed answers from nowhere`() throws {
@@ -391,7 +392,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
     @Test func `tasks are served from memory too`() async throws {
         let pair = try Pair()
         try pair.warm("key", "value")
-        #expect(try await pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try await pair.cache.get(forKey: "key")?.source == .memory)
         try await pair.other.put("new", forKey: "key")
         #expect(text(try await pair.cache.get(forKey: "key")) == "new")
     }

@@ -70,7 +70,7 @@ private struct Witness: Codable, DiscardableValue {
         let view = fixture.cache.typed(Point.self)
         try view.put(point, forKey: "key")
         #expect(try view.get(forKey: "key")?.value == point)
-        #expect(try view.get(forKey: "key")?.tier == .memory)
+        #expect(try view.get(forKey: "key")?.source == .memory)
         let other = try SharedCache(at: fixture.cache.path).typed(Point.self)
         #expect(try other.get(forKey: "key")?.value == point)
         #expect(try other.get(forKey: "absent") == nil)
@@ -82,7 +82,7 @@ private struct Witness: Codable, DiscardableValue {
         try view.put(Point(x: 1.5, name: "a"), forKey: "key")
         let hit = try view.get(forKey: "key")
         #expect(hit?.value == Point(x: 1.5, name: "a"))
-        #expect(hit?.tier == .disk)
+        #expect(hit?.source == .disk)
         #expect(try fixture.cache.get(forKey: "key")?.value.starts(with: Data("bplist".utf8)) == true)
     }
 
@@ -146,7 +146,7 @@ private struct Witness: Codable, DiscardableValue {
         #expect(fixture.cache.core.memory?.usage.count == 1)
         #expect(fixture.cache.core.memory?.usage.cost == 8)
         let hit = try view.get(forKey: "key")
-        #expect(hit?.tier == .memory)
+        #expect(hit?.source == .memory)
         #expect(hit?.value == Picture(seed: 7, pixels: [7]))
         #expect(try #require(fixture.cache.core.memory).usage.cost > 8)
     }
@@ -175,7 +175,7 @@ private struct Witness: Codable, DiscardableValue {
         fixture.cache.memory.isFrozen = true
         for _ in 0..<2 {
             let hit = try view.get(forKey: "key")
-            #expect(hit?.tier == .memory && hit?.value.pixels == [7])
+            #expect(hit?.source == .memory && hit?.value.pixels == [7])
         }
         #expect(fixture.cache.memory.cost == 8 && fixture.cache.memory.count == 1)
     }
@@ -186,7 +186,7 @@ private struct Witness: Codable, DiscardableValue {
         try await view.put(Witness(), forKey: "key")
         fixture.cache.core.memory?.shrink(to: 0.9)
         let hit = try await view.get(forKey: "key")
-        #expect(hit?.tier == .memory && hit?.value.isWhole == true)
+        #expect(hit?.source == .memory && hit?.value.isWhole == true)
         #expect(Witness.thread.withLock { $0 } == "diskcache-read")
     }
 
@@ -209,7 +209,7 @@ private struct Witness: Codable, DiscardableValue {
             Point(x: Double(count.add(1, ordering: .relaxed).newValue), name: "computed")
         }
         for _ in 0..<3 { #expect(await view.value(forKey: "key", orCompute: compute).x == 1) }
-        #expect(try await view.get(forKey: "key")?.tier == .memory)
+        #expect(try await view.get(forKey: "key")?.source == .memory)
         try await fixture.cache.put("from another version", forKey: "key")
         for _ in 0..<3 { #expect(await view.value(forKey: "key", orCompute: compute).x == 2) }
         let other = try await SharedCache.open(at: fixture.cache.path).typed(Point.self)

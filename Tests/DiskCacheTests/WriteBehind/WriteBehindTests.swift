@@ -334,10 +334,10 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         let (fixture, valve) = try stuckFixture()
         let cache = fixture.cache
         fixture.clock.advance(by: 20)
-        let options = ComputeOptions(staleWhileRevalidate: .seconds(100))
+        let options = ReadOptions(staleWhileRevalidate: .seconds(100))
         // As many as there are threads that read. Whether the value can still be used its put tells, once it has ended.
         let computing = (0..<16).map { _ in
-            Task { await cache.value(forKey: "stuck", computing: options) { Data("newer".utf8) } }
+            Task { await cache.value(forKey: "stuck", reading: options) { Data("newer".utf8) } }
         }
         while cache.activity.staleHits < 16 { try await Task.sleep(for: .milliseconds(1)) }
         for _ in 0..<100 { #expect(try await cache.entry(forKey: "absent") == nil) }
@@ -373,7 +373,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(fixture.cache.flush())
         let other = try SharedCache(at: fixture.cache.path, configuration: fixture.cache.configuration)
         let hit = try #require(try other.get(forKey: "key"))
-        #expect(hit.tier == .disk)
+        #expect(hit.source == .disk)
         #expect(hit.entry.expires == fixture.clock.now + 86_400)
         #expect(hit.entry.digest == Digest(of: Data("value".utf8)))
     }

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+
+// Many keys in one call, as for bytes.
+
+extension TypedCache {
+    /// The values of these keys, as far as a get finds them.
+    ///
+    /// - Throws: ``CacheError`` if the directory can't be read.
+    public func get(
+        forKeys keys: some Collection<String>,
+        reading: ReadOptions = ReadOptions()
+    ) throws(CacheError) -> [String: CacheHit<Value>] {
+        try cache.find(keys, codec, reading)
+    }
+
+    /// The values of these keys, as far as a get finds them; on one thread of the library.
+    public func get(
+        forKeys keys: some Collection<String>,
+        reading: ReadOptions = ReadOptions()
+    ) async throws(CacheError) -> [String: CacheHit<Value>] {
+        try await cache.findOffThread(Array(keys), codec, reading)
+    }
+
+    /// Stores each value under its key, one after another, in no particular order.
+    ///
+    /// - Throws: ``CacheError`` for the first one that can't be stored; those after it are not tried.
+    public func put(_ values: [String: Value], options: PutOptions = PutOptions()) throws(CacheError) {
+        for (key, value) in values { try put(value, forKey: key, options: options) }
+    }
+
+    /// Stores each value under its key, one after another, on one thread of the library.
+    public func put(_ values: [String: Value], options: PutOptions = PutOptions()) async throws(CacheError) {
+        try await offload(on: .lengthy) { () throws(CacheError) in try self.put(values, options: options) }
+    }
+
+    /// The values of these keys; those that are not there are computed and stored, each once for all threads and
+    /// processes that want it at the same time.
+    ///
+    /// Like `values(forKeys:orCompute:)` of ``SharedCache``.
+    @_disfavoredOverload
+    public func values(
+        forKeys keys: some Collection<String>,
+        options: PutOptions = PutOptions(),
+        reading: ReadOptions = ReadOptions(),
+        orCompute compute: @escaping @Sendable ([String]) throws -> [String: Value]
+    ) throws -> [String: Value] {
+        try computedValues(of: distinct(keys), options, reading, compute)
+    }
+
+    /// The values of these keys, each computed once if it is not there; blocks no thread while it waits.
+    public func values(
+        forKeys keys: some Collection<String>,
+        options: PutOptions = PutOptions(),
+        reading: ReadOptions = ReadOptions(),
+        orCompute compute: @escaping @Sendable ([String]) async throws -> [String: Value]
+    ) async throws -> [String: Value] {
+        try await awaitedValues(of: distinct(keys), options, reading, compute)
+    }
+
+    /// The values of these keys, each computed once if it is not there, by a closure that awaits nothing.
+    public func values(
+        forKeys keys: some Collection<String>,
+        options: PutOptions = PutOptions(),
+        reading: ReadOptions = ReadOptions(),
+        orCompute compute: @escaping @Sendable ([String]) throws -> [String: Value]
+    ) async throws -> [String: Value] {
+        let awaited: @Sendable ([String]) async throws -> [String: Value] = { keys in try compute(keys) }
+        return try await awaitedValues(of: distinct(keys), options, reading, awaited)
+    }
+}
