@@ -165,16 +165,24 @@ extension SharedCache {
         _ body: (borrowing FileDescriptor, CacheEntry) throws(CacheError) -> Value
     ) throws(CacheError) -> Value? {
         let digest = try settledDigest(ofKey: key)
+        guard let hit = try openFile(digest, reading) else { return nil }
+        let entry = CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now)
+        return try body(hit.value, entry)
+    }
+
+    /// The value's file, checked and at its start; nil for a miss.
+    func openFile(
+        _ digest: Digest,
+        _ reading: ReadOptions
+    ) throws(CacheError) -> StoreHit<FileDescriptor>? {
         // What memory has is no file.
         if reading.source == .memory { return nil }
         let oldest = reading.oldest(at: now)
         let hit = try withStore { (store, now) throws(CacheError) in
             try store.open(digest, now: now, allowingStale: reading.acceptsStale)
         }
-        guard let hit else { return nil }
-        if hit.record.isOlder(than: oldest) { return nil }
-        let entry = CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now)
-        return try body(hit.value, entry)
+        guard let hit, !hit.record.isOlder(than: oldest) else { return nil }
+        return hit
     }
 
     /// Runs a system call on a file of the user's, and says in its error what was being done to the file.

@@ -51,7 +51,7 @@ import Testing
                 for key in all {
                     let isThere = try fixture.cache.contains(forKey: key)
                     #expect(isThere == !expected.contains(key), "\(selection): \(key)")
-                    let hit = try fixture.cache.get(forKey: key, allowingStale: true)
+                    let hit = try fixture.cache.get(forKey: key, reading: ReadOptions(acceptsStale: true))
                     #expect((hit == nil) == expected.contains(key), "\(selection): \(key)")
                 }
                 #expect(try keys(fixture) == all.filter { !expected.contains($0) })
@@ -72,7 +72,7 @@ import Testing
                 for key in ["a/1", "a/2", "b/1", "b/2"] {
                     let isMeant = expected.contains(key)
                     #expect((try fixture.text(key) == nil) == isMeant, "\(selection)")
-                    let hit = try fixture.cache.get(forKey: key, allowingStale: true)
+                    let hit = try fixture.cache.get(forKey: key, reading: ReadOptions(acceptsStale: true))
                     #expect(hit?.isStale == isMeant, "\(selection): \(key)")
                 }
                 fixture.clock.advance(by: Double(seconds))

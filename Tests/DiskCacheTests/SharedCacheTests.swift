@@ -174,7 +174,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         try putBoth()
         try fixture.cache.removeAll()
         #expect(try fixture.cache.get(forKey: "fresh") == nil)
-        #expect(try fixture.cache.get(forKey: "expired", allowingStale: true) == nil)
+        #expect(try fixture.cache.get(forKey: "expired", reading: ReadOptions(acceptsStale: true)) == nil)
         let report = try fixture.cache.collect()
         #expect(report.removed[.requested]?.count == 2)
         #expect(fixture.directory.files(below: "cache/entries").isEmpty)

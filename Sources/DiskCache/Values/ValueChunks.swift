@@ -25,12 +25,13 @@ extension SharedCache {
     ///
     /// - Parameters:
     ///   - key: any string but the empty one.
-    ///   - allowingStale: whether to return a value that has expired but is within its stale period.
+    ///   - reading: whether a stale value will do, and how old it may be. With ``ReadOptions/Source/memory`` it finds
+    ///     nothing.
     ///   - size: bytes of each piece but the last one; an empty value has none.
     /// - Throws: ``CacheError``.
     public func chunks(
         forKey key: String,
-        allowingStale: Bool = false,
+        reading: ReadOptions = ReadOptions(),
         size: Int = 256 * 1024
     ) async throws(CacheError) -> (some AsyncSequence<Data, any Error> & Sendable)? {
         guard size > 0 else {
@@ -39,21 +40,14 @@ extension SharedCache {
         }
         // As long as it takes to read the whole value.
         let value = try await offload(on: .lengthy) { () throws(CacheError) in
-            try self.openValue(forKey: key, allowingStale: allowingStale)
+            try self.openValue(forKey: key, reading)
         }
         let chunks: ValueChunks? = value.map { ValueChunks(value: $0, size: size) }
         return chunks
     }
 
-    private func openValue(
-        forKey key: String,
-        allowingStale: Bool
-    ) throws(CacheError) -> OpenValue? {
-        let digest = try settledDigest(ofKey: key)
-        let hit = try withStore { (store, now) throws(CacheError) in
-            try store.open(digest, now: now, allowingStale: allowingStale)
-        }
-        guard let hit else { return nil }
+    private func openValue(forKey key: String, _ reading: ReadOptions) throws(CacheError) -> OpenValue? {
+        guard let hit = try openFile(settledDigest(ofKey: key), reading) else { return nil }
         return OpenValue(hit, path: path)
     }
 }

@@ -13,7 +13,7 @@ enum GetBatch {
         try arguments.expectOperands(0...0, "no KEY with --batch")
         let cache = try arguments.openExistingCache()
         let separator: UInt8 = arguments.has("null") ? 0 : UInt8(ascii: "\n")
-        let isStaleWanted = arguments.has("stale")
+        let reading = ReadOptions(acceptsStale: arguments.has("stale"))
         var input = LineInput(of: "get", separator: separator)
         var status = ExitStatus.done
         try Output.toStandardOutput { output in
@@ -23,7 +23,7 @@ enum GetBatch {
                     throw Failure.usage("get: a key is not valid UTF-8: all must be")
                 }
                 try arguments.check(key)
-                let isFound = try cache.map { try write(key, of: $0, isStaleWanted, to: &output) } ?? false
+                let isFound = try cache.map { try write(key, of: $0, reading, to: &output) } ?? false
                 guard !isFound else { continue }
                 try output.writeRaw(JSON.line(["key": key, "found": false] as JSON.Object).utf8Span.span)
                 status = .miss
@@ -45,13 +45,10 @@ enum GetBatch {
     private static func write(
         _ key: String,
         of cache: SharedCache,
-        _ isStaleWanted: Bool,
+        _ reading: ReadOptions,
         to output: inout Output
     ) throws -> Bool {
-        let found: Void? = try cache.withDescriptor(
-            forKey: key,
-            allowingStale: isStaleWanted
-        ) { number, entry in
+        let found: Void? = try cache.withDescriptor(forKey: key, reading: reading) { number, entry in
             let head: JSON.Object = ["key": key, "found": true, "length": entry.size]
             try output.writeRaw(JSON.line(head).utf8Span.span)
             if entry.size < smallSize {

@@ -51,13 +51,13 @@ struct ServeOperations {
         _ extra: JSON.Object,
         _ answers: inout ServeAnswers
     ) throws -> Bool {
-        guard let hit = try cache.get(forKey: key, allowingStale: request.stale ?? false) else {
+        guard let hit = try cache.get(forKey: key, reading: request.reading) else {
             try answers.send(JSON.Object(extra, ["found": false] as JSON.Object), to: request.id)
             return false
         }
         let stale: Bool? = hit.isStale ? true : nil
         let entry: JSON.Object? = request.entry == true ? hit.entry.json : nil
-        let fields: JSON.Object = ["found": true, "source": hit.tier.rawValue, "stale": stale, "entry": entry]
+        let fields: JSON.Object = ["found": true, "source": hit.source.rawValue, "stale": stale, "entry": entry]
         try answers.send(JSON.Object(extra, fields), to: request.id, bytes: hit.value)
         return true
     }
@@ -77,14 +77,14 @@ struct ServeOperations {
         let entry = try cache.copyValue(
             forKey: request.theKey(),
             toFile: request.file ?? "",
-            allowingStale: request.stale ?? false
+            reading: request.reading
         )
         let shown: JSON.Object? = request.entry == true ? entry?.json : nil
         return ["found": entry != nil, "entry": shown]
     }
 
     private func entry(_ request: ServeRequest) throws -> JSON.Object {
-        let entry = try cache.entry(forKey: request.theKey(), allowingStale: request.stale ?? false)
+        let entry = try cache.entry(forKey: request.theKey(), reading: request.reading)
         return ["found": entry != nil, "entry": entry?.json]
     }
 
@@ -130,11 +130,7 @@ struct ServeOperations {
         guard isAll == (request.tag == nil) else {
             throw ServeFault(.badRequest, "it must be said what to remove: give tag, or \"all\": true")
         }
-        if let tag = request.tag {
-            try cache.removeAll(taggedWith: tag)
-        } else {
-            try cache.removeAll()
-        }
+        try cache.removeAll(request.tag.map(KeySelection.tagged) ?? .all)
         return ["done": true]
     }
 

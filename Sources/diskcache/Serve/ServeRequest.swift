@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DiskCache
+
 /// One request to `diskcache serve`, as its line says.
 ///
 /// Each operation looks at its own fields; all others are ignored, also those that there will be later.
@@ -45,6 +47,9 @@ struct ServeRequest: Decodable {
         terms = ServeTerms(&fields)
         fault = fields.fault
     }
+
+    /// What a read of it accepts.
+    var reading: ReadOptions { ReadOptions(acceptsStale: stale ?? false) }
 
     /// The key that it is about.
     ///

@@ -76,15 +76,15 @@ import Testing
         let forEver = PutOptions(expires: .seconds(50), memoryLifetime: .seconds(1e9))
         try cache.put("value", forKey: "expires", options: forEver)
         pair.fixture.clock.advance(by: 9)
-        for key in ["default", "own", "expires"] { #expect(try cache.get(forKey: key)?.tier == .memory) }
+        for key in ["default", "own", "expires"] { #expect(try cache.get(forKey: key)?.source == .memory) }
         pair.fixture.clock.advance(by: 2)
-        #expect(try cache.get(forKey: "own")?.tier == .disk)
-        #expect(try cache.get(forKey: "own")?.tier == .memory, "as what is read has the default")
+        #expect(try cache.get(forKey: "own")?.source == .disk)
+        #expect(try cache.get(forKey: "own")?.source == .memory, "as what is read has the default")
         pair.fixture.clock.advance(by: 40)
         #expect(try cache.get(forKey: "expires") == nil)
-        #expect(try cache.get(forKey: "default")?.tier == .memory)
+        #expect(try cache.get(forKey: "default")?.source == .memory)
         pair.fixture.clock.advance(by: 50)
-        #expect(try cache.get(forKey: "default")?.tier == .disk)
+        #expect(try cache.get(forKey: "default")?.source == .disk)
     }
 
     @Test func `a lifetime that is negative, or longer than time, does no harm`() throws {
@@ -92,8 +92,8 @@ import Testing
         let lifetimes: [Duration] = [.seconds(-1), .zero, .seconds(Int64.max)]
         for lifetime in lifetimes {
             try pair.cache.put("value", forKey: "key", options: PutOptions(memoryLifetime: lifetime))
-            let tier: SharedCache.Tier = lifetime > .zero ? .memory : .disk
-            #expect(try pair.cache.get(forKey: "key")?.tier == tier)
+            let source: SharedCache.Source = lifetime > .zero ? .memory : .disk
+            #expect(try pair.cache.get(forKey: "key")?.source == source)
         }
     }
 
@@ -141,8 +141,8 @@ import Testing
         try pair.cache.put("old", forKey: "key")
         try pair.cache.put("new", forKey: "key", options: options)
         #expect(pair.cache.memory.count == 0)
-        #expect(try pair.cache.get(forKey: "key")?.tier == .disk)
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.source == .disk)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         var behind = options
         behind.writing = .behind
         try pair.cache.put("newer", forKey: "key", options: behind)
@@ -154,9 +154,9 @@ import Testing
     @Test func `where that is the default nothing that is read stays, but what a put says`() throws {
         let pair = try Pair { $0.memory.keeps = .diskOnly }
         try pair.cache.put("value", forKey: "key")
-        for _ in 0..<2 { #expect(try pair.cache.get(forKey: "key")?.tier == .disk) }
+        for _ in 0..<2 { #expect(try pair.cache.get(forKey: "key")?.source == .disk) }
         try pair.cache.put("value", forKey: "key", options: PutOptions(keeps: .memoryAndDisk))
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
     }
 
     // MARK: In memory alone
@@ -165,7 +165,7 @@ import Testing
         let pair = try Pair()
         try pair.cache.put("value", forKey: "key", options: Self.only)
         let hit = try #require(try pair.cache.get(forKey: "key"))
-        #expect(hit.tier == .memory && hit.value == Data("value".utf8))
+        #expect(hit.source == .memory && hit.value == Data("value".utf8))
         #expect(hit.entry.size == 5 && hit.entry.key == "key")
         #expect(try text(pair.other) == nil)
         #expect(pair.entries == 0)

@@ -79,7 +79,7 @@ import Testing
         try await cache.put(bytes, forKey: "key", options: options)
         fixture.clock.advance(by: 11)
         #expect(try await cache.chunks(forKey: "key") == nil)
-        #expect(try await cache.chunks(forKey: "key", allowingStale: true) != nil)
+        #expect(try await cache.chunks(forKey: "key", reading: ReadOptions(acceptsStale: true)) != nil)
     }
 
     @Test func `what waits to be published is found`() async throws {
