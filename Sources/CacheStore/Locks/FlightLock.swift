@@ -5,9 +5,9 @@ import Platform
 /// The lock of the one who computes a key's value, alone among all threads and processes; or a permit of a
 /// ``NamedLock``.
 ///
-/// It is a flock(2) on `locks/flight-<64 hex>`, named by the key's digest, or on `locks/lock-<64 hex>-<number>`. When its holder dies, at whatever
-/// instruction, the kernel gives the lock to the next one who asks; the file that is left is taken over by that one,
-/// or deleted by a sweep. Only the holder unlinks the file. When this object goes without ``release(isStored:)``, the
+/// It is a flock(2) on `locks/flight-<64 hex>`, named by the key's digest, or on `locks/lock-<64 hex>-<number>`. When
+/// its holder dies, at whatever instruction, the kernel gives the lock to the next one who asks; the file that is left
+/// is taken over by that one, or deleted by a sweep. Only the holder unlinks the file. When this object goes without ``release(isStored:)``, the
 /// lock is free and the file stays.
 ///
 /// Between attempts the file that is waited for stays open, so that this learns of that very flight how it ended. Used
@@ -135,7 +135,7 @@ package final class FlightLock: Sendable {
     ///
     /// One system call.
     package func setInherited() throws(CacheError) {
-        try describing("keep the lock", "\(directory.path)/\(StoreLayout.locks)/\(path)") {
+        _ = try describing("keep the lock", "\(directory.path)/\(StoreLayout.locks)/\(path)") {
             () throws(Errno) in
             try state.withLock { (state) throws(Errno) in try state.file?.setInherited() }
         }

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import Platform
-
 /// A lock that callers name, with one or more permits: for each a file of its own, which is locked as that of a flight.
 ///
 /// Whoever asks for so many permits gets the first that is free of so many; so those who ask for fewer take no more of

@@ -64,6 +64,24 @@ public struct PutOptions: Sendable, Equatable {
         self.writing = writing
     }
 
+    /// The terms of a value that is there, for another one in its place: it expires at the same moment, with the same
+    /// effect of accesses, stale period, headers, tags and metadata.
+    ///
+    /// - Parameter entry: of the value that is there.
+    public init(keeping entry: CacheEntry) {
+        self.init(
+            expires: entry.expires.map { .at($0) } ?? .never,
+            onAccess: entry.extendsOnAccess.map { .set($0) } ?? .keep,
+            staleFor: entry.staleFor,
+            computeTime: entry.computeTime,
+            entityTag: entry.entityTag,
+            lastModified: entry.lastModified,
+            contentType: entry.contentType,
+            tags: entry.tags,
+            metadata: entry.metadata
+        )
+    }
+
     /// Sets what of this the record keeps as it is.
     func describe(_ record: inout Record) {
         record.cost = computeTime
