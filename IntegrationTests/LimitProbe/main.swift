@@ -76,7 +76,7 @@ func callAll(_ cache: SharedCache, _ round: String) {
         _ = try cache.putIfAbsent(small + Data("absent \(round)".utf8), forKey: "absent-\(round)");
         return true
     }
-    attempt("update") { try cache.update(forKey: "updated") { _ in Data(round.utf8) } != nil }
+    attempt("update") { try cache.update(forKey: "updated") { _ in .value(Data(round.utf8)) } != nil }
     attempt("put-behind") {
         try cache.put(Data(round.utf8), forKey: "behind", options: PutOptions(writing: .behind))
         return cache.flush()

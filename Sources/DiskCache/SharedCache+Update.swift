@@ -4,8 +4,8 @@ public import CacheStore
 public import FoundationEssentials
 import Platform
 
-// What reads, decides and writes in one step across processes: each publishes only if the entry is still the one that it
-// has seen, and else begins anew.
+// What reads, decides and writes in one step across processes: each publishes only if the entry is still the
+// one that it has seen, and else begins anew.
 
 extension SharedCache {
     /// Decides anew about the value of `key`, having seen it and its entry, atomically across processes.
@@ -18,17 +18,18 @@ extension SharedCache {
     /// }
     /// ```
     ///
-    /// No lock is held while `decide` runs. If another process has changed the value or its terms meanwhile, `decide` is
-    /// called again with what is there now, so it must have no side effects. For an operation that has some, take a lock:
-    /// `lock(_:permits:within:)`.
+    /// No lock is held while `decide` runs. If another process has changed the value or its terms meanwhile,
+    /// `decide` is called again with what is there now, so it must have no side effects. For an operation
+    /// that has some, take a lock: `lock(_:permits:within:)`.
     ///
     /// What `decide` returns is what becomes of the key:
     ///
     /// - `.value`: this value is stored, with these terms or, if it has none of its own, with `options`.
-    /// - `.unchanged` without terms: nothing is written; value and terms stay. With terms: the present value with these.
-    ///   No bytes are written or copied.
+    /// - `.unchanged` without terms: nothing is written; value and terms stay. With terms: the present value
+    ///   with these. No bytes are written or copied.
     /// - `.unkept`: nothing is written, and the call returns this.
-    /// - `.nothing`, nil: the value is removed. That there is none is not remembered; a computation can do that.
+    /// - `.nothing`, nil: the value is removed. That there is none is not remembered; a computation can do
+    ///   that.
     ///
     /// An update counts as an access: the entry that `decide` sees expires as late as that has it.
     ///
@@ -49,9 +50,9 @@ extension SharedCache {
         return try repeatingConflicts { () throws -> Data?? in
             let seen = try observe(digest, key)
             switch try decide(seen.hit) {
-            case .value(let value, let terms):
+            case .value(let value, let own):
                 let content = Content(of: value.span)
-                let terms = terms == PutOptions() ? options : terms
+                let terms = own == PutOptions() ? options : own
                 return try replace(seen.stored, with: value, content, digest, key, terms) ? .some(value) : nil
             case .unchanged(let terms):
                 guard let hit = seen.hit, terms != PutOptions() else { return .some(seen.hit?.value) }
@@ -70,17 +71,18 @@ extension SharedCache {
     /// guard count <= 100 else { throw TooManyRequests() }
     /// ```
     ///
-    /// The value is the number in decimal digits, perhaps with a sign before them, as `update` and the command see it. A
-    /// number that is there keeps its terms: it expires when it was to expire, however often it is counted up. Like any
-    /// value it can be evicted, and then begins anew: for what must not be lost this is not the place.
+    /// The value is the number in decimal digits, perhaps with a sign before them, as `update` and the
+    /// command see it. A number that is there keeps its terms: it expires when it was to expire, however
+    /// often it is counted up. Like any value it can be evicted, and then begins anew: for what must not be
+    /// lost this is not the place.
     ///
     /// - Parameters:
     ///   - key: any string but the empty one.
     ///   - amount: what to add; it may be negative, or 0.
     ///   - options: the terms of a number that begins here, at 0, because there is none.
     /// - Returns: the sum, which is stored.
-    /// - Throws: ``CacheError``, with the code `invalidArgument` where the value is no number or the sum is beyond the range
-    ///   of `Int`; the value is then left as it was.
+    /// - Throws: ``CacheError``, with the code `invalidArgument` where the value is no number or the sum is
+    ///   beyond the range of `Int`; the value is then left as it was.
     @discardableResult
     public func increment(
         forKey key: String,
@@ -147,7 +149,8 @@ extension SharedCache {
         return isStored
     }
 
-    /// Gives the value that was found other terms; false if the entry is not as `observed` any more, or names nothing.
+    /// Gives the value that was found other terms; false if the entry is not as `observed` any more, or names
+    /// nothing.
     private func rewrite(
         _ observed: StoredEntry?,
         _ hit: CacheHit<Data>,

@@ -5,10 +5,10 @@ import Platform
 /// The lock of the one who computes a key's value, alone among all threads and processes; or a permit of a
 /// ``NamedLock``.
 ///
-/// It is a flock(2) on `locks/flight-<64 hex>`, named by the key's digest, or on `locks/lock-<64 hex>-<number>`. When
-/// its holder dies, at whatever instruction, the kernel gives the lock to the next one who asks; the file that is left
-/// is taken over by that one, or deleted by a sweep. Only the holder unlinks the file. When this object goes without ``release(isStored:)``, the
-/// lock is free and the file stays.
+/// It is a flock(2) on `locks/flight-<64 hex>`, named by the key's digest, or on `locks/lock-<64 hex>-<number>`.
+/// When its holder dies, at whatever instruction, the kernel gives the lock to the next one who asks; the file that
+/// is left is taken over by that one, or deleted by a sweep. Only the holder unlinks the file. When this object goes
+/// without ``release(isStored:)``, the lock is free and the file stays.
 ///
 /// Between attempts the file that is waited for stays open, so that this learns of that very flight how it ended. Used
 /// by one task at a time, on whatever thread that runs.
@@ -119,8 +119,8 @@ package final class FlightLock: Sendable {
 
     /// Gives the lock back if this holds it, and leaves the file to whoever takes it next, or to a sweep.
     ///
-    /// Otherwise closes the file that this waits for. Nothing that it does waits for the medium. Two system calls. In a
-    /// child that was forked meanwhile it does nothing: the lock stays its parent's.
+    /// Otherwise closes the file that this waits for. Nothing that it does waits for the medium. Two system calls.
+    /// In a child that was forked meanwhile it does nothing: the lock stays its parent's.
     package func abandon() {
         // Asked first: in a child a thread that is not there may have the mutex.
         guard processGeneration == owner else { return }

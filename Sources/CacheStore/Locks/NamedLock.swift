@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// A lock that callers name, with one or more permits: for each a file of its own, which is locked as that of a flight.
+/// A lock that callers name, with one or more permits: for each a file of its own, which is locked as that of
+/// a flight.
 ///
-/// Whoever asks for so many permits gets the first that is free of so many; so those who ask for fewer take no more of
-/// them at once. Between attempts the files that are waited for stay open. Used by one task at a time.
+/// Whoever asks for so many permits gets the first that is free of so many; so those who ask for fewer take
+/// no more of them at once. Between attempts the files that are waited for stay open. Used by one task at a
+/// time.
 package struct NamedLock: Sendable {
-    /// How long to wait at most before the next attempt: whoever waits has the lock within 20 ms of being free.
+    /// How long to wait at most before the next attempt: whoever waits has the lock within 20 ms of being
+    /// free.
     ///
-    /// An attempt at a permit that is still held is one system call. Locks are held for longer than values are computed,
-    /// so the attempts are fewer (``FlightLock/longestPause``).
+    /// An attempt at a permit that is still held is one system call. Locks are held for longer than values
+    /// are computed, so the attempts are fewer (``FlightLock/longestPause``).
     package static let longestPause: Duration = .milliseconds(20)
 
     private let permits: [FlightLock]

@@ -2,13 +2,14 @@
 
 import CacheStore
 
-/// A lock that a process holds, or a permit of one: what `lock(_:permits:within:)` of a ``SharedCache`` gives.
+/// A lock that a process holds, or a permit of one: what `lock(_:permits:within:)` of a ``SharedCache``
+/// gives.
 ///
-/// It is held until ``unlock()``, until the last reference to this object goes, or until the process dies, whatever kills
-/// it. In a child made by fork(2) this object does nothing: the lock stays its parent's.
+/// It is held until ``unlock()``, until the last reference to this object goes, or until the process dies,
+/// whatever kills it. In a child made by fork(2) this object does nothing: the lock stays its parent's.
 ///
-/// A `let` that is not used any more may go before the end of its scope. So give the lock back in a `defer`, which also
-/// keeps it until then, or use ``whileHeld(isolation:_:)``.
+/// A `let` that is not used any more may go before the end of its scope. So give the lock back in a `defer`,
+/// which also keeps it until then, or use ``whileHeld(isolation:_:)``.
 public final class CacheLock: Sendable {
     /// The name by which it was asked for.
     public let name: String
@@ -26,8 +27,8 @@ public final class CacheLock: Sendable {
 
     /// Gives the lock back; nothing if that was done before.
     ///
-    /// Three system calls. Where the object goes without this, its file stays until somebody takes the lock again, or
-    /// until the next collection.
+    /// Three system calls. Where the object goes without this, its file stays until somebody takes the lock
+    /// again, or until the next collection.
     @available(*, noasync, message: "it waits for the disk: use `whileHeld`, or let go of the lock")
     public func unlock() {
         permit.release()
@@ -39,7 +40,8 @@ public final class CacheLock: Sendable {
     /// try await cache.lock("report", within: .seconds(60)).whileHeld { try await writeReport() }
     /// ```
     ///
-    /// The lock doesn't stand in the way of the task's cancellation, and is not given back by it before `body` has ended.
+    /// The lock doesn't stand in the way of the task's cancellation, and is not given back by it before
+    /// `body` has ended.
     ///
     /// - Parameters:
     ///   - isolation: where `body` runs: with the caller, unless something else is given.
