@@ -40,6 +40,9 @@ import Testing
         ["gc", "--expired-only", "--max-size", "1G"],
         ["verify", "--sample", "0"], ["verify", "--sample", "0%"], ["bench", "--workers", "99999"],
         ["stats", "--watch", "soon"], ["stats", "--watch", "5s", "k"], ["gc", "--wait", "soon"],
+        ["incr"], ["incr", ""], ["incr", "k", "many"], ["incr", "k", "--renew"], ["incr", "k", "1", "2"],
+        ["lock"], ["lock", "n"], ["lock", "", "--", "true"], ["lock", "n", "--wait", "soon", "--", "true"],
+        ["lock", "n", "--permits", "0", "--", "true"], ["lock", "n", "-p", "257", "--", "true"],
         ["gc", "--max"], ["clear", "k"], ["-d", "", "ls"], ["ls", "-d"], ["help", "nothing"],
     ])
     func `wrong words are a usage error and make no directory`(words: [String]) throws {

@@ -12,9 +12,9 @@ struct DiskCacheTool {
     static var shown: [any Command.Type] {
         [
             PutCommand.self, GetCommand.self, RemoveCommand.self, ClearCommand.self, TouchCommand.self,
-            ListCommand.self, InfoCommand.self, RunCommand.self, CollectCommand.self, StatsCommand.self,
-            VerifyCommand.self, LogCommand.self, DoctorCommand.self, ConfigCommand.self, BenchCommand.self,
-            CompletionsCommand.self,
+            IncrementCommand.self, ListCommand.self, InfoCommand.self, RunCommand.self, LockCommand.self,
+            CollectCommand.self, StatsCommand.self, VerifyCommand.self, LogCommand.self, DoctorCommand.self,
+            ConfigCommand.self, BenchCommand.self, CompletionsCommand.self,
         ]
     }
 
@@ -96,8 +96,8 @@ struct DiskCacheTool {
 
     static let conventions = """
         The directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache; `put`,
-        `run` and `config set` create it if it is missing. Sizes are written like 64K or 2G (powers of 1024),
-        times like 90s, 15m, 7d.
+        `incr`, `run`, `lock` and `config set` create it if it is missing. Sizes are written like 64K or 2G
+        (powers of 1024), times like 90s, 15m, 7d.
         """
 
     static let statuses = """

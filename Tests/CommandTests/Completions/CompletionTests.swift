@@ -48,6 +48,8 @@ import Testing
         #expect(RemoveCommand.completion(ofOperand: 9) == Completion(placeholder: "KEY"))
         #expect(RunCommand.completion(ofOperand: 0) == Completion(placeholder: "CMD"))
         #expect(RunCommand.completion(ofOperand: 3) == Completion(placeholder: "CMD"))
+        #expect(LockCommand.completion(ofOperand: 0) == Completion(placeholder: "NAME"))
+        #expect(LockCommand.completion(ofOperand: 1) == Completion(placeholder: "CMD"))
         #expect(CompletionsCommand.completion(ofOperand: 0).choices == ["bash", "zsh", "fish"])
         #expect(ListCommand.completion(ofOperand: 0) == Completion())
     }
