@@ -96,6 +96,8 @@ import Testing
         #expect(kind("get", "-o/t") == "files 2" && kind("get", "--output=/t") == "files 9")
         #expect(kind("-d", "") == "directories 0" && kind("ls", "--dir=") == "directories 6")
         #expect(kind("run", "--ttl", "1", "--", "l") == "command 4")
+        #expect(kind("lock", "n", "--", "l") == "command 3")
+        #expect(kind("lock", "n", "-w", "1", "--", "ls", "-l", "x") == "command 5")
         #expect(kind("run", "ls", "--he") == "command 1" && kind("--dir=/", "run", "ls", "") == "command 2")
     }
 
