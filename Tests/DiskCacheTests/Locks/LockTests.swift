@@ -173,7 +173,8 @@ import Testing
         }
         #expect(text == "done")
         await #expect(throws: Own.self) {
-            try await other.lock("name", within: .zero).whileHeld { () async throws(Own) -> Void in throw Own() }
+            let lock = try await other.lock("name", within: .zero)
+            try await lock.whileHeld { () async throws(Own) -> Void in throw Own() }
         }
         #expect(openFiles == 0 && files.isEmpty)
     }
@@ -184,7 +185,7 @@ import Testing
         #expect(words == ["inside"])
     }
 
-    @Test func `a task that is cancelled while it waits stops waiting, and leaves nothing open`() async throws {
+    @Test func `a task that is cancelled while it waits stops, and leaves nothing open`() async throws {
         let other = other
         let lock = try await cache.lock("name")
         let task = Task { try await other.lock("name") }
