@@ -19,36 +19,33 @@ func append(_ text: String, to file: String) {
     close(descriptor)
 }
 
-/// State and beginning of a process, which together with its number tell it from any other; nil: there is none.
-func fate(_ process: String) -> (state: String, began: String)? {
-    guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8),
-        // What stands before may contain anything.
-        let rest = text.split(separator: ")").last?.split(separator: " "), rest.count > 19
-    else { return nil }
-    return (String(rest[0]), String(rest[19]))
+/// What proc_pid_stat(5) tells of a process from its state on; nil: there is none.
+func status(_ process: String) -> [Substring]? {
+    guard let text = try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8) else { return nil }
+    // What stands before, the name, may contain anything.
+    let words = text.split(separator: ")").last?.split(separator: " ") ?? []
+    return words.count > 19 ? words : nil
 }
 
-/// Whether the process that has made a marker, PROCESS-BEGINNING-NUMBER, has ended.
+/// When a process has begun: with its number this tells it from any other.
+func beginning(_ process: String) -> String { status(process).map { String($0[19]) } ?? "" }
+
+/// Whether the process that has made a marker, PROCESS-BEGINNING-NUMBER, has ended or is about to, beyond return: only
+/// then does the kernel close its files.
 func isDead(_ marker: String) -> Bool {
     let parts = marker.split(separator: "-").map(String.init)
-    guard let fate = fate(parts[0]), fate.began == parts[1] else { return true }
-    return fate.state == "Z" || fate.state == "X"
+    guard let words = status(parts[0]), words[19] == parts[1], let flags = UInt32(words[6]) else { return true }
+    let isExiting = flags & 0x4 != 0  // PF_EXITING, linux/sched.h
+    return isExiting || words[0] == "Z" || words[0] == "X"
 }
 
-/// How many of those who were inside together with this process have left by themselves: no kill has made them leave.
+/// How many others were inside together with this process, but those that were killed.
 func othersInside(_ own: String) -> Int {
     let inside = place + "/inside/"
     let listed = (try? FileManager.default.contentsOfDirectory(atPath: inside)) ?? []
     // No marker comes twice: those that are still there were all there when the list was complete.
     let together = listed.filter { $0 != own && access(inside + $0, F_OK) == 0 }
-    guard together.count >= permits else { return 0 }
-    return together.count { marker in
-        while true {
-            if isDead(marker) { return false }
-            if access(inside + marker, F_OK) != 0 { return true }
-            usleep(200)
-        }
-    }
+    return together.count { !isDead($0) }
 }
 
 do {
@@ -56,10 +53,11 @@ do {
     if place == "-" {
         let lock = try cache.lock(name, permits: permits)
         FileHandle.standardOutput.write(Data("held\n".utf8))
-        while true { sleep(3600) }
-        lock.unlock()
+        withExtendedLifetime(lock) {
+            while true { sleep(3600) }
+        }
     }
-    let process = "\(getpid())-\(fate("self")?.began ?? "")"
+    let process = "\(getpid())-\(beginning("self"))"
     var turn = 0
     while access(place + "/stop", F_OK) != 0 {
         let lock = try cache.lock(name, permits: permits)
