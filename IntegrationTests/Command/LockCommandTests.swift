@@ -55,7 +55,8 @@ import Testing
         #expect(run.lines.last == "ran")
         let errors = run.error.split(separator: "\n")
         #expect(errors.count == 2)
-        #expect(errors.allSatisfy { $0.contains("the lock name in") && $0.contains("process \(processes[0])") })
+        let holder = "process \(processes[0]) holds it"
+        #expect(errors.allSatisfy { $0.contains("the lock name in") && $0.contains(holder) })
     }
 
     @Test func `it holds the same lock as the library`() throws {

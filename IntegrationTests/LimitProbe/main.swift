@@ -81,6 +81,10 @@ func callAll(_ cache: SharedCache, _ round: String) {
         try cache.put(Data(round.utf8), forKey: "behind", options: PutOptions(writing: .behind))
         return cache.flush()
     }
+    attempt("increment") { try cache.increment(forKey: "number") > 0 }
+    attempt("lock") {
+        try cache.lock("name", within: .zero).unlock(); return true
+    }
     attempt("get") { try cache.get(forKey: "old") != nil }
     attempt("get-large") { try cache.get(forKey: "large-old") != nil }
     attempt("contains") { try cache.contains(forKey: "old") }

@@ -34,7 +34,9 @@ func beginning(_ process: String) -> String { status(process).map { String($0[19
 /// then does the kernel close its files.
 func isDead(_ marker: String) -> Bool {
     let parts = marker.split(separator: "-").map(String.init)
-    guard let words = status(parts[0]), words[19] == parts[1], let flags = UInt32(words[6]) else { return true }
+    guard let words = status(parts[0]), words[19] == parts[1], let flags = UInt32(words[6]) else {
+        return true
+    }
     let isExiting = flags & 0x4 != 0  // PF_EXITING, linux/sched.h
     return isExiting || words[0] == "Z" || words[0] == "X"
 }

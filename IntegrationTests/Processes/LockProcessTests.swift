@@ -52,7 +52,8 @@ import Testing
     private var turns: Int { FileManager.default.contents(atPath: place.path + "/turns")?.count ?? 0 }
 
     private var faults: String {
-        String(decoding: FileManager.default.contents(atPath: place.path + "/faults") ?? Data(), as: UTF8.self)
+        let contents = FileManager.default.contents(atPath: place.path + "/faults")
+        return String(decoding: contents ?? Data(), as: UTF8.self)
     }
 
     // MARK: One holder

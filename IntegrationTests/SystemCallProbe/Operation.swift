@@ -23,6 +23,8 @@ enum Operation: String, CaseIterable {
     case touch, contains, entry
     /// Removing what is not there.
     case remove
+    /// A lock that is free, taken and given back.
+    case lock
     /// A cache opened and let go.
     case open
     /// A collection that finds nothing to delete.

@@ -49,6 +49,7 @@ struct Workload {
         case .contains: { _ in _ = try cache.contains(forKey: "key") }
         case .entry: { _ in _ = try cache.entry(forKey: "key") }
         case .remove: { _ in _ = try cache.remove(forKey: "absent") }
+        case .lock: { _ in try cache.lock("name").unlock() }
         case .new, .overwrite, .replace, .behind, .compute, .fill: writing(operation)
         case .open, .scan, .trim: maintaining(operation)
         case .key: { round in if key(round).isEmpty { fatalError("no key") } }

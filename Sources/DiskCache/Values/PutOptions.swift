@@ -36,7 +36,7 @@ public struct PutOptions: Sendable, Equatable {
     public var metadata: [String: String]
     /// When the put returns; nil for the configuration's default.
     ///
-    /// Computed values, files, `putIfAbsent` and `update` are always on disk when the call returns.
+    /// Computed values, files, `putIfAbsent`, `update` and `increment` are always on disk when the call returns.
     public var writing: CacheConfiguration.Writing?
 
     /// All parameters are optional.
