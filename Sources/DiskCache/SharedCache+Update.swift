@@ -26,10 +26,11 @@ extension SharedCache {
     ///
     /// - `.value`: this value is stored, with these terms or, if it has none of its own, with `options`.
     /// - `.unchanged` without terms: nothing is written; value and terms stay. With terms: the present value
-    ///   with these. No bytes are written or copied.
+    ///   with these, as of now. What they leave out stays as it was, but for the expiration, which is then
+    ///   the configuration's default. No bytes are written or copied.
     /// - `.unkept`: nothing is written, and the call returns this.
-    /// - `.nothing`, nil: the value is removed. That there is none is not remembered; a computation can do
-    ///   that.
+    /// - `.nothing`: there is no value, which is remembered for so long. With no time at all, or nil: the
+    ///   value is removed, and that is all.
     ///
     /// An update counts as an access: the entry that `decide` sees expires as late as that has it.
     ///
@@ -58,6 +59,8 @@ extension SharedCache {
                 guard let hit = seen.hit, terms != PutOptions() else { return .some(seen.hit?.value) }
                 return try rewrite(seen.stored, hit, digest, key, terms) ? .some(hit.value) : nil
             case .unkept(let value): return .some(value)
+            case .nothing(let span) where span > .zero:
+                return try note(nothingFor: span, digest, key, ifStill: seen.stored) ? .some(nil) : nil
             case .nothing, nil: return try remove(digest, key, ifStill: seen.stored) ? .some(nil) : nil
             }
         }
@@ -158,13 +161,34 @@ extension SharedCache {
         _ key: String,
         _ terms: PutOptions
     ) throws(CacheError) -> Bool {
-        let moment = now
-        let record = try record(of: hit.held.record.content, key: key, terms, now: moment)
+        let (old, moment) = (hit.held.record, now)
+        let record = try record(of: old.content, key: key, terms.filled(from: old), now: moment)
         let isChanged = try withStore { (store, _) throws(CacheError) in
             try store.rewrite(record, for: digest, ifStill: observed, now: moment).isPublished
         }
         if isChanged { core.memory?.remove(key, cause: .replaced) }
         return isChanged
+    }
+
+    /// Stores that there is no value, for so long, if the entry is still as `observed`; false if it is not.
+    ///
+    /// The entry's content is empty, as an entry must have one.
+    private func note(
+        nothingFor span: Duration,
+        _ digest: Digest,
+        _ key: String,
+        ifStill observed: StoredEntry?
+    ) throws(CacheError) -> Bool {
+        let nothing = Data()
+        let terms = PutOptions(expires: .after(span), onAccess: .keep)
+        var record = try record(of: Content(of: nothing.span), key: key, terms, now: now)
+        record.details.isNothing = true
+        let noted = record
+        let isNoted = try withStore { (store, _) throws(CacheError) in
+            try store.put(nothing.span, for: digest, noted, ifStill: observed).isPublished
+        }
+        if isNoted { core.memory?.remove(key, cause: .replaced) }
+        return isNoted
     }
 
     /// Removes the value if the entry is still as `observed`; false if it is not.

@@ -120,7 +120,8 @@ import Testing
         for cache in [cache, other] {
             let hit = try #require(try cache.get(forKey: "k"))
             #expect(hit.value == Data("1".utf8))
-            #expect(hit.entry.tags == ["c"] && hit.entry.staleFor == nil)
+            #expect(hit.entry.tags == ["c"] && hit.entry.expires == fixture.clock.now + 9)
+            #expect(hit.entry.entityTag == "\"1\"" && hit.entry.staleFor == .seconds(50), "left as it was")
         }
         fixture.clock.advance(by: 9)
         #expect(try other.get(forKey: "k") == nil)
@@ -136,12 +137,27 @@ import Testing
         #expect(try fixture.text("other") == nil)
     }
 
-    @Test func `nothing and nil remove`() throws {
+    @Test func `nil removes, and so does nothing for no time`() throws {
         for key in ["a", "b"] { try cache.put("1", forKey: key) }
         #expect(try cache.update(forKey: "a") { _ in nil } == nil)
-        #expect(try cache.update(forKey: "b") { _ in .nothing(for: .seconds(1)) } == nil)
+        #expect(try cache.update(forKey: "b") { _ in .nothing(for: .zero) } == nil)
         for key in ["a", "b"] { #expect(try fixture.text(key) == nil) }
         #expect(cache.activity.removals == 2)
+    }
+
+    @Test func `that there is nothing is remembered for so long`() throws {
+        try cache.put("1", forKey: "k")
+        #expect(try cache.update(forKey: "k") { _ in .nothing(for: .seconds(5)) } == nil)
+        #expect(try fixture.text("k") == nil)
+        #expect(cache.counters[.negativeHit] == 1)
+        try cache.update(forKey: "k") { hit in
+            #expect(hit == nil)
+            return .unchanged()
+        }
+        fixture.clock.advance(by: 5)
+        #expect(try fixture.text("k") == nil)
+        #expect(cache.counters[.negativeHit] == 1, "only while it was remembered")
+        #expect(try cache.increment(forKey: "k") == 1)
     }
 
     @Test func `where nothing is there that could stay unchanged, nothing is stored`() throws {
