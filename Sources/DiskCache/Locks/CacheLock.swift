@@ -2,8 +2,7 @@
 
 import CacheStore
 
-/// A lock that a process holds, or a permit of one: what `lock(_:permits:within:)` of a ``SharedCache``
-/// gives.
+/// A lock that a process holds, or one permit of it: what `lock(_:permits:within:)` gives.
 ///
 /// It is held until ``unlock()``, until the last reference to this object goes, or until the process dies,
 /// whatever kills it. In a child made by fork(2) this object does nothing: the lock stays its parent's.
