@@ -66,8 +66,8 @@ final class WorkerThread {
     private func count() throws {
         let number = log.append(OperationLog.Entry(kind: .write, key: 0, start: OperationLog.now))
         try cache.update(forKey: UniqueValues.counter) { old in
-            let count = old.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
-            return Data("\(count + 1)".utf8)
+            let count = old.flatMap { Int(String(decoding: $0.value, as: UTF8.self)) } ?? 0
+            return .value(Data("\(count + 1)".utf8))
         }
         log.end(number)
     }
@@ -176,9 +176,9 @@ final class WorkerThread {
         try write(key) { data in
             try cache.update(forKey: UniqueValues.keys[key]) { old in
                 var entry = OperationLog.Entry(kind: .miss, key: key, start: start, end: OperationLog.now)
-                if let old { note(old, in: &entry, as: .replaced) }
+                if let old { note(old.value, in: &entry, as: .replaced) }
                 seen = entry
-                return data
+                return .value(data)
             }
             return true
         }

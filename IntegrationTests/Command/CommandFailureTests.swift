@@ -51,6 +51,9 @@ import Testing
         ["ls", "--prefix", "a", "--glob", "b"], ["ls", "--tag", ""], ["info", "--prefix", "a", "k"],
         ["info", "--prefix", "a", "--order"], ["stats", "--prefix", "a", "--quick"],
         ["gc", "--last", "--list"], ["gc", "--watch", "1s", "--list"], ["gc", "--prefix", ""],
+        ["incr"], ["incr", ""], ["incr", "k", "many"], ["incr", "k", "--renew"], ["incr", "k", "1", "2"],
+        ["lock"], ["lock", "n"], ["lock", "", "--", "true"], ["lock", "n", "--wait", "soon", "--", "true"],
+        ["lock", "n", "--permits", "0", "--", "true"], ["lock", "n", "-p", "257", "--", "true"],
         ["gc", "--max"], ["clear", "k"], ["-d", "", "ls"], ["ls", "-d"], ["help", "nothing"],
     ])
     func `wrong words are a usage error and make no directory`(words: [String]) throws {

@@ -177,8 +177,8 @@ import Testing
     // MARK: Everywhere
 
     static let commands = [
-        "put", "get", "has", "rm", "clear", "touch", "ls", "info", "gc", "stats", "verify", "log", "doctor",
-        "serve", "config", "dir", "bench", "completions",
+        "put", "get", "has", "rm", "clear", "touch", "incr", "ls", "info", "lock", "gc", "stats", "verify",
+        "log", "doctor", "serve", "config", "dir", "bench", "completions",
     ]
 
     @Test(arguments: commands)

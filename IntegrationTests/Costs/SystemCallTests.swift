@@ -173,6 +173,11 @@ struct SystemCallTests {
         #expect(abs(many - few) < 50, "\(few) for 10, \(many) for many")
     }
 
+    @Test func `a lock that is free takes seven, and giving it back three`() throws {
+        let calls = try calls("lock")
+        #expect(total(calls) == 10, "\(calls)")
+    }
+
     @Test func `a durable put writes object, entry and names out, any other nothing`() throws {
         let durable = try calls("new", durable: true)
         #expect(durable["fdatasync"] == 1, "\(durable)")

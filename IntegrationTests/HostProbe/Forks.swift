@@ -222,6 +222,36 @@ struct ForkingHost {
         expectSuccess(of: child)
     }
 
+    /// The child has a lock that its parent holds by a name: neither giving it back nor letting go of it does anything
+    /// there, it can't ask for one by its parent's cache, and has it still open when its parent gives it back.
+    func lockInChild() throws {
+        let cache = try SharedCache(at: path)
+        func isNamedLockFree() -> Bool {
+            (try? SharedCache(at: path).lock("name", within: .zero).unlock()) != nil
+        }
+        var lock = Optional(try cache.lock("name"))
+        inChild {
+            lock?.unlock()
+            lock = nil
+            expectForked { () throws(CacheError) in _ = try cache.lock("other") }
+            expect(!isNamedLockFree(), "it is still its parent's")
+        }
+        expect(!isNamedLockFree(), "it is held by this process")
+        var ends: [Int32] = [0, 0]
+        expect(pipe(&ends) == 0, "a pipe")
+        let child = forkProcess()
+        if child == 0 {
+            close(ends[1])
+            var byte: UInt8 = 0
+            _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1)
+        }
+        lock?.unlock()
+        expect(isNamedLockFree(), "whoever has the file open, too")
+        close(ends[1])
+        expectSuccess(of: child)
+        cache.close()
+    }
+
     /// The thread that forked shares a cache with others in the child: each holds the locks that the others wait for.
     func contendInChild() throws {
         // What a thread remembers of itself for its locks is remembered before it forks.

@@ -39,6 +39,11 @@ struct Calls {
             }
             call("get again") { outcome(try cache.get(forKey: key)?.value, value) }
         }
+        call("lock") {
+            try cache.lock("name", within: .zero).unlock()
+            return "done"
+        }
+        call("increment") { "\(try cache.increment(forKey: "number"))" }
         call("entries") {
             "\(try cache.entries().reduce(into: 0) { if case .success = $1 { $0 += 1 } })"
         }

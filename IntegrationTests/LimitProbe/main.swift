@@ -76,10 +76,14 @@ func callAll(_ cache: SharedCache, _ round: String) {
         _ = try cache.putIfAbsent(small + Data("absent \(round)".utf8), forKey: "absent-\(round)");
         return true
     }
-    attempt("update") { try cache.update(forKey: "updated") { _ in Data(round.utf8) } != nil }
+    attempt("update") { try cache.update(forKey: "updated") { _ in .value(Data(round.utf8)) } != nil }
     attempt("put-behind") {
         try cache.put(Data(round.utf8), forKey: "behind", options: PutOptions(writing: .behind))
         return cache.flush()
+    }
+    attempt("increment") { try cache.increment(forKey: "number") > 0 }
+    attempt("lock") {
+        try cache.lock("name", within: .zero).unlock(); return true
     }
     attempt("get") { try cache.get(forKey: "old") != nil }
     attempt("get-large") { try cache.get(forKey: "large-old") != nil }

@@ -92,7 +92,7 @@ struct FileSystemTests {
                 try cache.remove(forKey: "key")
                 let computed = cache.value(forKey: "key") { value }
                 #expect(computed == value)
-            case .updated: try cache.update(forKey: "key") { _ in value }
+            case .updated: try cache.update(forKey: "key") { _ in .value(value) }
             }
             #expect(try cache.get(forKey: "key")?.value == value)
         }

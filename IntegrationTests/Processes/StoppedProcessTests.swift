@@ -120,7 +120,9 @@ struct StoppedProcessTests {
             Call("put, other key at the limit") { try $0.put("new 1", forKey: "new 1") },
             Call("put, another at the limit") { try $0.put("new 2", forKey: "new 2") },
             Call("putIfAbsent, same key") { _ = try $0.putIfAbsent(Data("other".utf8), forKey: "key") },
-            Call("update, same key") { try $0.update(forKey: "key") { _ in Data("updated".utf8) } },
+            Call("update, same key") { cache in
+                try cache.update(forKey: "key") { _ in .value(Data("updated".utf8)) }
+            },
             Call("touch, same key") { _ = try $0.touch(forKey: "key") },
             Call("remove, same key") { _ = try $0.remove(forKey: "key") },
             Call("value(forKey:), waitLimit") { cache in

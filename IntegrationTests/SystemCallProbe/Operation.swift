@@ -27,6 +27,8 @@ enum Operation: String, CaseIterable {
     case remove
     /// Removing all values at once.
     case removeAll = "remove-all"
+    /// A lock that is free, taken and given back.
+    case lock
     /// A cache opened and let go.
     case open
     /// A collection that finds nothing to delete.

@@ -52,6 +52,7 @@ struct Workload {
         case .entry: { _ in _ = try cache.entry(forKey: "key") }
         case .remove: { _ in _ = try cache.remove(forKey: "absent") }
         case .removeAll: { _ in try cache.removeAll() }
+        case .lock: { _ in try cache.lock("name").unlock() }
         case .new, .overwrite, .replace, .behind, .memoryOnly, .compute, .fill: writing(operation)
         case .open, .scan, .trim: maintaining(operation)
         case .key: { round in if key(round).isEmpty { fatalError("no key") } }

@@ -82,14 +82,26 @@ extension SharedCache {
         }
     }
 
-    /// Replaces the value of `key` with what `transform` makes of it, atomically across processes.
+    /// Decides anew about the value of `key`, having seen it and its entry, atomically across processes.
     @discardableResult
     public func update(
         forKey key: String,
         options: PutOptions = PutOptions(),
-        _ transform: @escaping @Sendable (Data?) throws -> Data?
+        _ decide: @escaping @Sendable (CacheHit<Data>?) throws -> Computed<Data>?
     ) async throws -> Data? {
-        try await offload(on: .lengthy) { try self.update(forKey: key, options: options, transform) }
+        try await offload(on: .lengthy) { try self.update(forKey: key, options: options, decide) }
+    }
+
+    /// Adds to the number that is the value of `key`, atomically across processes.
+    @discardableResult
+    public func increment(
+        forKey key: String,
+        by amount: Int = 1,
+        options: PutOptions = PutOptions()
+    ) async throws(CacheError) -> Int {
+        try await offload { () throws(CacheError) in
+            try self.increment(forKey: key, by: amount, options: options)
+        }
     }
 
     /// Copies the value of `key` to a file; nil for a miss.

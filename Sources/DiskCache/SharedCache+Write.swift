@@ -130,59 +130,6 @@ extension SharedCache {
         }
     }
 
-    /// Replaces the value of `key` with what `transform` makes of it, atomically across processes.
-    ///
-    /// No lock is held while `transform` runs. If another process has changed the value meanwhile, `transform`
-    /// is called again with the new one, so it must have no side effects.
-    ///
-    /// - Parameters:
-    ///   - key: any string but the empty one.
-    ///   - options: until when it is valid, and what else to keep.
-    ///   - transform: takes the present value, nil for a miss; returns the new one, or nil to remove it.
-    /// - Returns: the new value.
-    /// - Throws: what `transform` throws, and ``CacheError``.
-    @discardableResult
-    public func update(
-        forKey key: String,
-        options: PutOptions = PutOptions(),
-        _ transform: (Data?) throws -> Data?
-    ) throws -> Data? {
-        let digest = try settledDigest(ofKey: key)
-        // Inside, nil is a conflict, and `.some(nil)` what was removed.
-        return try repeatingConflicts { () throws -> Data?? in
-            let observed = try withStore { (store, now) throws(CacheError) in
-                try store.observe(digest, now: now)
-            }
-            guard let value = try transform(observed.value) else {
-                let isRemoved = try withStore { (store, _) throws(CacheError) in
-                    try store.remove(digest, ifStill: observed.stored)
-                }
-                guard isRemoved else { return nil }
-                core.memory?.remove(key, cause: .explicit)
-                return .some(nil)
-            }
-            let content = Content(of: value.span)
-            guard try replace(observed.stored, with: value, content, digest, key, options) else { return nil }
-            return .some(.some(value))
-        }
-    }
-
-    private func replace(
-        _ observed: StoredEntry?,
-        with value: Data,
-        _ content: Content,
-        _ digest: Digest,
-        _ key: String,
-        _ options: PutOptions
-    ) throws(CacheError) -> Bool {
-        let record = try record(of: content, key: key, options, now: now)
-        let isStored = try withStore { (store, _) throws(CacheError) in
-            try store.put(value.span, for: digest, record, ifStill: observed).isPublished
-        }
-        if isStored { core.memory?.remove(key, cause: .replaced) }
-        return isStored
-    }
-
     /// Stores content under its own digest, where `data(for:)` finds it until it has expired and a collection
     /// has removed it.
     ///
@@ -265,19 +212,5 @@ extension SharedCache {
         }
         if isChanged { core.memory?.remove(key, cause: .replaced) }
         return isChanged
-    }
-}
-
-/// Repeats what gives nil because another writer has changed the key meanwhile.
-///
-/// At once the first time, as a conflict means that somebody else got on; then after pauses.
-func repeatingConflicts<Value, Failure: Error>(
-    _ attempt: () throws(Failure) -> Value?
-) throws(Failure) -> Value {
-    if let value = try attempt() { return value }
-    var backoff = Backoff()
-    while true {
-        if let value = try attempt() { return value }
-        sleepThread(for: backoff.next())
     }
 }

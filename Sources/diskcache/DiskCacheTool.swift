@@ -12,9 +12,10 @@ struct DiskCacheTool {
     static var shown: [any Command.Type] {
         [
             PutCommand.self, GetCommand.self, HasCommand.self, RemoveCommand.self, ClearCommand.self,
-            TouchCommand.self, ListCommand.self, InfoCommand.self, RunCommand.self, ServeCommand.self,
-            CollectCommand.self, StatsCommand.self, VerifyCommand.self, LogCommand.self, DoctorCommand.self,
-            ConfigCommand.self, DirectoryCommand.self, BenchCommand.self, CompletionsCommand.self,
+            TouchCommand.self, IncrementCommand.self, ListCommand.self, InfoCommand.self, RunCommand.self,
+            LockCommand.self, ServeCommand.self, CollectCommand.self, StatsCommand.self, VerifyCommand.self,
+            LogCommand.self, DoctorCommand.self, ConfigCommand.self, DirectoryCommand.self, BenchCommand.self,
+            CompletionsCommand.self,
         ]
     }
 
@@ -97,8 +98,8 @@ struct DiskCacheTool {
 
     static let conventions = """
         The directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache; `put`,
-        `run`, `serve` and `config set` create it if it is missing. Sizes are written like 64K or 2G (powers of
-        1024), times like 90s, 15m, 1h30m, 7d.
+        `incr`, `run`, `lock`, `serve` and `config set` create it if it is missing. Sizes are written like 64K or
+        2G (powers of 1024), times like 90s, 15m, 1h30m, 7d.
 
         A scope, --scope or $DISKCACHE_SCOPE, is a text that the commands about single keys put in front of
         each: with the scope thumbs/ the key 17 is stored as thumbs/17, as `ls`, --prefix and --glob know it.

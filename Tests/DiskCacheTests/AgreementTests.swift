@@ -239,8 +239,8 @@ private struct AgreementRun {
         let removes = Int.random(in: 0..<4, using: &generator) == 0
         var seen: String?
         _ = try cache.update(forKey: key, options: options(value, expires, onAccess)) {
-            seen = $0.map { String(decoding: $0, as: UTF8.self) }
-            return removes ? nil : Data(value.text.utf8)
+            seen = $0.map { String(decoding: $0.value, as: UTF8.self) }
+            return removes ? nil : .value(Data(value.text.utf8))
         }
         expect("update", key, seen, present(key)?.text)
         model[key] = removes ? nil : rounded(value)

@@ -142,7 +142,7 @@ import Testing
     @Test func `errors are the same`() async throws {
         let fixture = try CacheFixture()
         await #expect(throws: CacheError.self) { try await fixture.cache.put("x", forKey: "") }
-        try await fixture.cache.update(forKey: "key") { _ in Data("1".utf8) }
+        try await fixture.cache.update(forKey: "key") { _ in .value(Data("1".utf8)) }
         let isStored = try await fixture.cache.blocking { try $0.putIfAbsent(Data(), forKey: "key") }
         #expect(!isStored)
     }

@@ -207,9 +207,9 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try cache.putIfAbsent(Data("value".utf8), forKey: "key"))
         #expect(try fixture.text("key") == "value")
         try lose()
-        try cache.update(forKey: "key") { value in
-            #expect(value == nil)
-            return Data("new".utf8)
+        try cache.update(forKey: "key") { hit in
+            #expect(hit == nil)
+            return .value(Data("new".utf8))
         }
         #expect(try fixture.text("key") == "new")
     }
@@ -263,9 +263,9 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         let fixture = try CacheFixture()
         try fixture.cache.update(forKey: "key") { old in
             #expect(old == nil)
-            return Data("1".utf8)
+            return .value(Data("1".utf8))
         }
-        try fixture.cache.update(forKey: "key") { old in Data((old ?? Data()) + Data("2".utf8)) }
+        try fixture.cache.update(forKey: "key") { old in .value((old?.value ?? Data()) + Data("2".utf8)) }
         #expect(try fixture.text("key") == "12")
         try fixture.cache.update(forKey: "key") { _ in nil }
         #expect(try fixture.text("key") == nil)
@@ -276,7 +276,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
     @Test func `an update that removes counts as a removal`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("v", forKey: "k")
-        _ = try fixture.cache.update(forKey: "k") { (_: Data?) in nil }
+        _ = try fixture.cache.update(forKey: "k") { _ in nil }
         #expect(fixture.cache.activity.removals == 1)
     }
 
@@ -285,8 +285,8 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         onThreads(4) { _ in
             for _ in 0..<25 {
                 _ = try? fixture.cache.update(forKey: "count") { old in
-                    let count = old.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
-                    return Data("\(count + 1)".utf8)
+                    let count = old.flatMap { Int(String(decoding: $0.value, as: UTF8.self)) } ?? 0
+                    return .value(Data("\(count + 1)".utf8))
                 }
             }
         }

@@ -60,6 +60,7 @@ public struct HostileTemplate: Sendable {
             "events.1": try String(contentsOfFile: path("events"), encoding: .utf8),
             "candidates": "none", "tmp/put-x": "x",
             Self.flight: "pid 1 since 1700000000.123               \n",
+            Self.permit: "pid 1 since 1700000000.123               \n",
         ] where !FileManager.default.fileExists(atPath: path(name)) {
             makeFile(path(name), contents)
         }
@@ -88,6 +89,8 @@ public struct HostileTemplate: Sendable {
     static let entry = "\(shard("entries", "key"))/\(digest("key"))"
     private static let object = "\(shard("objects", "value"))/\(digest("value"))"
     static let flight = "locks/flight-\(digest("key"))"
+    /// Of the lock "name".
+    static let permit = "locks/lock-\(digest("name"))-0"
 
     private static func stripe(_ text: String) -> String {
         let byte = Int(digest(text).prefix(2), radix: 16) ?? 0
@@ -101,6 +104,7 @@ public struct HostileTemplate: Sendable {
             "rules", "locks/format", "locks/janitor", "locks/sessions", "tmp/put-x",
         ].map { ($0, $0) } + [
             ("entry", entry), ("object", object), ("locks/flight", flight),
+            ("locks/lock", permit),
             ("locks/object", "locks/object-\(stripe("value"))"),
             ("locks/entry", "locks/entry-\(stripe("key"))"),
         ]

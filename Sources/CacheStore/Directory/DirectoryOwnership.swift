@@ -81,6 +81,7 @@ extension StoreSetup {
             let locks = Set(StoreLayout.lockNames.map(\.description))
             return try root.openDirectory(path).names().allSatisfy {
                 locks.contains($0) || $0.hasPrefix(StoreLayout.flightPrefix)
+                    || $0.hasPrefix(StoreLayout.permitPrefix)
             }
         case "control":
             let file = try root.open(path, .readOnly)

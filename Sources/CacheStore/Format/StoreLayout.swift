@@ -15,6 +15,7 @@ package import Platform
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
 /// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/sessions  locks/format
 /// locks/flight-ab12… (64 hexadecimal digits: SHA-256 of the key; while its value is computed)
+/// locks/lock-ab12…-0 (SHA-256 of the name, number of the permit; while somebody holds it)
 /// tmp/               (only where something can't be published from an unnamed file)
 /// ```
 package enum StoreLayout {
@@ -43,6 +44,10 @@ package enum StoreLayout {
     package static let sessionsLock: RelativePath = "sessions"
     /// What the names of the locks of computations begin with; the key's digest follows.
     static let flightPrefix = "flight-"
+    /// What the names of the permits of named locks begin with; the digest of the name and a number follow.
+    static let permitPrefix = "lock-"
+    /// The most permits that a named lock can have: who waits has a file open for each.
+    package static let mostPermits = 256
 
     /// The version of this layout.
     ///
@@ -80,6 +85,27 @@ package enum StoreLayout {
         var name: RelativePath = "flight-"
         name.append(hexadecimal: key.rawWords)
         return name
+    }
+
+    /// The name of a permit of the lock with this name: `lock-ab12…-0`.
+    static func permitName(_ name: Digest, _ number: Int) -> RelativePath {
+        var path: RelativePath = "lock-"
+        path.append(hexadecimal: name.rawWords)
+        path.append(UInt8(ascii: "-"))
+        for digit in String(number).utf8 { path.append(digit) }
+        return path
+    }
+
+    /// Whether a name in `locks/` is one of those that go with their holder: of a flight, or of a permit.
+    static func isPassingLock(_ name: String) -> Bool {
+        if name.hasPrefix(flightPrefix) {
+            return Digest(hexadecimal: name.dropFirst(flightPrefix.utf8.count)) != nil
+        }
+        guard name.hasPrefix(permitPrefix) else { return false }
+        let parts = name.dropFirst(permitPrefix.utf8.count)
+            .split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, let number = Int(parts[1]), String(number) == parts[1] else { return false }
+        return Digest(hexadecimal: parts[0]) != nil && (0..<mostPermits).contains(number)
     }
 
     /// A name that no other file in `tmp/` has.

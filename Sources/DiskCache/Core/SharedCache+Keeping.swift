@@ -28,8 +28,6 @@ extension SharedCache {
     }
 
     /// Stores that there is no value for `key`, for so long; where that is no time, removes what there is.
-    ///
-    /// The entry's content is empty, as an entry must have one.
     func keepNothing(
         forKey key: String,
         for span: Duration,
@@ -40,15 +38,21 @@ extension SharedCache {
             return
         }
         let digest = try settledDigest(ofKey: key)
-        let nothing = Data()
-        let terms = PutOptions(expires: .after(span), onAccess: .keep)
-        var record = try record(of: Content(of: nothing.span), key: key, terms, now: now)
-        record.details.isNothing = true
-        let noted = record
+        let record = try recordOfNothing(forKey: key, for: span)
         try withStore { (store, _) throws(CacheError) in
-            _ = try store.put(nothing.span, for: digest, noted, room)
+            _ = try store.put(Data().span, for: digest, record, room)
         }
         core.memory?.remove(key, cause: .replaced)
+    }
+
+    /// The record of an entry that says that there is no value for `key`, for so long.
+    ///
+    /// Its content is empty, as an entry must have one.
+    func recordOfNothing(forKey key: String, for span: Duration) throws(CacheError) -> Record {
+        let terms = PutOptions(expires: .after(span), onAccess: .keep)
+        var record = try record(of: Content(of: Data().span), key: key, terms, now: now)
+        record.details.isNothing = true
+        return record
     }
 
     /// When it was noted that there is no value for `key`, if that still counts.
@@ -75,7 +79,9 @@ extension SharedCache {
         let renewal = try repeatingConflicts { () throws(CacheError) -> Renewal? in
             try withStore { (store, now) throws(CacheError) -> Renewal? in
                 let record = try record(of: previous.content, key: key, options, now: now)
-                guard let live = try store.liveEntry(digest, now: now, allowingStale: true) else { return .gone }
+                guard let live = try store.liveEntry(digest, now: now, allowingStale: true) else {
+                    return .gone
+                }
                 let present = live.record
                 guard present.content == previous.content, present.created == previous.created else {
                     return .replaced(record)

@@ -36,8 +36,8 @@ public struct PutOptions: Sendable, Equatable {
     public var metadata: [String: String]
     /// When the put returns; nil for the configuration's default.
     ///
-    /// Computed values, files, `putIfAbsent` and `update` are always on disk when the call returns, but for computed
-    /// values that are kept in memory alone (``keeps``).
+    /// Computed values, files, `putIfAbsent`, `update` and `increment` are always on disk when the call returns, but for
+    /// computed values that are kept in memory alone (``keeps``).
     public var writing: CacheConfiguration.Writing?
     /// Whether the value is kept in memory, on disk or both; nil for the configuration's default.
     public var keeps: CacheConfiguration.Keeping?
@@ -80,6 +80,24 @@ public struct PutOptions: Sendable, Equatable {
         self.keeps = keeps
         self.memoryLifetime = memoryLifetime
         self.memoryCost = memoryCost
+    }
+
+    /// The terms of a value that is there, for another one in its place: it expires at the same moment, with the same
+    /// effect of accesses, stale period, headers, tags and metadata.
+    ///
+    /// - Parameter entry: of the value that is there.
+    public init(keeping entry: CacheEntry) {
+        self.init(
+            expires: entry.expires.map { .at($0) } ?? .never,
+            onAccess: entry.extendsOnAccess.map { .set($0) } ?? .keep,
+            staleFor: entry.staleFor,
+            computeTime: entry.computeTime,
+            entityTag: entry.entityTag,
+            lastModified: entry.lastModified,
+            contentType: entry.contentType,
+            tags: entry.tags,
+            metadata: entry.metadata
+        )
     }
 
     /// Sets what of this the record keeps as it is.

@@ -87,7 +87,11 @@ struct Proposals {
         }
         let place = scanned.operands.count - (isEnded ? 1 : 0)
         let completion = command.completion(ofOperand: place)
-        if completion.placeholder == "CMD" { kind = "command \(line.count - 1 - place)" }
+        if completion.placeholder == "CMD" {
+            // Other operands may stand before its name.
+            let first = (0..<place).first { command.completion(ofOperand: $0) == completion } ?? place
+            kind = "command \(line.count - 1 - (place - first))"
+        }
         add(completion, arguments, afterEnd: isEnded)
     }
 

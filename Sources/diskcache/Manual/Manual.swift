@@ -62,7 +62,7 @@ enum Manual {
     private static let environment = """
         DISKCACHE_DIR The cache directory where `--dir` is not given.
         DISKCACHE_SCOPE What `put`, `get`, `run` and all that name a key put in front of it where `--scope` is not given.
-        DISKCACHE_TTL The `--ttl` of `put` and `run` where none is given.
+        DISKCACHE_TTL The `--ttl` of `put`, `incr` and `run` where none is given.
         DISKCACHE_METADATA `automatic`, as by default, or `sidecar`: metadata in files even where extended attributes work.
         XDG_CACHE_HOME Where the default directory is, if it is an absolute path; else ~/.cache.
         HOME Where ~/.cache is.
@@ -77,6 +77,7 @@ enum Manual {
         tmp/ New files, where the file system has none without a name.
         config.json The limits of the directory.
         candidates Which keys are evicted next, where something limits the size.
+        rules Which values were removed, or have expired, all at once.
         events The log of removals, if there is to be one; the older half is in events.1.
         format "diskcache 1": a newer number is refused.
         README Says what the directory is.

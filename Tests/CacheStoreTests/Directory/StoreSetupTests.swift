@@ -113,6 +113,7 @@ import Testing
         try FileManager.default.copyItem(atPath: fixture.path + "/events", toPath: fixture.path + "/events.1")
         makeFile(fixture.path + "/tmp/put-x", "x")
         makeFile(fixture.path + "/locks/flight-" + String(repeating: "0", count: 64))
+        makeFile(fixture.path + "/locks/lock-" + String(repeating: "0", count: 64) + "-0")
         try FileManager.default.removeItem(atPath: fixture.path + "/locks/format")
         let path = directory.path + "/left"
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)

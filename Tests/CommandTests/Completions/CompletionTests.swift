@@ -57,6 +57,8 @@ import Testing
         #expect(RemoveCommand.completion(ofOperand: 9) == Completion(placeholder: "KEY"))
         #expect(RunCommand.completion(ofOperand: 0) == Completion(placeholder: "CMD"))
         #expect(RunCommand.completion(ofOperand: 3) == Completion(placeholder: "CMD"))
+        #expect(LockCommand.completion(ofOperand: 0) == Completion(placeholder: "NAME"))
+        #expect(LockCommand.completion(ofOperand: 1) == Completion(placeholder: "CMD"))
         #expect(CompletionsCommand.completion(ofOperand: 0).choices == ["bash", "zsh", "fish"])
         #expect(ListCommand.completion(ofOperand: 0) == Completion())
     }
@@ -103,6 +105,8 @@ import Testing
         #expect(kind("get", "-o/t") == "files 2" && kind("get", "--output=/t") == "files 9")
         #expect(kind("-d", "") == "directories 0" && kind("ls", "--dir=") == "directories 6")
         #expect(kind("run", "--ttl", "1", "--", "l") == "command 4")
+        #expect(kind("lock", "n", "--", "l") == "command 3")
+        #expect(kind("lock", "n", "-w", "1", "--", "ls", "-l", "x") == "command 5")
         #expect(kind("run", "ls", "--he") == "command 1" && kind("--dir=/", "run", "ls", "") == "command 2")
     }
 

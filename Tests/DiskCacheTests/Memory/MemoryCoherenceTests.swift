@@ -63,7 +63,12 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let changes: [(String, String?, (String) throws -> Void)] = [
             ("put", "new", { try pair.other.put("new", forKey: $0) }),
             ("remove", nil, { try pair.other.remove(forKey: $0) }),
-            ("update", "old+", { try pair.other.update(forKey: $0) { ($0 ?? Data()) + Data("+".utf8) } }),
+            (
+                "update", "old+",
+                { key in
+                    try pair.other.update(forKey: key) { .value(($0?.value ?? Data()) + Data("+".utf8)) }
+                }
+            ),
             ("file", "from file", { try pair.other.put(contentsOfFile: file, forKey: $0) }),
             ("expiration", nil, { try pair.other.setExpiration(.expired, forKey: $0) }),
             (

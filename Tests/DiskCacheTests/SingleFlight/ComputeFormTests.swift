@@ -135,7 +135,7 @@ import Testing
         let task = Task(executorPreference: here) { [words] in
             try await cache.update(forKey: "key") { [words] _ in
                 #expect(!here.isCurrent)
-                return words.plain()
+                return .value(words.plain())
             }
         }
         #expect(try await task.value?.text == "new")

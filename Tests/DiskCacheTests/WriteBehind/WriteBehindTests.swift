@@ -173,7 +173,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
                 #expect(try fixture.text(key) == nil)
             case 4:
                 #expect(
-                    try cache.update(forKey: key) { Data(($0 ?? Data()) + Data("er".utf8)) }
+                    try cache.update(forKey: key) { .value(($0?.value ?? Data()) + Data("er".utf8)) }
                         == Data("newer".utf8)
                 )
             case 5: #expect(try !cache.putIfAbsent(Data(), forKey: key))
