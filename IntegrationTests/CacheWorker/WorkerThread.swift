@@ -57,7 +57,7 @@ final class WorkerThread {
         var options = CollectionOptions()
         // Sidecar or not, a few of the keys have to go each time.
         options.maximumEntries = UniqueValues.keys.count * 3 / 4
-        try cache.collect(options)
+        try cache.directory.collect(options)
         usleep(2000)
     }
 

@@ -76,7 +76,7 @@ import Testing
     }
 
     private func holder(_ cache: SharedCache) throws -> Int32? {
-        try cache.explanation(forKey: "key").computedBy?.processIdentifier
+        try cache.directory.explanation(forKey: "key").computedBy?.processIdentifier
     }
 
     // MARK: What the tests are made of

@@ -79,11 +79,11 @@ struct ForkingHost {
                 try cache.put("other", forKey: "key", options: PutOptions(writing: .behind))
             }
             expectForked { () throws(CacheError) in _ = try cache.remove(forKey: "key") }
-            expectForked { () throws(CacheError) in _ = try cache.collect() }
+            expectForked { () throws(CacheError) in _ = try cache.directory.collect() }
             expectForked { () throws(CacheError) in _ = try cache.entries() }
             expect(!cache.flush(), "nothing is flushed here")
             expect(cache.memory.count == 0, "the memory is the parent's")
-            expect(cache.activity.puts == 0, "so is what was done")
+            expect(cache.directory.activity.puts == 0, "so is what was done")
             let computed = cache.value(forKey: "key") { Data("computed".utf8) }
             expect(computed == Data("computed".utf8), "it computes")
             try askForAll(cache)
@@ -136,7 +136,7 @@ struct ForkingHost {
             alarm(30)
             expectForked { () throws(CacheError) in _ = try cache.entries() }
             expectForked { () throws(CacheError) in try cache.removeAll() }
-            expectForked { () throws(CacheError) in _ = try cache.data(for: Digest(of: Data())) }
+            expectForked { () throws(CacheError) in _ = try cache.directory.data(for: Digest(of: Data())) }
             expect(!cache.flush(), "nothing is flushed here")
         }
         withExtendedLifetime(cache) {}

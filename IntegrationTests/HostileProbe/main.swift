@@ -47,14 +47,16 @@ struct Calls {
         call("entries") {
             "\(try cache.entries().reduce(into: 0) { if case .success = $1 { $0 += 1 } })"
         }
-        call("statistics") { "\(try cache.statistics().entries)" }
-        call("totals") { try cache.totals() == nil ? "none" : "some" }
-        call("lastCollection") { try cache.lastCollection() == nil ? "none" : "some" }
-        call("removals") { try cache.removals() == nil ? "none" : "some" }
-        call("limits") { "\(try cache.limits().eventLogSize?.bytes ?? 0)" }
-        call("computing") { try cache.explanation(forKey: "key").computedBy == nil ? "none" : "some" }
-        call("gc") { "\(try cache.collect().isComplete)" }
-        call("verify") { "\(try cache.verify().isClean)" }
+        call("statistics") { "\(try cache.directory.statistics().entries)" }
+        call("totals") { try cache.directory.totals() == nil ? "none" : "some" }
+        call("lastCollection") { try cache.directory.lastCollection() == nil ? "none" : "some" }
+        call("removals") { try cache.directory.removals() == nil ? "none" : "some" }
+        call("limits") { "\(try cache.directory.limits().eventLogSize?.bytes ?? 0)" }
+        call("computing") {
+            try cache.directory.explanation(forKey: "key").computedBy == nil ? "none" : "some"
+        }
+        call("gc") { "\(try cache.directory.collect().isComplete)" }
+        call("verify") { "\(try cache.directory.verify().isClean)" }
         call("removeAll tagged") {
             try cache.removeAll(.tagged("tag"))
             return "done"
@@ -72,7 +74,7 @@ struct Calls {
             return "\(cache.flush(within: .seconds(5)))"
         }
         call("update limits") {
-            try cache.updateLimits { $0.maximumAge = .seconds(1_000_000) }
+            try cache.directory.updateLimits { $0.maximumAge = .seconds(1_000_000) }
             return "done"
         }
         var isRemoved = false

@@ -99,11 +99,11 @@ import Testing
 
     @Test func `what a killed holder leaves is one file, which the next collection removes`() throws {
         let holder = try holder()
-        #expect(try cache.collect().isComplete)
+        #expect(try cache.directory.collect().isComplete)
         #expect(lockFiles.count == 1, "it is held")
         try kill(holder)
         #expect(lockFiles.count == 1)
-        #expect(try cache.collect().isComplete)
+        #expect(try cache.directory.collect().isComplete)
         #expect(lockFiles.isEmpty)
         try cache.lock("name", within: .zero).unlock()
     }
@@ -119,7 +119,7 @@ import Testing
         #expect(throws: CacheError.self) { _ = try cache.lock("name", within: .milliseconds(30)) }
         try cache.put("value", forKey: "name")
         #expect(try cache.get(forKey: "name")?.value == Data("value".utf8))
-        #expect(try cache.collect().isComplete)
+        #expect(try cache.directory.collect().isComplete)
     }
 
     // MARK: Semaphores
@@ -150,7 +150,7 @@ import Testing
         }
         #expect(throws: CacheError.self) { _ = try cache.lock("name", permits: permits, within: .zero) }
         for lock in locks { lock.unlock() }
-        #expect(try cache.collect().isComplete)
+        #expect(try cache.directory.collect().isComplete)
         #expect(lockFiles.isEmpty)
     }
 }

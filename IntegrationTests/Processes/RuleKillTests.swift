@@ -47,14 +47,14 @@ struct RuleKillTests {
         }
         try late.put("new", forKey: "new")
         #expect(try warm.get(forKey: "new")?.value == Data("new".utf8))
-        try warm.collect()
+        try warm.directory.collect()
         for cache in [warm, late] { #expect(try found(in: cache) == expected) }
-        #expect(try warm.statistics().entries == expected + 1)
+        #expect(try warm.directory.statistics().entries == expected + 1)
         try late.removeAll()
         for cache in [warm, late, try self.cache(at: warm.path)] {
             #expect(try found(in: cache) == 0 && cache.get(forKey: "new") == nil)
         }
-        try warm.collect()
+        try warm.directory.collect()
         #expect(try DirectoryAudit(of: warm.path).entries.isEmpty)
     }
 }

@@ -69,7 +69,7 @@ import Testing
         for id in answered.compactMap(\.id) {
             #expect(try cache.get(forKey: "k\(id)")?.value == Data(value(id).utf8))
         }
-        #expect(try cache.verify().isClean)
+        #expect(try cache.directory.verify().isClean)
     }
 
     private func value(_ number: Int) -> String {

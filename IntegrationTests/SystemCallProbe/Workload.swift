@@ -102,9 +102,9 @@ struct Workload {
             { _ in
                 var options = CollectionOptions()
                 options.maximumEntries = size
-                _ = try cache.collect(options)
+                _ = try cache.directory.collect(options)
             }
-        default: { _ in _ = try cache.collect() }
+        default: { _ in _ = try cache.directory.collect() }
         }
     }
 

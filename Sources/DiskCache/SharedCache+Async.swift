@@ -20,7 +20,7 @@ extension SharedCache {
     /// Runs `body` on a thread of the library, where it may call what waits for a disk or a lock.
     ///
     /// ```swift
-    /// let report = try await cache.blocking { try $0.collect() }
+    /// let report = try await cache.blocking { try $0.directory.collect() }
     /// ```
     ///
     /// - Returns: what `body` returns.

@@ -97,18 +97,6 @@ extension SharedCache {
         return try isPublished(digest, allowingStale: allowingStale)
     }
 
-    /// The content with this digest, checked against it, or nil.
-    ///
-    /// Not an access of any key. A file that was extended with large holes is read to its end, however long,
-    /// unless the content was stored under its digest.
-    @available(*, noasync, message: "it waits for the disk: use `blocking`")
-    public func data(for digest: Digest) throws(CacheError) -> Data? {
-        try core.checkOpen()
-        // What `store` was given may wait to be published.
-        writeBehind.settle(Digest(ofKey: digest.description))
-        return try withStore { (store, _) throws(CacheError) in try store.data(for: digest) }
-    }
-
     /// All entries that have not expired, or those of a selection, in no particular order, read a shard at a time as the
     /// sequence goes.
     ///

@@ -130,19 +130,6 @@ extension SharedCache {
         }
     }
 
-    /// Stores content under its own digest, where `data(for:)` finds it until it has expired and a collection
-    /// has removed it.
-    ///
-    /// It is a value like any other, with the digest's hexadecimal digits as its key. It is on disk when this
-    /// returns, even with ``CacheConfiguration/Writing/behind``.
-    @discardableResult
-    @available(*, noasync, message: "it waits for the disk: use `blocking`")
-    public func store(_ data: Data, expires: Expiration? = nil) throws(CacheError) -> Digest {
-        let digest = Digest(of: data)
-        try put(data, forKey: digest.description, options: PutOptions(expires: expires, writing: .through))
-        return digest
-    }
-
     /// Removes the value of `key`.
     ///
     /// Four system calls. The next collection reclaims the space of its bytes.

@@ -22,7 +22,7 @@ package import Platform
 /// through ``blocking(_:)``.
 public final class SharedCache: Sendable {
     /// The path of the directory, as given.
-    public let path: String
+    package let path: String
     /// How this process uses it.
     public let configuration: CacheConfiguration
     let core: CacheCore

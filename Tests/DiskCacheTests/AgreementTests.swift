@@ -283,7 +283,7 @@ private struct AgreementRun {
     private mutating func collect() throws {
         guard Int.random(in: 0..<3, using: &generator) == 0 else { return }
         clock.advance(by: 2_000_000)
-        try cache.collect()
+        try cache.directory.collect()
     }
 
     private mutating func touch(_ key: String) throws {

@@ -38,7 +38,7 @@ import Testing
         var expired = CollectionOptions()
         expired.expiredOnly = true
         let chosen = expired
-        _ = try await cache.blocking { try $0.collect(chosen) }
+        _ = try await cache.blocking { try $0.directory.collect(chosen) }
         #expect(try await view.get(forKey: key) != nil)
     }
 

@@ -92,7 +92,7 @@ import Testing
         let target = fixture.directory.path + "/out"
         #expect(try fixture.cache.copyValue(forKey: "key", toFile: target) == nil)
         #expect(!FileManager.default.fileExists(atPath: target))
-        #expect(fixture.cache.activity.corruptions == 1)
+        #expect(fixture.cache.directory.activity.corruptions == 1)
     }
 
     @Test func `what can't be read or written is an error that names it`() throws {
@@ -134,7 +134,7 @@ import Testing
             }
             try await group.waitForAll()
         }
-        #expect(try await cache.blocking { try $0.statistics().entries } == 50)
+        #expect(try await cache.blocking { try $0.directory.statistics().entries } == 50)
         try await cache.blocking { try $0.removeAll() }
         #expect(try await cache.entry(forKey: "key 1") == nil)
     }

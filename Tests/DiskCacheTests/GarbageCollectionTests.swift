@@ -25,7 +25,7 @@ import Testing
         try cache.put("value", forKey: "key", options: PutOptions(expires: .expired))
         var options = CollectionOptions()
         options.isCalledOff = { true }
-        let report = try cache.collect(options)
+        let report = try cache.directory.collect(options)
         #expect(!report.isComplete && report.removed.isEmpty)
     }
 
@@ -44,7 +44,7 @@ import Testing
         options.isDryRun = isDryRun
         options.maximumEntries = 2
         options.onRemoval = { removal in told.withLock { $0.append(removal) } }
-        let report = try cache.collect(options)
+        let report = try cache.directory.collect(options)
         let removals = told.withLock { $0 }
         let words = removals.map { "\($0.key ?? "-") \($0.cause.word)" }.sorted()
         #expect(words == ["key 0 expired", "key 1 expired", "key 2 entries"])
@@ -60,7 +60,7 @@ import Testing
         let told = Locked<[LoggedRemoval]>([])
         var options = CollectionOptions()
         options.onRemoval = { removal in told.withLock { $0.append(removal) } }
-        try fixture.cache.collect(options)
+        try fixture.cache.directory.collect(options)
         let removals = told.withLock { $0 }
         #expect(removals.count == 1)
         #expect(removals.first?.key == nil && removals.first?.keyDigest == Digest(ofKey: "key"))
@@ -69,12 +69,12 @@ import Testing
     @Test func `who may not wait is told who is collecting`() throws {
         let place = try TemporaryDirectory()
         let cache = try SharedCache(at: place.path + "/cache")
-        try cache.collect { progress in
+        try cache.directory.collect { progress in
             guard progress.phase == .waiting else { return }
             let error = #expect(throws: CacheError.self) {
                 var options = CollectionOptions()
                 options.patience = .zero
-                try cache.collect(options)
+                try cache.directory.collect(options)
             }
             let holder = "process \(ProcessInfo.processInfo.processIdentifier) has been collecting for "
             #expect(error?.code == .busy && error?.message.contains(holder) == true)

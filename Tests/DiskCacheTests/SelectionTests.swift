@@ -44,7 +44,7 @@ import Testing
                 let all = try keys(fixture)
                 #expect(all.count == 4)
                 #expect(try keys(fixture, selection) == expected, "\(selection)")
-                let statistics = try fixture.cache.statistics(selection)
+                let statistics = try fixture.cache.directory.statistics(selection)
                 #expect(statistics.entries == expected.count && statistics.objects == expected.count)
                 #expect(statistics.logicalBytes == Int64(expected.count * "value of a/1".utf8.count))
                 try fixture.cache.removeAll(selection)
@@ -55,7 +55,7 @@ import Testing
                     #expect((hit == nil) == expected.contains(key), "\(selection): \(key)")
                 }
                 #expect(try keys(fixture) == all.filter { !expected.contains($0) })
-                #expect(try fixture.cache.statistics().entries == 4 - expected.count)
+                #expect(try fixture.cache.directory.statistics().entries == 4 - expected.count)
                 for key in all { try put(key, in: fixture) }
                 #expect(try keys(fixture) == all, "what is put afterwards is there")
             }
@@ -128,9 +128,9 @@ import Testing
         #expect(try fixture.cache.entries(.prefix("a/")).map { try $0.get() }.isEmpty)
         #expect(try fixture.cache.entries(.tagged("one")).map { try $0.get() }.count == 2)
         try fixture.cache.removeAll(.glob("*"))
-        #expect(try fixture.cache.statistics().entries == 4)
+        #expect(try fixture.cache.directory.statistics().entries == 4)
         try fixture.cache.removeAll(.prefix("c"))
-        #expect(try fixture.cache.statistics().entries == 0)
+        #expect(try fixture.cache.directory.statistics().entries == 0)
         let long = try CacheFixture()
         let key = String(repeating: "k", count: 2000)
         try long.cache.put("value", forKey: key)
@@ -158,7 +158,7 @@ import Testing
                 let text = try fixture.text(key, allowingStale: true)
                 #expect((text == nil) == expected.contains(key))
             }
-            #expect(fixture.cache.activity.removalRules == 0)
+            #expect(fixture.cache.directory.activity.removalRules == 0)
             #expect(fixture.directory.files(below: "cache/entries").count == 4 - expected.count)
         }
     }
@@ -168,7 +168,7 @@ import Testing
         var options = CollectionOptions()
         options.maximumEntries = 1
         options.selection = .prefix("a/")
-        #expect(try fixture.cache.collect(options).removed[.entries]?.count == 2)
+        #expect(try fixture.cache.directory.collect(options).removed[.entries]?.count == 2)
         #expect(try keys(fixture) == ["b/1", "b/2"])
     }
 
@@ -177,10 +177,11 @@ import Testing
         try fixture.cache.removeAll(.prefix("a/"))
         try fixture.cache.removeAll(.glob("b/1"))
         try fixture.cache.expireAll(.tagged("none"))
-        #expect(fixture.cache.activity.removalRules == 2 && fixture.cache.activity.removals == 1)
-        let report = try fixture.cache.collect()
+        let activity = fixture.cache.directory.activity
+        #expect(activity.removalRules == 2 && activity.removals == 1)
+        let report = try fixture.cache.directory.collect()
         #expect(report.removed[.requested]?.count == 2)
-        #expect(fixture.cache.activity.collected[.requested] == 2)
+        #expect(fixture.cache.directory.activity.collected[.requested] == 2)
     }
 
     @Test func `a put that waits is removed by its own process, and one that comes later is not`() throws {

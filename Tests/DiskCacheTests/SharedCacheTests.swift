@@ -98,7 +98,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         let fixture = try CacheFixture()
         try fixture.cache.put("one", forKey: "a")
         try fixture.cache.put("one", forKey: "b")
-        #expect(try fixture.cache.statistics().objects == 1)
+        #expect(try fixture.cache.directory.statistics().objects == 1)
         try fixture.cache.put("two", forKey: "a")
         #expect(try fixture.text("a") == "two")
         #expect(try fixture.text("b") == "one")
@@ -175,7 +175,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         try fixture.cache.removeAll()
         #expect(try fixture.cache.get(forKey: "fresh") == nil)
         #expect(try fixture.cache.get(forKey: "expired", reading: ReadOptions(acceptsStale: true)) == nil)
-        let report = try fixture.cache.collect()
+        let report = try fixture.cache.directory.collect()
         #expect(report.removed[.requested]?.count == 2)
         #expect(fixture.directory.files(below: "cache/entries").isEmpty)
     }
@@ -216,13 +216,13 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
 
     @Test func `content can be stored and had by its digest alone`() throws {
         let fixture = try CacheFixture()
-        let digest = try fixture.cache.store(Data("content".utf8), expires: .seconds(10))
+        let digest = try fixture.cache.directory.store(Data("content".utf8), expires: .seconds(10))
         #expect(digest.description == Digest(of: Data("content".utf8)).description)
-        #expect(try fixture.cache.data(for: digest) == Data("content".utf8))
-        #expect(try fixture.cache.data(for: Digest(of: Data("other".utf8))) == nil)
+        #expect(try fixture.cache.directory.data(for: digest) == Data("content".utf8))
+        #expect(try fixture.cache.directory.data(for: Digest(of: Data("other".utf8))) == nil)
         fixture.clock.advance(by: 11)
-        try fixture.cache.collect()
-        #expect(try fixture.cache.data(for: digest) == nil)
+        try fixture.cache.directory.collect()
+        #expect(try fixture.cache.directory.data(for: digest) == nil)
     }
 
     @Test func `hashed-only keeps no key`() throws {
@@ -277,7 +277,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         let fixture = try CacheFixture()
         try fixture.cache.put("v", forKey: "k")
         _ = try fixture.cache.update(forKey: "k") { _ in nil }
-        #expect(fixture.cache.activity.removals == 1)
+        #expect(fixture.cache.directory.activity.removals == 1)
     }
 
     @Test func `no update of many threads is lost`() throws {
@@ -303,10 +303,10 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try fixture.text("k1") == nil)
         #expect(try fixture.text("k2") == "v2")
         try fixture.cache.removeAll(.tagged("even "))
-        #expect(try fixture.cache.statistics().entries == 3)
+        #expect(try fixture.cache.directory.statistics().entries == 3)
         try fixture.cache.removeAll()
-        #expect(try fixture.cache.statistics().entries == 0)
-        try fixture.cache.collect()
+        #expect(try fixture.cache.directory.statistics().entries == 0)
+        try fixture.cache.directory.collect()
         #expect(fixture.directory.files(below: "cache/objects").isEmpty)
         #expect(fixture.directory.files(below: "cache/entries").isEmpty)
     }
@@ -318,7 +318,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         _ = try fixture.cache.get(forKey: "a")
         _ = try fixture.cache.get(forKey: "nope")
         fixture.clock.advance(by: 2)
-        let statistics = try fixture.cache.statistics()
+        let statistics = try fixture.cache.directory.statistics()
         #expect(statistics.entries == 2)
         #expect(statistics.expiredEntries == 1)
         #expect(statistics.objects == 1)
@@ -326,7 +326,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(statistics.activity.hits == 1)
         #expect(statistics.activity.misses == 1)
         #expect(statistics.activity.puts == 2)
-        #expect(fixture.cache.activity == statistics.activity)
+        #expect(fixture.cache.directory.activity == statistics.activity)
     }
 
     @Test func `after close every call says that it was closed`() throws {
@@ -355,8 +355,8 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
             fixture.clock.advance(by: 1)
         }
         _ = try fixture.cache.get(forKey: "k0")
-        let usage = try #require(try fixture.cache.totals()).usage
-        let report = try fixture.cache.collect(
+        let usage = try #require(try fixture.cache.directory.totals()).usage
+        let report = try fixture.cache.directory.collect(
             CollectionOptions(maximumSize: ByteCount(usage.overheadBytes + usage.bytes * 3 / 10))
         )
         #expect(report.removed[.size]?.count == 7)
@@ -369,16 +369,16 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         let fixture = try CacheFixture()
         var options = CollectionOptions()
         options.maximumAge = .seconds(-1)
-        #expect(code { try fixture.cache.collect(options) } == .invalidArgument)
+        #expect(code { try fixture.cache.directory.collect(options) } == .invalidArgument)
         options = CollectionOptions()
         options.maximumEntries = -1
-        #expect(code { try fixture.cache.collect(options) } == .invalidArgument)
+        #expect(code { try fixture.cache.directory.collect(options) } == .invalidArgument)
     }
 
     @Test func `a report survives JSON with its reasons as names`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("value", forKey: "key", options: PutOptions(expires: .expired))
-        let report = try fixture.cache.collect()
+        let report = try fixture.cache.directory.collect()
         let json = try JSONEncoder().encode(report)
         #expect(String(decoding: json, as: UTF8.self).contains("\"removed\":{\"expired\":{"))
         #expect(try JSONDecoder().decode(CollectionReport.self, from: json) == report)

@@ -102,7 +102,7 @@ import Testing
         let after = try entry()
         #expect(after.created == before.created)
         expectSameTerms(after, before)
-        #expect(cache.activity.puts == 1)
+        #expect(cache.directory.activity.puts == 1)
     }
 
     @Test func `new terms for the same value take no byte of it`() throws {
@@ -142,7 +142,7 @@ import Testing
         #expect(try cache.update(forKey: "a") { _ in nil } == nil)
         #expect(try cache.update(forKey: "b") { _ in .nothing(for: .zero) } == nil)
         for key in ["a", "b"] { #expect(try fixture.text(key) == nil) }
-        #expect(cache.activity.removals == 2)
+        #expect(cache.directory.activity.removals == 2)
     }
 
     @Test func `that there is nothing is remembered for so long`() throws {

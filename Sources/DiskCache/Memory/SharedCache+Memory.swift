@@ -36,7 +36,8 @@ extension SharedCache {
         /// Empties it.
         ///
         /// What is on disk stays. What is in memory alone (``CacheConfiguration/Keeping/memoryOnly``) is gone. The
-        /// other way round, `collect(CollectionOptions(maximumSize: .bytes(0)))` empties the disk and leaves memory.
+        /// other way round, `directory.collect(CollectionOptions(maximumSize: .bytes(0)))` empties the disk and leaves
+        /// memory.
         public func removeAll() {
             tier?.removeAll(cause: .explicit)
         }

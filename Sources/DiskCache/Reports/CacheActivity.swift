@@ -2,7 +2,7 @@
 
 public import CacheStore
 
-/// What was done with a cache, either by this process since it opened it (``SharedCache/activity``) or by all
+/// What was done with a cache, either by this process since it opened it (``CacheDirectory/activity``) or by all
 /// processes together (``CacheStatistics/Totals/activity``).
 public struct CacheActivity: Sendable, Equatable, Codable {
     // MARK: Reading and writing

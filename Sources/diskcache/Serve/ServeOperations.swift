@@ -138,7 +138,7 @@ struct ServeOperations {
 
     private func statistics(_ request: ServeRequest) throws -> JSON.Object {
         guard request.scan == true else { return try StatsReading(of: cache).json() }
-        let statistics = try cache.statistics()
+        let statistics = try cache.directory.statistics()
         let common: JSON.Object = ["path": cache.path, "lastCollection": statistics.lastCollection?.json]
         return JSON.Object(common, statistics.json, statistics.totals?.json ?? [:])
     }

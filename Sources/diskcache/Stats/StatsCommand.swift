@@ -66,7 +66,7 @@ enum StatsCommand: Command {
         } else if arguments.has("reset") {
             try reset(cache, arguments)
         } else if let prefix = try SelectionOptions.prefix(arguments) {
-            let part = try cache.statistics(.prefix(prefix))
+            let part = try cache.directory.statistics(.prefix(prefix))
             try arguments.print(
                 StatsText.part(part, now: .now),
                 json: JSON.Object(["path": cache.path, "prefix": prefix] as JSON.Object, part.partJSON)
@@ -75,7 +75,7 @@ enum StatsCommand: Command {
             let reading = try StatsReading(of: cache)
             try arguments.print(StatsText.counts(reading, now: .now), json: reading.json())
         } else {
-            let statistics = try cache.statistics()
+            let statistics = try cache.directory.statistics()
             let common: JSON.Object = ["path": cache.path, "lastCollection": statistics.lastCollection?.json]
             try arguments.print(
                 StatsText.everything(cache.path, statistics, now: .now),
@@ -87,7 +87,7 @@ enum StatsCommand: Command {
 
     private static func reset(_ cache: SharedCache, _ arguments: Arguments) throws {
         let before = try StatsReading(of: cache).totals
-        guard try cache.resetTotals() else {
+        guard try cache.directory.resetTotals() else {
             throw Failure(
                 .permission,
                 "reset the counts of \(cache.path): this process can't write them: see `diskcache doctor`"
@@ -117,14 +117,14 @@ struct StatsReading {
 
     init(of cache: SharedCache) throws {
         path = cache.path
-        guard let totals = try cache.totals() else {
+        guard let totals = try cache.directory.totals() else {
             throw Failure(
                 .configuration,
                 "read the counts of \(path): there is no control file: see `diskcache doctor`"
             )
         }
         self.totals = totals
-        last = try cache.lastCollection()
+        last = try cache.directory.lastCollection()
     }
 
     /// - Parameter part: what the form of the command has on top of what is common to all.

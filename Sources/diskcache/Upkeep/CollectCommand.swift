@@ -75,7 +75,7 @@ enum CollectCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         if arguments.has("last") {
-            guard let last = try arguments.requireCache().lastCollection() else { return .miss }
+            guard let last = try arguments.requireCache().directory.lastCollection() else { return .miss }
             try arguments.print(LastCollectionText.text(last, now: .now), json: last.json)
             return .done
         }
@@ -121,7 +121,7 @@ enum CollectCommand: Command {
                 if let list { attempt.onRemoval = { list.add($0) } }
                 attempt.patience = max(.zero, min(request.patience - (begin - start), .seconds(1)))
                 do throws(CacheError) {
-                    return try cache.collect(attempt) { progress in
+                    return try cache.directory.collect(attempt) { progress in
                         list?.show(above: line)
                         line.show(progress)
                     }

@@ -37,7 +37,7 @@ enum LogCommand: Command {
         let key = arguments.operands.isEmpty ? nil : try arguments.key()
         let limit = try arguments.value("limit", as: Quantity.count) ?? .max
         let cache = try arguments.requireCache()
-        guard let removals = try cache.removals(forKey: key, limit: limit) else {
+        guard let removals = try cache.directory.removals(forKey: key, limit: limit) else {
             throw Failure(
                 .miss,
                 "nothing was logged in \(cache.path): if the log is off, "

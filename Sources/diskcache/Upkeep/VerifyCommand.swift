@@ -52,7 +52,7 @@ enum VerifyCommand: Command {
     static func verify(_ cache: SharedCache, _ options: VerifyOptions, isJSON: Bool) throws -> VerifyReport {
         let failure = Locked<Errno?>(nil)
         let report = try ProgressLine.during { line in
-            try cache.verify(options) { finding in
+            try cache.directory.verify(options) { finding in
                 if isJSON { return }
                 do throws(Errno) {
                     try line.print(words(finding), painting: colours)

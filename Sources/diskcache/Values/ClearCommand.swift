@@ -35,7 +35,7 @@ enum ClearCommand: Command {
             let advice = "give --yes to remove everything"
             throw Failure.usage("clear: standard input is not a terminal: \(advice)")
         }
-        let found = try cache.statistics()
+        let found = try cache.directory.statistics()
         let contents = Quantity.contents(
             keys: found.entries,
             values: found.objects,

@@ -60,7 +60,7 @@ enum GetCommand: Command {
         }
         guard let cache = try arguments.openExistingCache() else { return .miss }
         if let digest {
-            guard let data = try cache.data(for: digest) else { return .miss }
+            guard let data = try cache.directory.data(for: digest) else { return .miss }
             try write(data, to: arguments.value("output") ?? "-")
             return .done
         }

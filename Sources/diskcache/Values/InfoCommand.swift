@@ -50,7 +50,7 @@ enum InfoCommand: Command {
             )
             return .miss
         }
-        let explanation = try cache.explanation(forKey: key, ranking: arguments.has("order"))
+        let explanation = try cache.directory.explanation(forKey: key, ranking: arguments.has("order"))
         let paths = explanation.entry.map { cache.paths(of: $0) }
         try arguments.print(
             explanation.text(key: key, paths: paths, now: .now),
@@ -71,7 +71,7 @@ enum InfoCommand: Command {
             case .success(let entry):
                 // One that was not kept is nobody's to ask for.
                 guard let key = entry.key else { continue }
-                let explanation = try cache.explanation(forKey: key, ranking: false)
+                let explanation = try cache.directory.explanation(forKey: key, ranking: false)
                 let paths = explanation.entry.map { cache.paths(of: $0) }
                 try arguments.print(
                     (isFirst ? "" : "\n") + explanation.text(key: key, paths: paths, now: .now),

@@ -74,7 +74,7 @@ enum PutCommand: Command {
             stored = try cache.put(contentsOfDescriptor: input.rawValue, forKey: key, options: terms)
         }
         do throws(CacheError) {
-            _ = try cache.limits()
+            _ = try cache.directory.limits()
         } catch {
             // A `config.json` that can't be used stops no put, but nothing kept this one within the limits.
             try Output.complain("put: stored without limits: \(error.message)")

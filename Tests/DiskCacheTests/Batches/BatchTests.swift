@@ -40,7 +40,7 @@ import Testing
         let hits = try await cache.get(forKeys: ["a", "b", "c", "a"])
         #expect(hits.mapValues { $0.value.text } == ["a": "1", "b": "2"])
         #expect(hits["a"]?.entry.tags == ["tag"])
-        #expect(cache.activity.memoryHits == 2 && cache.counters[.miss] == 1)
+        #expect(cache.directory.activity.memoryHits == 2 && cache.counters[.miss] == 1)
         let cache = cache
         let blocking = try await offload { () throws(CacheError) in
             try cache.put(["d": Data("4".utf8)])

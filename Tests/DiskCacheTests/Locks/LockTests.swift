@@ -63,7 +63,7 @@ import Testing
         #expect(try other.remove(forKey: "key"))
         let computed = other.value(forKey: "key") { Data("computed".utf8) }
         #expect(computed == Data("computed".utf8))
-        #expect(try other.collect().isComplete)
+        #expect(try other.directory.collect().isComplete)
         #expect(try !isFree("key"), "the collection has left it alone")
         lock.unlock()
     }

@@ -123,7 +123,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
     @Test func `eviction from disk leaves what is in memory, which is still the value`() throws {
         let pair = try Pair()
         try pair.warm("key", "value")
-        try pair.other.collect(CollectionOptions(maximumSize: .bytes(0)))
+        try pair.other.directory.collect(CollectionOptions(maximumSize: .bytes(0)))
         #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         try pair.other.put("new", forKey: "key")
         #expect(text(try pair.cache.get(forKey: "key")) == "new")
@@ -150,7 +150,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         ]
         for (name, remove) in removals {
             try pair.cache.put("value", forKey: name, options: PutOptions(tags: ["tag"]))
-            try pair.other.collect(CollectionOptions(maximumSize: .bytes(0)))
+            try pair.other.directory.collect(CollectionOptions(maximumSize: .bytes(0)))
             #expect(try pair.cache.get(forKey: name)?.source == .memory)
             try remove(name)
             #expect(try pair.cache.get(forKey: name) == nil)
@@ -207,19 +207,20 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let pair = try Pair { $0.janitor.isEnabled = false }
         let cache = pair.cache
         try pair.warm("key", "old")
-        let hits = cache.activity.memoryHits
+        let hits = cache.directory.activity.memoryHits
         // Which has the descriptors.
         weak let old = cache.core.store.directory
         try FileManager.default.removeItem(atPath: cache.path)
         try cache.core.reopen()
         #expect(old == nil, "what is not used any more has no descriptors open")
-        #expect(try cache.totals()?.activity.leftMemory == [.invalidated: 1], "what left is counted there")
+        let left = try cache.directory.totals()?.activity.leftMemory
+        #expect(left == [.invalidated: 1], "what left is counted there")
         #expect(try cache.get(forKey: "key") == nil)
         try cache.put("new", forKey: "key")
         #expect(try cache.get(forKey: "key")?.source == .memory)
-        #expect(cache.activity.memoryHits == hits + 1)
+        #expect(cache.directory.activity.memoryHits == hits + 1)
         let third = try SharedCache(at: cache.path, configuration: cache.configuration)
-        #expect(try third.totals()?.activity.memoryHits == 1)
+        #expect(try third.directory.totals()?.activity.memoryHits == 1)
         try third.put("newer", forKey: "key")
         #expect(text(try cache.get(forKey: "key")) == "newer")
     }
@@ -228,8 +229,8 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let pair = try Pair()
         try pair.cache.put("value", forKey: "key")
         for _ in 0..<3 { #expect(try pair.cache.get(forKey: "key")?.source == .memory) }
-        #expect(pair.cache.activity.hits == 3)
-        #expect(pair.cache.activity.misses == 0)
+        #expect(pair.cache.directory.activity.hits == 3)
+        #expect(pair.cache.directory.activity.misses == 0)
     }
 
     @Test func `hits in memory prolong a sliding expiration, for all processes`() throws {

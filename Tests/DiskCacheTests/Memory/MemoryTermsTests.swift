@@ -55,7 +55,7 @@ import Testing
         cache.core.dropExpired()
         #expect(cache.memory.keys == ["c"])
         waitUntil("they are counted, whichever thread has removed them") {
-            cache.activity.leftMemory == [.expired: 2]
+            cache.directory.activity.leftMemory == [.expired: 2]
         }
     }
 
@@ -64,7 +64,7 @@ import Testing
         let cache = try SharedCache(at: place.path + "/cache")
         let options = PutOptions(expires: .after(.milliseconds(20)))
         try cache.put(Data("value".utf8), forKey: "key", options: options)
-        waitUntil("it has gone") { cache.activity.leftMemory == [.expired: 1] }
+        waitUntil("it has gone") { cache.directory.activity.leftMemory == [.expired: 1] }
         #expect(cache.memory.count == 0)
     }
 
@@ -189,11 +189,11 @@ import Testing
 
     @Test func `what it removes from disk is counted and logged as removed`() throws {
         let pair = try Pair()
-        try pair.cache.updateLimits { $0.eventLogSize = .mebibytes(1) }
+        try pair.cache.directory.updateLimits { $0.eventLogSize = .mebibytes(1) }
         try pair.cache.put("old", forKey: "key")
         for _ in 0..<2 { try pair.cache.put("new", forKey: "key", options: Self.only) }
-        #expect(try pair.cache.removals(forKey: "key")?.map(\.cause) == [.removed])
-        #expect(pair.cache.activity.removals == 1 && pair.cache.activity.puts == 3)
+        #expect(try pair.cache.directory.removals(forKey: "key")?.map(\.cause) == [.removed])
+        #expect(pair.cache.directory.activity.removals == 1 && pair.cache.directory.activity.puts == 3)
     }
 
     @Test func `any put or removal by anybody ends it`() throws {
@@ -234,7 +234,7 @@ import Testing
         options.onAccess = .renew
         try pair.cache.put("value", forKey: "key", options: options)
         try pair.cache.put("both", forKey: "both")
-        try pair.cache.collect(CollectionOptions(maximumSize: .bytes(0)))
+        try pair.cache.directory.collect(CollectionOptions(maximumSize: .bytes(0)))
         #expect(pair.entries == 0)
         pair.fixture.clock.advance(by: 9)
         #expect(try text(pair.cache) == "value")

@@ -263,11 +263,11 @@ import Testing
             let (isThere, entries, state) = try await cache.blocking { cache in
                 (
                     try cache.contains(forKey: "key"), Array(try cache.entries()).count,
-                    try cache.explanation(forKey: "key").state
+                    try cache.directory.explanation(forKey: "key").state
                 )
             }
             #expect(!isThere && entries == 0 && state == .nothing)
-            #expect(cache.counters[.negativeHit] == 3 && cache.activity.negativeHits == 3)
+            #expect(cache.counters[.negativeHit] == 3 && cache.directory.activity.negativeHits == 3)
         }
         #expect(fixture.count == 1)
         fixture.clock.advance(by: 0.1)

@@ -122,7 +122,7 @@ private struct Witness: Codable, DiscardableValue {
         let value = Dictionary(uniqueKeysWithValues: (0..<50).map { ("k\($0)", $0) })
         try view.put(value, forKey: "a")
         try view.put(Dictionary(uniqueKeysWithValues: value.reversed().map { ($0, $1) }), forKey: "b")
-        #expect(try fixture.cache.statistics().objects == 1)
+        #expect(try fixture.cache.directory.statistics().objects == 1)
     }
 
     @Test func `views and bytes of one key see each other's puts`() throws {

@@ -50,7 +50,7 @@ import Testing
         for try await chunk in chunks {
             if whole.isEmpty {
                 try await cache.put(Data("other".utf8), forKey: "key")
-                _ = try await cache.blocking { try $0.collect() }
+                _ = try await cache.blocking { try $0.directory.collect() }
             }
             whole += chunk
         }

@@ -239,8 +239,8 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         let fixture = try fixture()
         for round in 0..<50 {
             let data = Data("\(round)".utf8)
-            let digest = try fixture.cache.store(data)
-            #expect(try fixture.cache.data(for: digest) == data)
+            let digest = try fixture.cache.directory.store(data)
+            #expect(try fixture.cache.directory.data(for: digest) == data)
         }
     }
 
@@ -315,7 +315,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         // As if it were being written, where nobody knows what others have written since.
         pending.noteWriting(at: nil)
         #expect(cache.writeBehind.put(pending))
-        let misses = cache.activity.misses
+        let misses = cache.directory.activity.misses
         onThreads(2) { thread in
             do {
                 let hit =
@@ -327,7 +327,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
                 Issue.record(error)
             }
         }
-        #expect(cache.activity.misses == misses + 2)
+        #expect(cache.directory.activity.misses == misses + 2)
     }
 
     @Test func `computations that wait for a put hold up no read`() async throws {
@@ -339,7 +339,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         let computing = (0..<16).map { _ in
             Task { await cache.value(forKey: "stuck", reading: options) { Data("newer".utf8) } }
         }
-        while cache.activity.staleHits < 16 { try await Task.sleep(for: .milliseconds(1)) }
+        while cache.directory.activity.staleHits < 16 { try await Task.sleep(for: .milliseconds(1)) }
         for _ in 0..<100 { #expect(try await cache.entry(forKey: "absent") == nil) }
         valve.open()
         for task in computing { #expect(await task.value == Data("new".utf8)) }
@@ -350,11 +350,11 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         defer { valve.open() }
         let cache = fixture.cache
         try await cache.put(Data("\"pending\"".utf8), forKey: "key", options: PutOptions(writing: .behind))
-        let hits = cache.activity.memoryHits
+        let hits = cache.directory.activity.memoryHits
         #expect(try await cache.typed(String.self).get(forKey: "key")?.value == "pending")
-        #expect(cache.activity.memoryHits == hits + 1)
+        #expect(cache.directory.activity.memoryHits == hits + 1)
         #expect(try await cache.get(forKey: "key")?.value == Data("\"pending\"".utf8))
-        #expect(cache.activity.memoryHits == hits + 2)
+        #expect(cache.directory.activity.memoryHits == hits + 2)
     }
 
     @Test func `a typed get finds the pending value, not an older one in memory`() async throws {
@@ -467,6 +467,6 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
             guard let hit = try await cache.get(forKey: "key \(index)") else { continue }
             #expect(valid.contains(hit.value))
         }
-        #expect(try await cache.blocking { try $0.verify().corruptObjects }.isEmpty)
+        #expect(try await cache.blocking { try $0.directory.verify().corruptObjects }.isEmpty)
     }
 }

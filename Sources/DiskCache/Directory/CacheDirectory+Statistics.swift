@@ -3,7 +3,7 @@
 public import CacheStore
 import Platform
 
-extension SharedCache {
+extension CacheDirectory {
     /// What the cache holds, counted now; what this process and all processes have done with it; and what the
     /// last collection did.
     ///
@@ -38,7 +38,7 @@ extension SharedCache {
             statistics.overheadBytes = try describing("look at", store.directory.path) { () throws(Errno) in
                 try store.directory.ownFiles().reduce(0) { $0 + $1.status.allocatedSize }
             }
-            statistics.activity = core.activity
+            statistics.activity = activity
             statistics.totals = CacheStatistics.Totals(of: store)
             let last = SweepRecord.last(in: store.directory)
             statistics.lastCollection = last.map { CacheStatistics.LastCollection($0) }
@@ -49,9 +49,7 @@ extension SharedCache {
     /// What this process has done with the cache.
     ///
     /// No system call.
-    public var activity: CacheActivity {
-        core.activity
-    }
+    public var activity: CacheActivity { cache.core.activity }
 
     /// What all processes have done with the cache, and what it takes on disk; nil without a control file.
     ///

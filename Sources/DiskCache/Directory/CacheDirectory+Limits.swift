@@ -3,7 +3,7 @@
 public import CacheStore
 import Platform
 
-extension SharedCache {
+extension CacheDirectory {
     /// The directory's present limits.
     ///
     /// One system call if it has none, otherwise four.
@@ -67,7 +67,7 @@ extension SharedCache {
         others.limits.assumesLocal = nil
         if core.store.directory.isWritable, others == DirectoryConfiguration() {
             // Another process may have been first.
-            try updateLimits { present in
+            try directory.updateLimits { present in
                 var others = present
                 others.assumesLocal = nil
                 if others == CacheLimits() { present = limits }
