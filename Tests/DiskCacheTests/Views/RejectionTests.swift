@@ -8,21 +8,21 @@ import Testing
 
 @testable import DiskCache
 
-/// Takes numbers only, and can have something happen when it is asked for the second time.
+/// Takes numbers only, and can have something happen when it is asked for the third time.
 private final class PickyCodec: CacheCodec {
     struct Rejected: Error {}
 
     private let calls = Atomic<Int>(0)
-    private let atSecond: @Sendable () -> Void
+    private let atThird: @Sendable () -> Void
 
-    init(atSecond: @escaping @Sendable () -> Void = {}) {
-        self.atSecond = atSecond
+    init(atThird: @escaping @Sendable () -> Void = {}) {
+        self.atThird = atThird
     }
 
     func encode(_ value: Int) -> Data { Data(String(value).utf8) }
 
     func decode(_ data: Data) throws -> Int {
-        if calls.add(1, ordering: .relaxed).newValue == 2 { atSecond() }
+        if calls.add(1, ordering: .relaxed).newValue == 3 { atThird() }
         guard let number = Int(String(decoding: data, as: UTF8.self)) else { throw Rejected() }
         return number
     }
@@ -68,8 +68,9 @@ private final class PickyCodec: CacheCodec {
 
     @Test func `what somebody has stored in its place meanwhile stays`() throws {
         let cache = cache
+        // A look, another one with the lock, and then the one before the removal.
         let view = cache.typed(
-            by: PickyCodec { try? cache.put(Data("12".utf8), forKey: "key") }
+            by: PickyCodec { _ = try? cache.put(Data("12".utf8), forKey: "key") }
         )
         let hit = try view.hit(forKey: "key") { _ in .unkept(1) }
         #expect(hit?.value == 1)
@@ -78,9 +79,9 @@ private final class PickyCodec: CacheCodec {
 
     @Test func `an update takes it for a miss, and replaces it`() throws {
         let view = cache.typed(by: PickyCodec())
-        let sum = try view.update(forKey: "key") { .value(($0?.value ?? 0) + 1) }
-        #expect(sum == 1)
-        #expect(try view.update(forKey: "key") { .value(($0?.value ?? 0) + 1) } == 2)
+        let first = try view.update(forKey: "key") { .value(($0?.value ?? 0) + 1) }
+        let second = try view.update(forKey: "key") { .value(($0?.value ?? 0) + 1) }
+        #expect(first == 1 && second == 2)
         #expect(try fixture.text("key") == "2")
     }
 }
