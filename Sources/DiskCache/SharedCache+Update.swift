@@ -207,9 +207,9 @@ extension SharedCache {
         _ key: String,
         ifStill observed: StoredEntry?
     ) throws(CacheError) -> Bool {
-        let record = try recordOfNothing(forKey: key, for: span)
+        let (record, nothing) = (try recordOfNothing(forKey: key, for: span), Data())
         let isNoted = try withStore { (store, _) throws(CacheError) in
-            try store.put(Data().span, for: digest, record, ifStill: observed).isPublished
+            try store.put(nothing.span, for: digest, record, ifStill: observed).isPublished
         }
         if isNoted { core.memory?.remove(key, cause: .replaced) }
         return isNoted

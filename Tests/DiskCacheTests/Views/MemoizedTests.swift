@@ -41,7 +41,9 @@ private final class Calls: Sendable {
         #expect(calls.count == 2)
     }
 
-    @Test func `another process finds the result by equal parameters, in whatever order they are`() async throws {
+    @Test func `another process finds the result by equal parameters, in whatever order they are`()
+        async throws
+    {
         let names = (0..<50).map { "colour \($0)" }
         let colours = Dictionary(uniqueKeysWithValues: names.map { ($0, "red") })
         let reversed = Dictionary(uniqueKeysWithValues: names.reversed().map { ($0, "red") })

@@ -26,7 +26,7 @@ import Testing
         let view = cache.namespace("a/").namespace("b/")
         try view.put(bytes("value"), forKey: "key")
         #expect(try cache.get(forKey: "a/b/key")?.value == bytes("value"))
-        #expect(try view.get(forKey: "key")?.source == .memory, "views of bytes share what the cache has in memory")
+        #expect(try view.get(forKey: "key")?.source == .memory, "views of bytes share that")
         #expect(try view.get(forKey: "a/b/key") == nil)
         #expect(view.prefix == "a/b/" && view.cache === cache)
         try cache.put("other", forKey: "a/b/other")
