@@ -33,7 +33,8 @@ import Testing
     /// The cases to try: all; or every so many kinds, and as many contents.
     ///
     /// The step goes into no number of kinds, so that every place and every kind has its turn. Contents next to each
-    /// other are alike: so each file has its turn, with others of its contents than the one before.
+    /// other are alike: so each file has its turn, with others of its contents than the one before, and others again
+    /// when it has another turn.
     private func choice(kinds step: Int, contents count: Int) -> [Int] {
         let all = HostileCase.all
         if Self.isSoak { return Array(all.indices) }
@@ -43,8 +44,9 @@ import Testing
             .values.sorted { $0[0] < $1[0] }
         return kinds
             + (0..<count).map { turn in
-                let own = files[turn % files.count]
-                return own[turn * 11 % own.count]
+                let (round, place) = turn.quotientAndRemainder(dividingBy: files.count)
+                let own = files[place]
+                return own[(place * 11 + round * 3) % own.count]
             }
     }
 
