@@ -29,7 +29,8 @@ import Testing
         ["put", "k", "--ttl", "-5"], ["put", "k", "--ttl", "soon"], ["put", "k", "--ttl", "1e999"],
         ["put", "k", "--ttl", "99999999999999999999d"], ["put", "k", "--expires-at", "2030-02-30"],
         ["put", "k", "--ttl", "1", "--expires-at", "2030-01-01"], ["put", "k", "--renew"],
-        ["put", "k", "--digest", "12"], ["put", "k", "--ttl", "1h30"], ["put", "k", "--meta", "x"], ["put", "k", "--meta", "=x"],
+        ["put", "k", "--digest", "12"], ["put", "k", "--ttl", "1h30"],
+        ["put", "k", "--meta", "x"], ["put", "k", "--meta", "=x"],
         ["put", "k", "--tag", ""], ["put", "k", "--meta", "a=1", "--meta", "a=2"],
         ["put", "k", "--ttl", "90000d"],
         ["get"], ["get", ""], ["get", "a", "b"], ["get", "k", "-o", ""], ["put", "k", ""],
@@ -55,7 +56,7 @@ import Testing
         ["lock"], ["lock", "n"], ["lock", "", "--", "true"], ["lock", "n", "--wait", "soon", "--", "true"],
         ["lock", "n", "--permits", "0", "--", "true"], ["lock", "n", "-p", "257", "--", "true"],
         ["gc", "--max"], ["clear", "k"], ["-d", "", "ls"], ["ls", "-d"], ["help", "nothing"],
-    ])
+    ] as [[String]])
     func `wrong words are a usage error and make no directory`(words: [String]) throws {
         expectFailure(try tool.run(words), 64)
         #expect(!FileManager.default.fileExists(atPath: tool.directory))

@@ -33,7 +33,8 @@ import Testing
     /// The cases to try: all; or every so many kinds, and as many contents.
     ///
     /// The step goes into no number of kinds, so that every place and every kind has its turn. Contents next to each
-    /// other are alike: so each file has its turn, with others of its contents than the one before.
+    /// other are alike: so each file has its turn, with others of its contents than the one before, and others again
+    /// when it has another turn.
     private func choice(kinds step: Int, contents count: Int) -> [Int] {
         let all = HostileCase.all
         if Self.isSoak { return Array(all.indices) }
@@ -43,8 +44,9 @@ import Testing
             .values.sorted { $0[0] < $1[0] }
         return kinds
             + (0..<count).map { turn in
-                let own = files[turn % files.count]
-                return own[turn * 11 % own.count]
+                let (round, place) = turn.quotientAndRemainder(dividingBy: files.count)
+                let own = files[place]
+                return own[(place * 11 + round * 3) % own.count]
             }
     }
 
@@ -157,7 +159,8 @@ import Testing
         "gc --dry-run", "gc", "log", "rm key", "touch key", "config", "stats --json", "config set max-age 9d",
         "clear --yes",
         "run -- echo value", "put other", "doctor --json", "gc --json --last", "ls --json", "incr number",
-        "lock name --wait 0 -- true",
+        "lock name --wait 0 -- true", "get --batch", "serve", "has key", "rm --prefix oth",
+        "touch --soft --tag tag",
     ]
 
     /// Statuses that the documentation has; 64 would be about the words, 70 is for what must not happen.

@@ -47,6 +47,23 @@ import Testing
         #expect(!run.output.contains("\u{1B}[2J\""), "no key speaks to the terminal")
     }
 
+    @Test func `a scope stands before each key, and the answers are without it`() throws {
+        let cache = try tool.cache()
+        try cache.put("outside", forKey: "k")
+        try cache.put("inside", forKey: "s/k")
+        let (input, scope) = (Data("k\nother\n".utf8), ["DISKCACHE_SCOPE": "s/"])
+        for run in [
+            try tool.run("get", "--batch", "--scope", "s/", input: input),
+            try tool.run("get", "--batch", input: input, environment: scope),
+        ] {
+            let frames = try Frame.all(of: run)
+            #expect(frames.map(\.text) == ["inside", ""])
+            #expect(frames.map { $0.fields["key"] as? String } == ["k", "other"])
+        }
+        let whole = try tool.run("get", "--batch", "--scope", "", input: input, environment: scope)
+        #expect(try Frame.all(of: whole).map(\.text) == ["outside", ""])
+    }
+
     @Test func `values of any length come whole`() throws {
         let cache = try tool.cache()
         let lengths = [0, 1, 65_535, 65_536, 65_537, 3_000_000]

@@ -61,7 +61,7 @@ enum Manual {
 
     private static let environment = """
         DISKCACHE_DIR The cache directory where `--dir` is not given.
-        DISKCACHE_SCOPE What `put`, `get`, `run` and all that name a key put in front of it where `--scope` is not given.
+        DISKCACHE_SCOPE What all that have `--scope` put in front of a key where that is not given.
         DISKCACHE_TTL The `--ttl` of `put`, `incr` and `run` where none is given.
         DISKCACHE_METADATA `automatic`, as by default, or `sidecar`: metadata in files even where extended attributes work.
         XDG_CACHE_HOME Where the default directory is, if it is an absolute path; else ~/.cache.

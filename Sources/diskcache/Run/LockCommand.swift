@@ -22,6 +22,8 @@ enum LockCommand: Command {
         When CMD ends, in whatever way, the kernel frees the lock, and whoever waits has it within 20 ms.
         Processes that CMD leaves behind hold it too, unless they close what they have inherited.
 
+        Put -- before CMD: else its options are taken for those of lock.
+
         With --permits, up to COUNT commands run at the same time; all should give the same COUNT. CMD gets
         the standard streams and the environment of this process, and its process identifier, so signals reach
         it as usual. If the lock can't be used, CMD is not run. The lock's file, of one line, stays until the

@@ -11,6 +11,7 @@ enum GetBatch {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         try arguments.expectOperands(0...0, "no KEY with --batch")
+        let scope = try arguments.scope()
         let cache = try arguments.openExistingCache()
         let separator: UInt8 = arguments.has("null") ? 0 : UInt8(ascii: "\n")
         let reading = ReadOptions(acceptsStale: arguments.has("stale"))
@@ -19,13 +20,14 @@ enum GetBatch {
         try Output.toStandardOutput { output in
             while let line = try next(&input, flushing: &output) {
                 // Two that are not UTF-8 could become the same key.
-                guard let key = String(validating: line, as: UTF8.self) else {
+                guard let name = String(validating: line, as: UTF8.self) else {
                     throw Failure.usage("get: a key is not valid UTF-8: all must be")
                 }
-                try arguments.check(key)
-                let isFound = try cache.map { try write(key, of: $0, reading, to: &output) } ?? false
+                try arguments.check(name)
+                let isFound =
+                    try cache.map { try write(name, in: scope, of: $0, reading, to: &output) } ?? false
                 guard !isFound else { continue }
-                try output.writeRaw(JSON.line(["key": key, "found": false] as JSON.Object).utf8Span.span)
+                try output.writeRaw(JSON.line(["key": name, "found": false] as JSON.Object).utf8Span.span)
                 status = .miss
             }
         }
@@ -42,14 +44,20 @@ enum GetBatch {
     }
 
     /// Writes a value, of whatever length, in constant memory; false for a miss.
+    ///
+    /// - Parameters:
+    ///   - name: the key without the scope, as it comes back in the answer.
+    ///   - scope: what stands before it.
     private static func write(
-        _ key: String,
+        _ name: String,
+        in scope: String,
         of cache: SharedCache,
         _ reading: ReadOptions,
         to output: inout Output
     ) throws -> Bool {
+        let key = scope + name
         let found: Void? = try cache.withDescriptor(forKey: key, reading: reading) { number, entry in
-            let head: JSON.Object = ["key": key, "found": true, "length": entry.size]
+            let head: JSON.Object = ["key": name, "found": true, "length": entry.size]
             try output.writeRaw(JSON.line(head).utf8Span.span)
             if entry.size < smallSize {
                 let value = try FileDescriptor.borrowing(number) { (file) throws(Errno) in

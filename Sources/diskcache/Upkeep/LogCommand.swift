@@ -19,8 +19,9 @@ enum LogCommand: Command {
         A key removed by gc is shown as sha256: and its digest, because gc doesn't read keys; it is found by
         KEY all the same. Overwriting a value is not logged.
 
-        Reasons: those of gc (see `diskcache gc --help`); removed (by rm or a program); cleared (by clear,
-        rm --tag or a program); repaired (found damaged by a reader or by verify).
+        Reasons: those of gc (see `diskcache gc --help`); removed (by rm KEY or a program); cleared (by clear, rm
+        with an option, or a program: logged by the gc that reclaims the space); repaired (found damaged by a
+        reader or by verify).
 
         JSON: one object per line: time (UTC, ISO 8601), process, reason (staleTemporary, expired, dangling,
         corrupt, age, idle, entries, size, freeSpace, removed, cleared, repaired), keyDigest, key (if known).

@@ -22,7 +22,8 @@ enum ClearCommand: Command {
 
         Exit status: 0 done, even if the cache was empty; 1 the answer was no; 64 usage; 73 not a directory,
         or a read-only file system; 75 the values are removed, but another process has been collecting garbage
-        for a minute, and their space is not free yet; 77 permission; 78 there is no cache.
+        for a minute, and their space is not free yet; 77 permission; 78 there is no cache, or config.json is
+        damaged: then, too, the values are removed and their space is not free yet.
 
         Example:
           diskcache clear --yes

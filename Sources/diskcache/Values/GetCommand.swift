@@ -26,7 +26,8 @@ enum GetCommand: Command {
         one that has expired or was replaced, until a collection removes it. Reads all of it into memory.
 
         --batch answers each key in turn with {"found":true,"key":"page","length":5}, a newline and so many
-        bytes, or with {"found":false,"key":"page"} and a newline. Memory use is constant.
+        bytes, or with {"found":false,"key":"page"} and a newline. A scope stands before each key, and is not a
+        part of the answer. Memory use is constant.
 
         Exit status: 0 found; 1 a miss: never stored, expired, removed or damaged, or there is no cache, with
         --batch of one key at least;
