@@ -54,11 +54,12 @@ extension SharedCache {
             case .value(let value, let own):
                 let content = Content(of: value.span)
                 let terms = own == PutOptions() ? options : own
-                return try replace(seen.stored, with: value, content, digest, key, terms) ? .some(value) : nil
+                let isStored = try replace(seen.stored, with: value, content, digest, key, terms)
+                return isStored ? .some(.some(value)) : nil
             case .unchanged(let terms):
                 guard let hit = seen.hit, terms != PutOptions() else { return .some(seen.hit?.value) }
-                return try rewrite(seen.stored, hit, digest, key, terms) ? .some(hit.value) : nil
-            case .unkept(let value): return .some(value)
+                return try rewrite(seen.stored, hit, digest, key, terms) ? .some(.some(hit.value)) : nil
+            case .unkept(let value): return .some(.some(value))
             case .nothing(let span) where span > .zero:
                 return try note(nothingFor: span, digest, key, ifStill: seen.stored) ? .some(nil) : nil
             case .nothing, nil: return try remove(digest, key, ifStill: seen.stored) ? .some(nil) : nil
