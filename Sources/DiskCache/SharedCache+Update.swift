@@ -71,7 +71,7 @@ extension SharedCache {
     ///
     /// ```swift
     /// // At most 100 a minute, counted for all processes.
-    /// let count = try cache.increment(forKey: "requests:\(client)", options: PutOptions(expires: .seconds(60)))
+    /// let count = try cache.increment(forKey: "calls:\(client)", options: PutOptions(expires: .seconds(60)))
     /// guard count <= 100 else { throw TooManyRequests() }
     /// ```
     ///
