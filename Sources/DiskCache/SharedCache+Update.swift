@@ -46,15 +46,27 @@ extension SharedCache {
         options: PutOptions = PutOptions(),
         _ decide: (CacheHit<Data>?) throws -> Computed<Data>?
     ) throws -> Data? {
+        try update(key, BytesCodec(), options, decide)
+    }
+
+    /// The same for values as `codec` has them; one that it rejects is a miss.
+    func update<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        _ options: PutOptions,
+        _ decide: (CacheHit<Codec.Value>?) throws -> Computed<Codec.Value>?
+    ) throws -> Codec.Value? {
         let digest = try settledDigest(ofKey: key)
+        let source = CodecSource(cache: self, codec: codec)
         // Inside, nil is a conflict, and `.some(nil)` that there is no value.
-        return try repeatingConflicts { () throws -> Data?? in
-            let seen = try observe(digest, key)
+        return try repeatingConflicts { () throws -> Codec.Value?? in
+            let seen = try observe(digest, key, codec)
             switch try decide(seen.hit) {
             case .value(let value, let own):
-                let content = Content(of: value.span)
+                let data = try source.encode(value, forKey: key)
+                let content = Content(of: data.span)
                 let terms = own == PutOptions() ? options : own
-                let isStored = try replace(seen.stored, with: value, content, digest, key, terms)
+                let isStored = try replace(seen.stored, with: data, content, digest, key, terms)
                 return isStored ? .some(.some(value)) : nil
             case .unchanged(let terms):
                 guard let hit = seen.hit, terms != PutOptions() else { return .some(seen.hit?.value) }
@@ -95,7 +107,7 @@ extension SharedCache {
     ) throws(CacheError) -> Int {
         let digest = try settledDigest(ofKey: key)
         return try repeatingConflicts { () throws(CacheError) -> Int? in
-            let seen = try observe(digest, key)
+            let seen = try observe(digest, key, BytesCodec())
             let (sum, isBeyond) = try number(in: seen.hit).addingReportingOverflow(amount)
             if isBeyond { throw uncountable("the sum is beyond 64 bits: use smaller numbers") }
             let value = Data(String(sum).utf8)
@@ -122,18 +134,36 @@ extension SharedCache {
     // MARK: Steps
 
     /// What there is of a key: its entry, which a write can be made to depend on, and what a get would find.
-    private func observe(
+    private func observe<Codec: CacheCodec>(
         _ digest: Digest,
-        _ key: String
-    ) throws(CacheError) -> (stored: StoredEntry?, hit: CacheHit<Data>?) {
-        try withStore { (store, now) throws(CacheError) -> (stored: StoredEntry?, hit: CacheHit<Data>?) in
+        _ key: String,
+        _ codec: Codec
+    ) throws(CacheError) -> (stored: StoredEntry?, hit: CacheHit<Codec.Value>?) {
+        try withStore {
+            (store, now) throws(CacheError) -> (stored: StoredEntry?, hit: CacheHit<Codec.Value>?) in
             let (stored, value) = try store.observe(digest, now: now)
             guard let value, var record = stored?.record else { return (stored, nil) }
             // This is an access, and who keeps the terms keeps what accesses have added to them.
             if record.idleLifetime != nil { record.expires = record.expiry(accessed: now, now: now) }
-            let held = HeldValue(value, key: key, record: record, cost: value.count)
-            return (stored, CacheHit(held, from: .disk, isStale: false, at: now))
+            guard let found = held(value, key, codec, record) else { return (stored, nil) }
+            return (stored, CacheHit(found, from: .disk, isStale: false, at: now))
         }
+    }
+
+    /// Removes the value of `key` if `codec` rejects it, and it is still that one when it goes.
+    func remove<Codec: CacheCodec>(_ key: String, rejectedBy codec: Codec) throws(CacheError) {
+        let digest = try settledDigest(ofKey: key)
+        let rejected = try withStore { (store, now) throws(CacheError) -> StoredEntry? in
+            let (stored, value) = try store.observe(digest, now: now)
+            guard let value else { return nil }
+            do {
+                _ = try codec.decode(value)
+                return nil
+            } catch {
+                return stored
+            }
+        }
+        if let rejected { _ = try remove(digest, key, ifStill: rejected) }
     }
 
     /// Stores `value` if the entry is still as `observed`; false if it is not.
@@ -157,7 +187,7 @@ extension SharedCache {
     /// nothing.
     private func rewrite(
         _ observed: StoredEntry?,
-        _ hit: CacheHit<Data>,
+        _ hit: CacheHit<some Sendable>,
         _ digest: Digest,
         _ key: String,
         _ terms: PutOptions
@@ -178,9 +208,9 @@ extension SharedCache {
         _ key: String,
         ifStill observed: StoredEntry?
     ) throws(CacheError) -> Bool {
-        let record = try recordOfNothing(forKey: key, for: span)
+        let (record, nothing) = (try recordOfNothing(forKey: key, for: span), Data())
         let isNoted = try withStore { (store, _) throws(CacheError) in
-            try store.put(Data().span, for: digest, record, ifStill: observed).isPublished
+            try store.put(nothing.span, for: digest, record, ifStill: observed).isPublished
         }
         if isNoted { core.memory?.remove(key, cause: .replaced) }
         return isNoted

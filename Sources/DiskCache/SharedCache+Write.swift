@@ -84,7 +84,7 @@ extension SharedCache {
         let record = try record(of: Content(of: bytes), key: key, options, now: now)
         // Not dropped: until this one is on disk, and if it fails, the earlier one is what gets must see.
         writeBehind.settle(digest)
-        try publish(bytes, forKey: key, digest, record, options, hold)
+        try publish(bytes, forKey: key, digest, record, options, RoomTerms(), hold)
     }
 
     /// Leaves a value on disk, in memory, or in both, as the options say.
@@ -96,7 +96,7 @@ extension SharedCache {
         _ digest: Digest,
         _ record: Record,
         _ options: PutOptions,
-        _ room: RoomTerms = RoomTerms(),
+        _ room: RoomTerms,
         _ hold: (Record) -> HeldItem
     ) throws(CacheError) {
         let terms = configuration.memory.terms(of: options)

@@ -47,6 +47,8 @@ import Testing
         try await cache.put(data, forKey: key)
         #expect(try await cache.get(forKey: key)?.value == data)
         #expect(try await cache.entry(forKey: key) != nil)
+        let kind = cache.namespace("kind/", options: PutOptions(expires: .days(7)))
+        #expect(try await kind.get(forKey: key) == nil)
         let cached = ReadOptions(source: .cache)
         #expect(try await cache.hit(forKey: key, reading: cached) { _ in .unkept(Data()) }?.value == data)
         let fresh = await cache.value(forKey: key, reading: ReadOptions(recomputes: true)) { data + data }
@@ -72,6 +74,14 @@ import Testing
         #expect(try await cache.blocking { [key] in try $0.setExpiration(.seconds(5000), forKey: key) })
         let value = await cache.value(forKey: key, reading: ReadOptions(earlyRefresh: 1)) { data }
         #expect(value == data)
+        try await cache.blocking { try $0.removeAll(.tagged("t")) }
+        #expect(try await cache.get(forKey: key) == nil)
+        #expect(try await cache.increment(forKey: "count") == 1)
+        let held = try await cache.lock("name", permits: 3).whileHeld { 1 }
+        #expect(held == 1)
+        let terms = PutOptions(expires: .seconds(5))
+        let double = cache.memoized("double", of: Int.self, options: terms) { _ in data + data }
+        #expect(try await double(1) == data + data)
     }
 
     @Test func `from cachified`() async throws {

@@ -38,9 +38,9 @@ extension SharedCache {
             return
         }
         let digest = try settledDigest(ofKey: key)
-        let record = try recordOfNothing(forKey: key, for: span)
+        let (record, nothing) = (try recordOfNothing(forKey: key, for: span), Data())
         try withStore { (store, _) throws(CacheError) in
-            _ = try store.put(Data().span, for: digest, record, room)
+            _ = try store.put(nothing.span, for: digest, record, room)
         }
         core.memory?.remove(key, cause: .replaced)
     }
@@ -49,8 +49,8 @@ extension SharedCache {
     ///
     /// Its content is empty, as an entry must have one.
     func recordOfNothing(forKey key: String, for span: Duration) throws(CacheError) -> Record {
-        let terms = PutOptions(expires: .after(span), onAccess: .keep)
-        var record = try record(of: Content(of: Data().span), key: key, terms, now: now)
+        let (terms, nothing) = (PutOptions(expires: .after(span), onAccess: .keep), Data())
+        var record = try record(of: Content(of: nothing.span), key: key, terms, now: now)
         record.details.isNothing = true
         return record
     }

@@ -211,7 +211,7 @@ extension SharedCache {
 
     /// The value that `bytes` stand for; nil, a miss, if another version of the program or another codec wrote them.
     @inline(__always)
-    private func held<Codec: CacheCodec>(
+    func held<Codec: CacheCodec>(
         _ bytes: consuming Data,
         _ key: String,
         _ codec: Codec,

@@ -116,15 +116,15 @@ extension CacheConfiguration {
         ///
         /// What was on disk for the key is removed: other processes miss from then on, and each computes for itself
         /// what `value(forKey:orCompute:)` computes once. Any put or removal of the key, by any process, ends the
-        /// value, and so do `removeAll` and `expireAll`, whichever keys they are about, its expiration, the limits of
-        /// memory, and the end of the process. Another key that shares its word in the table of generations ends it,
-        /// too, when it is put or removed. Only `get`, `value` and typed views find it, in the form in which it was
-        /// stored, as bytes or as the value of one codec; all other calls know what is on disk. Nothing is kept where
-        /// memory holds none at all or is frozen, of a value that costs more than a quarter of the limit, and where
-        /// there is no control file.
+        /// value, and so do its expiration, the limits of memory, the end of the process, and each
+        /// ``SharedCache/removeAll(_:)`` and ``SharedCache/expireAll(_:staleFor:)``, whatever it selects. So does a put or
+        /// a removal of another key that shares its word in the table of generations. Only `get`, `value`, `hit` and
+        /// those of views find it, in the form in which it was stored, as bytes or as the value of one codec; all other
+        /// calls know what is on disk. Nothing is kept where memory holds none at all or is frozen, of a value that
+        /// costs more than a quarter of the limit, and where there is no control file.
         ///
-        /// Accesses don't prolong it. A put takes three system calls. Files, `putIfAbsent` and `update` store on disk
-        /// whatever is said here.
+        /// Accesses don't prolong it. A put takes three system calls. Files, `putIfAbsent`, `update` and
+        /// `increment` store on disk whatever is said here.
         case memoryOnly
         /// On disk alone: the process that stores it does not keep it in memory.
         ///

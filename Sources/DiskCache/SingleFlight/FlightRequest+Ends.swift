@@ -25,7 +25,7 @@ extension FlightRequest {
         do throws(CacheError) {
             switch made {
             case .value(let value, let asked):
-                let terms = options.terms(asked, computeTime: cost)
+                let terms = options.terms(usual(asked), computeTime: cost)
                 // Through in any case: others compute once the flight has ended and nothing is on disk.
                 return (computed(try source.keep(value, forKey: key, terms, room)), true)
             case .unkept: return (unstored(made, previous), false)
@@ -54,7 +54,7 @@ extension FlightRequest {
         _ room: RoomTerms
     ) throws(CacheError) -> HeldValue<Value> {
         let old = previous.held.makeRecord()
-        let terms = options.terms(asked.filled(from: old), computeTime: cost)
+        let terms = options.terms(usual(asked).filled(from: old), computeTime: cost)
         let (cache, value) = (source.cache, previous.held.value)
         let memory = cache.configuration.memory.terms(of: terms)
         // What is in memory alone has no record on disk.
@@ -69,6 +69,9 @@ extension FlightRequest {
         return try source.keep(value, forKey: key, terms, room)
     }
 
+    /// The options that were asked for, or those of the request where none were.
+    private func usual(_ asked: PutOptions) -> PutOptions { asked == PutOptions() ? terms : asked }
+
     private func computed(_ held: HeldValue<Value>) -> Hit {
         CacheHit(held, from: .computed, isStale: false, at: source.cache.now)
     }
@@ -82,7 +85,7 @@ extension FlightRequest {
             let (cache, now) = (source.cache, source.cache.now)
             let unknown = Content(digest: Digest(ofKey: key), length: 0, checksum: 0)
             var terms = PutOptions()
-            if case .value(_, let asked) = made { terms = asked }
+            if case .value(_, let asked) = made { terms = usual(asked) }
             // Terms that can't be are no reason to lose the value: it was not stored because of them.
             let record = try? cache.record(of: unknown, key: key, terms, now: now)
             let draft = record ?? Record(content: unknown, created: now)
@@ -136,8 +139,10 @@ extension FlightRequest {
 
 extension FlightRequest where Failure == any Error {
     /// A request whose closure decides what becomes of the key.
-    init(_ source: Source, _ key: String, _ options: ReadOptions) {
-        self.init(source, key, PutOptions(), options, options.failsAtWaitLimit ? .valueInTime : .cancellable)
+    ///
+    /// - Parameter terms: how to store a value for which it gives none.
+    init(_ source: Source, _ key: String, _ options: ReadOptions, usual terms: PutOptions = PutOptions()) {
+        self.init(source, key, terms, options, options.failsAtWaitLimit ? .valueInTime : .cancellable)
     }
 
     /// The hit, on the calling thread.

@@ -15,7 +15,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
 
     let source: Source
     var key: String
-    /// How to store a value that comes without terms.
+    /// How to store a value that comes without terms of its own.
     let terms: PutOptions
     let options: ReadOptions
     let kind: FlightCourse.Kind
@@ -134,7 +134,9 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     func storedMeanwhile() -> End? {
         let hit = withoutFailing { () throws(CacheError) -> Hit? in
             guard try source.cache.isWorthGetting(key) else { return nil }
-            return try source.get(forKey: key, reading: ReadOptions())
+            if let hit = try source.get(forKey: key, reading: ReadOptions()) { return hit }
+            try source.removeRejected(forKey: key)
+            return nil
         }
         if let hit, !hit.held.record.isOlder(than: oldest) { return .success(hit) }
         return hit == nil && remembersNothing() ? .success(nil) : nil

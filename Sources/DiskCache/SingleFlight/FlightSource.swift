@@ -3,7 +3,7 @@
 import CacheStore
 import FoundationEssentials
 
-/// Where the values of flights come from and go to: a cache, for bytes, or a typed view of it.
+/// Where the values of flights come from and go to, by their whole keys: a cache, for bytes, or what a view makes of it.
 protocol FlightSource: Sendable {
     associatedtype Codec: CacheCodec
     typealias Value = Codec.Value
@@ -29,6 +29,13 @@ protocol FlightSource: Sendable {
 extension FlightSource {
     /// Tells the forms of a key's value apart.
     var form: ObjectIdentifier { ObjectIdentifier(Codec.self) }
+
+    /// Removes the value of `key` if the codec rejects it, and it is still that one when it goes.
+    func removeRejected(forKey key: String) throws(CacheError) {
+        // Bytes are what they are.
+        if Codec.self == BytesCodec.self { return }
+        try cache.remove(key, rejectedBy: codec)
+    }
 }
 
 extension SharedCache: FlightSource {
@@ -45,21 +52,6 @@ extension SharedCache: FlightSource {
         let cost = memoryCost(options) ?? held.count
         return try keep(held, forKey: key, options, room) {
             HeldValue(held, key: key, record: $0, cost: cost)
-        }
-    }
-}
-
-extension TypedCache: FlightSource {
-    func keep(
-        _ value: Codec.Value,
-        forKey key: String,
-        _ options: PutOptions,
-        _ room: RoomTerms = RoomTerms()
-    ) throws(CacheError) -> HeldValue<Codec.Value> {
-        let data = try encode(value, forKey: key)
-        let cost = cache.memoryCost(options) ?? codec.cost(of: value, encodedSize: data.count)
-        return try cache.keep(data, forKey: key, options, room) {
-            HeldValue(value, key: key, form: form, record: $0, cost: cost)
         }
     }
 }

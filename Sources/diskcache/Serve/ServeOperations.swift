@@ -57,7 +57,9 @@ struct ServeOperations {
         }
         let stale: Bool? = hit.isStale ? true : nil
         let entry: JSON.Object? = request.entry == true ? hit.entry.json : nil
-        let fields: JSON.Object = ["found": true, "source": hit.source.rawValue, "stale": stale, "entry": entry]
+        let fields: JSON.Object = [
+            "found": true, "source": hit.source.rawValue, "stale": stale, "entry": entry,
+        ]
         try answers.send(JSON.Object(extra, fields), to: request.id, bytes: hit.value)
         return true
     }

@@ -272,6 +272,23 @@ import Testing
         #expect(pair.entries == 0)
     }
 
+    @Test(arguments: [CacheConfiguration.Keeping.memoryAndDisk, .diskOnly, .memoryOnly])
+    func `a value that a computation keeps on new terms is where they say`(
+        keeps: CacheConfiguration.Keeping
+    ) throws {
+        let pair = try Pair()
+        let old = PutOptions(expires: .seconds(1), staleFor: .seconds(60))
+        try pair.cache.put("value", forKey: "key", options: old)
+        pair.fixture.clock.advance(by: 2)
+        let terms = PutOptions(expires: .seconds(10), keeps: keeps, memoryCost: 7)
+        let hit = try pair.cache.hit(forKey: "key") { _ in .unchanged(terms) }
+        #expect(hit?.value == Data("value".utf8) && hit?.source == .computed)
+        #expect(pair.cache.memory.cost == (keeps == .diskOnly ? 0 : 7))
+        #expect(pair.entries == (keeps == .memoryOnly ? 0 : 1))
+        #expect(try pair.cache.get(forKey: "key")?.source == (keeps == .diskOnly ? .disk : .memory))
+        #expect(try text(pair.other) == (keeps == .memoryOnly ? nil : "value"))
+    }
+
     @Test func `without a control file nothing is kept, and old values are gone all the same`() throws {
         let pair = try Pair {
             $0.assumedCapabilities = Capabilities(

@@ -283,7 +283,7 @@ import Testing
         try await cache.put(Data("new".utf8), forKey: "put")
         #expect(try await cache.blocking { try $0.putIfAbsent(Data("new".utf8), forKey: "absent") })
         let updated = try await cache.update(forKey: "update") { old in
-            #expect(old == nil)
+            #expect(old?.value == nil)
             return .value(Data("new".utf8))
         }
         #expect(updated?.text == "new")

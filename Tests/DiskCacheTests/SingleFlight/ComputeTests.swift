@@ -167,7 +167,9 @@ import Testing
         }
         try await eventually("all wait") { other.counters[.wait] == 11 }
         #expect(
-            try await other.blocking { try $0.directory.explanation(forKey: "key").computedBy?.processIdentifier }
+            try await other.blocking {
+                try $0.directory.explanation(forKey: "key").computedBy?.processIdentifier
+            }
                 == getpid()
         )
         gate.open()

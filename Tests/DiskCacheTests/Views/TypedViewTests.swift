@@ -59,7 +59,7 @@ private struct Witness: Codable, DiscardableValue {
     }
 }
 
-@Suite(.takesTurns) struct TypedCacheTests {
+@Suite(.takesTurns) struct TypedViewTests {
     private func fixture() throws -> CacheFixture {
         try CacheFixture { $0.memory = CacheConfiguration.Memory() }
     }
@@ -78,7 +78,7 @@ private struct Witness: Codable, DiscardableValue {
 
     @Test func `property lists work like JSON`() throws {
         let fixture = try CacheFixture()
-        let view = TypedCache(fixture.cache, codec: PropertyListCodec<Point>())
+        let view = fixture.cache.typed(by: PropertyListCodec<Point>())
         try view.put(Point(x: 1.5, name: "a"), forKey: "key")
         let hit = try view.get(forKey: "key")
         #expect(hit?.value == Point(x: 1.5, name: "a"))
@@ -90,14 +90,14 @@ private struct Witness: Codable, DiscardableValue {
         let fixture = try fixture()
         let codec = CountingCodec()
         try fixture.cache.put("text", forKey: "key")
-        let view = TypedCache(fixture.cache, codec: codec)
+        let view = fixture.cache.typed(by: codec)
         for _ in 0..<5 { #expect(try view.get(forKey: "key")?.value == "text") }
         #expect(codec.decoded.load(ordering: .relaxed) == 1)
     }
 
     @Test func `a decoded value costs what its codec says`() throws {
         let fixture = try CacheFixture { $0.memory = CacheConfiguration.Memory(costLimit: .bytes(1000)) }
-        let view = TypedCache(fixture.cache, codec: CountingCodec())
+        let view = fixture.cache.typed(by: CountingCodec())
         try view.put("1234567", forKey: "key")
         #expect(fixture.cache.core.memory?.usage.cost == 70)
     }
@@ -128,7 +128,7 @@ private struct Witness: Codable, DiscardableValue {
     @Test func `views and bytes of one key see each other's puts`() throws {
         let fixture = try fixture()
         let json = fixture.cache.typed(Point.self)
-        let text = TypedCache(fixture.cache, codec: CountingCodec())
+        let text = fixture.cache.typed(by: CountingCodec())
         try json.put(Point(x: 1, name: "a"), forKey: "key")
         #expect(try text.get(forKey: "key")?.value == #"{"name":"a","x":1}"#)
         try text.put(#"{"name":"b","x":2}"#, forKey: "key")

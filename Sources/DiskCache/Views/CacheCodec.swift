@@ -14,7 +14,7 @@ public protocol CacheCodec<Value>: Sendable {
     /// The bytes to store.
     func encode(_ value: Value) throws -> Data
 
-    /// The value that was stored as these bytes. Throwing makes it a miss.
+    /// The value that was stored as these bytes. Throwing makes it a miss, and calls that compute remove it.
     func decode(_ data: Data) throws -> Value
 
     /// How much memory the decoded value takes, in bytes, the unit of the memory tier's cost limit.
@@ -78,9 +78,13 @@ public protocol DiscardableValue: Sendable {
     func restored() throws -> Self
 }
 
-/// Bytes as they are: the codec of the values of ``SharedCache`` itself.
-struct BytesCodec: CacheCodec {
-    func encode(_ value: Data) -> Data { value }
+/// Bytes as they are: the codec of the values of ``SharedCache`` itself, and of its namespaces.
+public struct BytesCodec: CacheCodec {
+    init() {}
 
-    func decode(_ data: Data) -> Data { data }
+    /// The value.
+    public func encode(_ value: Data) -> Data { value }
+
+    /// The value.
+    public func decode(_ data: Data) -> Data { data }
 }

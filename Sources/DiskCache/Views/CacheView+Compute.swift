@@ -6,16 +6,16 @@ import CacheStore
 // asynchronous twin that takes the same closure. Without the twin, a closure that has a capture list and awaits nothing
 // matches the synchronous form best, disfavoured or not.
 
-extension TypedCache {
+extension CacheView {
     /// The value of `key`, computed and stored if it is not there, once for all threads and
     /// processes that want it at the same time.
     ///
-    /// Like `value(forKey:orCompute:)` of ``SharedCache``. A stored value that does not decode is computed and
-    /// replaced; a computed one that can't be encoded is returned and not kept.
+    /// Like `value(forKey:orCompute:)` of ``SharedCache``. A stored value that does not decode is removed and computed
+    /// anew; a computed one that can't be encoded is returned and not kept.
     ///
     /// - Parameters:
-    ///   - key: any string but the empty one.
-    ///   - options: until when a computed value is valid, and what else to keep.
+    ///   - key: its key in this view.
+    ///   - options: until when a computed value is valid, and what else to keep; nil: those of the view.
     ///   - reading: how old a value may be, and how long to wait.
     ///   - compute: makes the value; on this thread or, for a refresh in the background, on another one
     ///     after this call has returned.
@@ -23,11 +23,11 @@ extension TypedCache {
     @_disfavoredOverload
     public func value<Failure: Error>(
         forKey key: String,
-        options: PutOptions = PutOptions(),
+        options: PutOptions? = nil,
         reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) throws(Failure) -> Value {
-        try FlightRequest(self, key, options, reading).value(compute)
+        try FlightRequest(source, whole(key), options ?? self.options, reading).value(compute)
     }
 
     /// The value of `key`, computed and stored if it is not there, once for all tasks, threads and
@@ -36,18 +36,18 @@ extension TypedCache {
     /// Like the form for bytes; blocks no thread while it waits.
     ///
     /// - Parameters:
-    ///   - key: any string but the empty one.
-    ///   - options: until when a computed value is valid, and what else to keep.
+    ///   - key: its key in this view.
+    ///   - options: until when a computed value is valid, and what else to keep; nil: those of the view.
     ///   - reading: how old a value may be, and how long to wait.
     ///   - compute: makes the value; in this task or, for a refresh in the background, in a task of its own.
     /// - Throws: only the computation's own error.
     public func value<Failure: Error>(
         forKey key: String,
-        options: PutOptions = PutOptions(),
+        options: PutOptions? = nil,
         reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await FlightRequest(self, key, options, reading).value(compute)
+        try await FlightRequest(source, whole(key), options ?? self.options, reading).value(compute)
     }
 
     /// The value of `key`, computed if it is not there by a closure that awaits nothing.
@@ -56,25 +56,27 @@ extension TypedCache {
     /// closure runs in this task. In asynchronous code the compiler chooses this form, and never the one that blocks.
     public func value<Failure: Error>(
         forKey key: String,
-        options: PutOptions = PutOptions(),
+        options: PutOptions? = nil,
         reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        try await FlightRequest(self, key, options, reading)
+        try await FlightRequest(source, whole(key), options ?? self.options, reading)
             .value { () async throws(Failure) in try compute() }
     }
 
     /// What there is for `key`, or what the closure decides about it, once for all threads and processes that want it
     /// at the same time.
     ///
-    /// Like `hit(forKey:orCompute:)` of ``SharedCache``. A stored value that does not decode is computed and replaced.
+    /// Like `hit(forKey:orCompute:)` of ``SharedCache``; a value for which the closure gives no terms is stored with those
+    /// of the view. A stored value that does not decode is removed and computed anew.
     @_disfavoredOverload
     public func hit(
         forKey key: String,
         reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable (Computation<Value>) throws -> Computed<Value>
     ) throws -> CacheHit<Value>? {
-        try FlightRequest(self, key, reading).hit(compute)
+        try deciding(key, reading)
+            .hit { (computation: Computation<Value>) throws in try compute(own(computation)) }
     }
 
     /// What there is for `key`, or what the closure decides about it; blocks no thread while it waits.
@@ -83,7 +85,8 @@ extension TypedCache {
         reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable (Computation<Value>) async throws -> Computed<Value>
     ) async throws -> CacheHit<Value>? {
-        try await FlightRequest(self, key, reading).hit(compute)
+        try await deciding(key, reading)
+            .hit { (computation: Computation<Value>) async throws in try await compute(own(computation)) }
     }
 
     /// What there is for `key`, or what a closure that awaits nothing decides about it.
@@ -92,7 +95,25 @@ extension TypedCache {
         reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable (Computation<Value>) throws -> Computed<Value>
     ) async throws -> CacheHit<Value>? {
-        try await FlightRequest(self, key, reading)
-            .hit { (computation: Computation<Value>) async throws in try compute(computation) }
+        try await deciding(key, reading)
+            .hit { (computation: Computation<Value>) async throws in try compute(own(computation)) }
+    }
+
+    // MARK: Requests
+
+    private func deciding(
+        _ key: String,
+        _ reading: ReadOptions
+    ) -> FlightRequest<CodecSource<Codec>, any Error> {
+        FlightRequest(source, whole(key), reading, usual: options)
+    }
+
+    /// The same with the key as this view has it.
+    private func own(_ computation: Computation<Value>) -> Computation<Value> {
+        Computation(
+            key: withoutPrefix(computation.key),
+            reason: computation.reason,
+            previous: computation.previous
+        )
     }
 }
