@@ -19,13 +19,21 @@ extension SharedCache {
         name: String,
         configuration: CacheConfiguration = CacheConfiguration()
     ) throws(CacheError) -> SharedCache {
-        let path = try standardPath(of: name) { CurrentProcess.environmentBytes($0) }
+        try standard(name: name, configuration: configuration) { CurrentProcess.environmentBytes($0) }
+    }
+
+    /// - Parameter environment: the bytes of an environment variable; nil where it is not set.
+    static func standard(
+        name: String,
+        configuration: CacheConfiguration,
+        _ environment: (String) -> [UInt8]?
+    ) throws(CacheError) -> SharedCache {
+        let path = try standardPath(of: name, environment)
         var configuration = configuration
         if configuration.name == nil { configuration.name = name }
         return try SharedCache(at: path, configuration: configuration)
     }
 
-    /// - Parameter environment: the bytes of an environment variable; nil where it is not set.
     static func standardPath(
         of name: String,
         _ environment: (String) -> [UInt8]?

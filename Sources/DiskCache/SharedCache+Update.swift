@@ -66,11 +66,12 @@ extension SharedCache {
                 let data = try source.encode(value, forKey: key)
                 let content = Content(of: data.span)
                 let terms = own == PutOptions() ? options : own
-                return try replace(seen.stored, with: data, content, digest, key, terms) ? .some(value) : nil
+                let isStored = try replace(seen.stored, with: data, content, digest, key, terms)
+                return isStored ? .some(.some(value)) : nil
             case .unchanged(let terms):
                 guard let hit = seen.hit, terms != PutOptions() else { return .some(seen.hit?.value) }
-                return try rewrite(seen.stored, hit, digest, key, terms) ? .some(hit.value) : nil
-            case .unkept(let value): return .some(value)
+                return try rewrite(seen.stored, hit, digest, key, terms) ? .some(.some(hit.value)) : nil
+            case .unkept(let value): return .some(.some(value))
             case .nothing(let span) where span > .zero:
                 return try note(nothingFor: span, digest, key, ifStill: seen.stored) ? .some(nil) : nil
             case .nothing, nil: return try remove(digest, key, ifStill: seen.stored) ? .some(nil) : nil
@@ -82,7 +83,7 @@ extension SharedCache {
     ///
     /// ```swift
     /// // At most 100 a minute, counted for all processes.
-    /// let count = try cache.increment(forKey: "requests:\(client)", options: PutOptions(expires: .seconds(60)))
+    /// let count = try cache.increment(forKey: "calls:\(client)", options: PutOptions(expires: .seconds(60)))
     /// guard count <= 100 else { throw TooManyRequests() }
     /// ```
     ///

@@ -7,8 +7,8 @@ import Testing
 
 @testable import DiskCache
 
-/// Serialized: what is in the environment belongs to the whole process.
-@Suite(.serialized, .takesTurns) struct StandardCacheTests {
+/// With variables of their own: those of the process belong to all tests.
+@Suite(.takesTurns) struct StandardCacheTests {
     private func path(of name: String, _ variables: [String: String]) throws -> String {
         try SharedCache.standardPath(of: name) { variables[$0].map { Array($0.utf8) } }
     }
@@ -43,18 +43,19 @@ import Testing
 
     @Test func `a cache of a name is made there, private, and has that name`() throws {
         let place = try TemporaryDirectory()
-        let before = ProcessInfo.processInfo.environment["XDG_CACHE_HOME"]
-        setenv("XDG_CACHE_HOME", place.path + "/above", 1)
-        defer {
-            if let before { setenv("XDG_CACHE_HOME", before, 1) } else { unsetenv("XDG_CACHE_HOME") }
+        let variables = ["XDG_CACHE_HOME": place.path + "/above"]
+        func open(_ configuration: CacheConfiguration) throws -> SharedCache {
+            try SharedCache.standard(name: "thumbs", configuration: configuration) {
+                variables[$0].map { Array($0.utf8) }
+            }
         }
-        let cache = try SharedCache.standard(name: "thumbs")
+        let cache = try open(CacheConfiguration())
         #expect(cache.path == place.path + "/above/thumbs")
         #expect(cache.configuration.name == "thumbs")
         try cache.put("value", forKey: "key")
         var configuration = CacheConfiguration()
         configuration.name = "own"
-        let other = try SharedCache.standard(name: "thumbs", configuration: configuration)
+        let other = try open(configuration)
         #expect(other.configuration.name == "own")
         #expect(try other.get(forKey: "key") != nil)
         let attributes = try FileManager.default.attributesOfItem(atPath: cache.path)

@@ -102,10 +102,10 @@ package final class FlightLock: Sendable {
     /// - Parameter isStored: false if the value was computed and could not be stored. That takes one more system call,
     ///   and those who wait need not compute one after another, in the hope that the next one can store it.
     package func release(isStored: Bool = true) {
+        // Asked first, as by ``abandon()``. There the file is closed when this object goes.
+        guard processGeneration == owner else { return }
         state.withLock { state in
-            guard let file = state.file.take(), exchange(&state.isHolding, with: false),
-                processGeneration == owner
-            else { return }
+            guard let file = state.file.take(), exchange(&state.isHolding, with: false) else { return }
             // A mode that can't be changed costs them just that.
             if !isStored { bestEffort { () throws(Errno) in try file.setMode(Self.unstoredMode) } }
             // A name that stays names a file that is free, which the next one takes over.

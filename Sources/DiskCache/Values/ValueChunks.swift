@@ -35,7 +35,7 @@ extension SharedCache {
         size: Int = 256 * 1024
     ) async throws(CacheError) -> (some AsyncSequence<Data, any Error> & Sendable)? {
         guard size > 0 else {
-            let message = "read \(key) in pieces of \(size) bytes: they can't be empty: use 1 or more"
+            let message = "read a value in pieces of \(size) bytes: they can't be empty: use 1 or more"
             throw CacheError(.invalidArgument, message)
         }
         // As long as it takes to read the whole value.
@@ -71,7 +71,8 @@ private final class OpenValue: Sendable {
             try hit.value.readData(count, at: offset)
         }
         guard let data else {
-            throw CacheError(.inputOutput, to: "read a value in", path: path, detail: "it was cut short")
+            let message = "read a value in \(path): its file was cut short: check the cache with `diskcache verify`"
+            throw CacheError(.inputOutput, message, path: path)
         }
         return data
     }

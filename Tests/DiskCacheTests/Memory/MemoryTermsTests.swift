@@ -41,7 +41,7 @@ import Testing
     // MARK: Expiration
 
     @Test func `values that have expired leave memory though nobody asks for them, as expired`() throws {
-        let pair = try Pair()
+        let pair = try Pair { $0.janitor.isEnabled = false }
         let cache = pair.cache
         try cache.put("a", forKey: "a", options: PutOptions(expires: .seconds(10)))
         try cache.put("b", forKey: "b", options: PutOptions(expires: .seconds(100)))
@@ -54,9 +54,7 @@ import Testing
         pair.fixture.clock.advance(by: 100)
         cache.core.dropExpired()
         #expect(cache.memory.keys == ["c"])
-        waitUntil("they are counted, whichever thread has removed them") {
-            cache.directory.activity.leftMemory == [.expired: 2]
-        }
+        #expect(cache.directory.activity.leftMemory == [.expired: 2])
     }
 
     @Test func `the thread in the background sees to that`() throws {

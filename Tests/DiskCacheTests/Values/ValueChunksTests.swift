@@ -93,11 +93,13 @@ import Testing
             Issue.record("a miss")
             return
         }
+        // In asynchronous code the compiler would take the form of this for closures that await something.
+        @Sendable func cancelOwnTask() { withUnsafeCurrentTask { $0?.cancel() } }
         let reading = Task {
             var count = 0
             for try await _ in chunks {
                 count += 1
-                if count == 3 { withUnsafeCurrentTask { $0?.cancel() } }
+                if count == 3 { cancelOwnTask() }
             }
             return count
         }
