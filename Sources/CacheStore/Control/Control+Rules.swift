@@ -34,8 +34,8 @@ package enum RuleStep: String, Sendable, CaseIterable {
 /// raised, so that none that was held counts. So everybody who looks from then on reads the record, and whoever reads a
 /// record loads the word first.
 ///
-/// Killed before that step, the rule is in force with the next one, or never; killed in between, the file is made ready
-/// again like any other that is forming.
+/// Killed before that step, the rule is in force with the next one, or never, if others are taken off before; killed in
+/// between, the file is made ready again like any other that is forming.
 extension Control {
     // MARK: Reading
 
@@ -148,7 +148,7 @@ extension Control {
     func retire(_ numbers: Set<UInt64>) throws(CacheError) {
         try changingRules(()) { (rules, words, clock) throws(CacheError) -> Void in
             let before = rules.rules.count
-            rules.retire(numbers, clock: clock)
+            rules.retire(numbers, upTo: words.load(.rulesVersion), clock: clock)
             guard rules.rules.count < before else { return }
             try write(rules)
             words.store(rules.rules.isEmpty ? 0 : rules.version, at: .rulesVersion)

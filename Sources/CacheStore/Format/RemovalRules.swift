@@ -88,9 +88,12 @@ package struct RemovalRules: Sendable, Equatable {
         )
     }
 
-    /// Takes off those of which nothing is left to do.
-    mutating func retire(_ numbers: Set<UInt64>, clock: Timestamp) {
-        rules.removeAll { numbers.contains($0.number) }
+    /// Takes off those of which nothing is left to do, and those above `number`, which are not in force.
+    ///
+    /// Who made these was killed before they were. The new version is above theirs: with it they would come into force
+    /// although no generation was raised for them.
+    mutating func retire(_ numbers: Set<UInt64>, upTo number: UInt64, clock: Timestamp) {
+        rules.removeAll { $0.number > number || numbers.contains($0.number) }
         raiseVersion(clock)
     }
 

@@ -238,6 +238,25 @@ import Testing
         #expect(try rulesInFile == 2, "what it covers goes with the next")
     }
 
+    @Test func `a rule whose maker was killed does not come into force as others are taken off`() throws {
+        let now = Timestamp.now
+        try put("value", "key", in: store, created: now)
+        #expect(store.enact(.remove, .tagged("none"), now: now))
+        let hit = try #require(try store.get(Digest(ofKey: "key"), now: now, allowingStale: false))
+        // What is left when the file has it and nobody goes by it.
+        let place = fixture.path + "/rules"
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: place))
+        var rules = try #require(RemovalRules([UInt8](bytes)))
+        rules.add(.remove, .all, latest: now, at: now, clock: now)
+        try Data(rules.bytes).write(to: URL(fileURLWithPath: place))
+        try fixture.sweep()
+        #expect(try rulesInFile == 0 && control.rulesVersion == 0)
+        #expect(store.isCurrent(hit.generation) == true, "nobody has raised it")
+        for store in [store, other, try StoreFixture.open(fixture.path)] {
+            #expect(try get("key", in: store, now: now) == "value")
+        }
+    }
+
     // MARK: Sweeps
 
     @Test func `a dry run finds what a sweep removes, and changes nothing`() throws {
