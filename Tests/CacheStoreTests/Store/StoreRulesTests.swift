@@ -192,6 +192,18 @@ import Testing
         #expect(try fixture.sweep().entries.count == 1)
     }
 
+    @Test(arguments: [1, UInt64.max, 1 << 63, 1 << 62 + 1])
+    func `whatever number the control file says that nobody has written, a sweep ends it`(number: UInt64) throws {
+        try put("value", "key", in: store)
+        try #require(control.writableWords).store(number, at: .rulesVersion)
+        #expect(try get("key", in: store) == nil)
+        try fixture.sweep()
+        try put("new", "key", in: other)
+        for store in [store, other] { #expect(try get("key", in: store) == "new") }
+        #expect(store.enact(.remove, .all, now: .now))
+        for store in [store, other] { #expect(try get("key", in: store) == nil) }
+    }
+
     @Test func `a file that is gone, or older than the word, is made up for by the next rule`() throws {
         try put("value", "a", in: store)
         #expect(store.enact(.remove, .prefix("b"), now: .now))
