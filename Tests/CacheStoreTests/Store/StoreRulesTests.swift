@@ -126,7 +126,9 @@ import Testing
 
     // MARK: What expires
 
-    @Test func `what a rule has expire is stale for all until its period is over, then the rule goes`() throws {
+    @Test func `what a rule has expire is stale for all until its period is over, then the rule goes`()
+        throws
+    {
         let now = Timestamp.now
         try put("value", "a", in: store, created: now)
         try put("other", "b", in: store, created: now)
@@ -192,8 +194,28 @@ import Testing
         #expect(try fixture.sweep().entries.count == 1)
     }
 
+    @Test(arguments: [Errno.accessDenied, .inputOutput])
+    func `a file that may not be read, as it is root's or the disk fails, is a damaged one`(
+        error: Errno
+    ) throws {
+        try put("value", "key", in: store)
+        #expect(store.enact(.remove, .prefix("other"), now: .now))
+        // Which the other store has not read: it is the first file that it opens.
+        let isFirst = Locked(true)
+        try SystemCall.withFaults { call in
+            guard call == .open, isFirst.withLock({ exchange(&$0, with: false) }) else { return nil }
+            return .error(error)
+        } _: {
+            #expect(try get("key", in: other) == nil)
+        }
+        #expect(other.counters[.corruptRecord] == 1)
+        #expect(try get("key", in: other) == "value")
+    }
+
     @Test(arguments: [1, UInt64.max, 1 << 63, 1 << 62 + 1])
-    func `whatever number the control file says that nobody has written, a sweep ends it`(number: UInt64) throws {
+    func `whatever number the control file says that nobody has written, a sweep ends it`(
+        number: UInt64
+    ) throws {
         try put("value", "key", in: store)
         try #require(control.writableWords).store(number, at: .rulesVersion)
         #expect(try get("key", in: store) == nil)
@@ -231,7 +253,9 @@ import Testing
         #expect(try get("key", in: third) == nil)
     }
 
-    @Test func `without a control file that can be there is no rule, and the file counts for nothing`() throws {
+    @Test func `without a control file that can be there is no rule, and the file counts for nothing`()
+        throws
+    {
         let remote = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
         let fixture = try StoreFixture(assuming: remote)
         try put("value", "key", in: fixture.store)
@@ -310,7 +334,9 @@ import Testing
         #expect(try rulesInFile == 1 && fixture.entries.count == 1)
     }
 
-    @Test func `a control file that a killed process has left forming is ready for whoever opens it`() throws {
+    @Test func `a control file that a killed process has left forming is ready for whoever opens it`()
+        throws
+    {
         try put("value", "key", in: store)
         let file = try #require(control.file)
         file.setState(.forming)
