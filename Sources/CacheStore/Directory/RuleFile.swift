@@ -20,7 +20,7 @@ enum RuleFile {
         .accessDenied, .notPermitted, .inputOutput, .structureNeedsCleaning, .badMessage,
     ]
 
-    /// Three system calls, one where there is none.
+    /// Five system calls (`openat2`, `fstat`, `read` twice, `close`), one where there is none.
     static func read(in root: borrowing Directory) throws(Errno) -> Finding {
         do throws(Errno) {
             let bytes = try ifExists { () throws(Errno) in
