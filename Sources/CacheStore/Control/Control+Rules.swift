@@ -46,21 +46,32 @@ extension Control {
     func rulesInForce() throws(CacheError) -> RulesInForce {
         try describing("read", rulesPath) { () throws(Errno) -> RulesInForce in
             if let words {
-                let version = words.load(.rulesVersion)
-                // After the word: where another file takes its place only now, no rule of that one was in force then.
-                if !words.areSuperseded {
-                    if version == 0 { return .nothing }
-                    return try followedRules.rules(
-                        since: version,
-                        of: words.address,
-                        in: directory.root
-                    )
-                }
+                if let rules = try rulesInForce(by: words) { return rules }
             } else if isImpossible {
                 return .nothing
             }
             return try FollowedRules.rulesOnDisk(in: directory.root)
         }
+    }
+
+    /// How often a reader looks at the file again because the word has changed since: each time somebody has changed the
+    /// rules in the microseconds between.
+    private static let ruleAttempts = 16
+
+    /// nil where another file takes the place of the one with these words.
+    private func rulesInForce(by words: MappedWords) throws(Errno) -> RulesInForce? {
+        var version = words.load(.rulesVersion)
+        for _ in 0..<Self.ruleAttempts {
+            // After the word: where another file takes its place only now, no rule of that one was in force then.
+            if words.areSuperseded { return nil }
+            if version == 0 { return .nothing }
+            let rules = try followedRules.rules(since: version, of: words.address, in: directory.root)
+            // A later file may lack a rule that one covers which was not in force yet when the word was looked at.
+            let present = words.load(.rulesVersion)
+            if present == version { return rules }
+            version = present
+        }
+        return nil
     }
 
     /// The number of the latest rules in force; 0 for none.

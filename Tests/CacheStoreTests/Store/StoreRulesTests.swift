@@ -274,6 +274,23 @@ import Testing
         #expect(try rulesInFile == 2, "what it covers goes with the next")
     }
 
+    @Test func `who reads the file late, as later rules have taken the place of one, goes by these`() throws {
+        try put("value", "a", in: store)
+        #expect(store.enact(.remove, .prefix("a"), now: .now))
+        let isFirst = Locked(true)
+        let maker = store
+        try SystemCall.withFaults { call in
+            guard call == .open, isFirst.withLock({ exchange(&$0, with: false) }) else { return nil }
+            // The other store has looked at the word, and not at the file.
+            #expect(maker.enact(.remove, .all, now: .now))
+            #expect(maker.enact(.remove, .tagged("t"), now: .now))
+            return nil
+        } _: {
+            #expect(try get("a", in: other) == nil)
+        }
+        #expect(try rulesInFile == 2, "the first is not there any more")
+    }
+
     @Test func `a rule whose maker was killed does not come into force as others are taken off`() throws {
         let now = Timestamp.now
         try put("value", "key", in: store, created: now)
