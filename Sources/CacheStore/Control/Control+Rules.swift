@@ -34,8 +34,8 @@ package enum RuleStep: String, Sendable, CaseIterable {
 /// raised, so that none that was held counts. So everybody who looks from then on reads the record, and whoever reads a
 /// record loads the word first.
 ///
-/// Killed before that step, the rule is in force with the next one, or never; killed in between, the file is made ready
-/// again like any other that is forming.
+/// Killed before that step, the rule is in force with the next one, or never, if others are taken off before; killed in
+/// between, the file is made ready again like any other that is forming.
 extension Control {
     // MARK: Reading
 
@@ -46,21 +46,32 @@ extension Control {
     func rulesInForce() throws(CacheError) -> RulesInForce {
         try describing("read", rulesPath) { () throws(Errno) -> RulesInForce in
             if let words {
-                let version = words.load(.rulesVersion)
-                // After the word: where another file takes its place only now, no rule of that one was in force then.
-                if !words.areSuperseded {
-                    if version == 0 { return .nothing }
-                    return try followedRules.rules(
-                        since: version,
-                        of: words.address,
-                        in: directory.root
-                    )
-                }
+                if let rules = try rulesInForce(by: words) { return rules }
             } else if isImpossible {
                 return .nothing
             }
             return try FollowedRules.rulesOnDisk(in: directory.root)
         }
+    }
+
+    /// How often a reader looks at the file again because the word has changed since: each time somebody has changed the
+    /// rules in the microseconds between.
+    private static let ruleAttempts = 16
+
+    /// nil where another file takes the place of the one with these words.
+    private func rulesInForce(by words: MappedWords) throws(Errno) -> RulesInForce? {
+        var version = words.load(.rulesVersion)
+        for _ in 0..<Self.ruleAttempts {
+            // After the word: where another file takes its place only now, no rule of that one was in force then.
+            if words.areSuperseded { return nil }
+            if version == 0 { return .nothing }
+            let rules = try followedRules.rules(since: version, of: words.address, in: directory.root)
+            // A later file may lack a rule that one covers which was not in force yet when the word was looked at.
+            let present = words.load(.rulesVersion)
+            if present == version { return rules }
+            version = present
+        }
+        return nil
     }
 
     /// The number of the latest rules in force; 0 for none.
@@ -148,7 +159,7 @@ extension Control {
     func retire(_ numbers: Set<UInt64>) throws(CacheError) {
         try changingRules(()) { (rules, words, clock) throws(CacheError) -> Void in
             let before = rules.rules.count
-            rules.retire(numbers, clock: clock)
+            rules.retire(numbers, upTo: words.load(.rulesVersion), clock: clock)
             guard rules.rules.count < before else { return }
             try write(rules)
             words.store(rules.rules.isEmpty ? 0 : rules.version, at: .rulesVersion)

@@ -23,7 +23,7 @@ final class FollowedRules: Sendable {
 
     /// The rules of at least this version, which the control file that is mapped at `mapping` has.
     ///
-    /// No system call where this process has read them, else three. By the version that the file itself states, never by
+    /// No system call where this process has read them, else five. By the version that the file itself states, never by
     /// its size, inode or times, which may be the same for two files.
     func rules(
         since version: UInt64,
@@ -46,7 +46,7 @@ final class FollowedRules: Sendable {
         return .these(rules, upTo: version)
     }
 
-    /// Those of the file as it is now, for who has no control file to ask: three system calls, one where there is none.
+    /// Those of the file as it is now, for who has no control file to ask: five system calls, one where there is none.
     static func rulesOnDisk(in root: borrowing Directory) throws(Errno) -> RulesInForce {
         switch try RuleFile.read(in: root) {
         case .missing: .nothing

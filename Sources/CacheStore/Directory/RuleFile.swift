@@ -7,7 +7,7 @@ enum RuleFile {
     /// What there is at its place.
     enum Finding {
         case missing
-        /// Something else, or not all of it.
+        /// Something else, or not all of it, or what this process may not read.
         case damaged
         case found(RemovalRules)
     }
@@ -15,7 +15,12 @@ enum RuleFile {
     /// Bytes; a file with as many rules as there may be, all of them with long texts, has 200 KiB.
     private static let longest = 512 * 1024
 
-    /// Three system calls, one where there is none.
+    /// What the kernel says of a file that won't be read the next time either.
+    private static let damage: [Errno] = [
+        .accessDenied, .notPermitted, .inputOutput, .structureNeedsCleaning, .badMessage,
+    ]
+
+    /// Five system calls (`openat2`, `fstat`, `read` twice, `close`), one where there is none.
     static func read(in root: borrowing Directory) throws(Errno) -> Finding {
         do throws(Errno) {
             let bytes = try ifExists { () throws(Errno) in
@@ -25,7 +30,9 @@ enum RuleFile {
             guard let bytes, let rules = RemovalRules(bytes) else { return .damaged }
             return .found(rules)
         } catch {
-            if error.tellsOfNoFile { return .damaged }
+            // Also of somebody else, as of a removal by root, or on a bad sector: a sweep could not end either, and only
+            // whoever can't read it may put another one in its place.
+            if error.tellsOfNoFile || Self.damage.contains(error) { return .damaged }
             throw error
         }
     }

@@ -50,7 +50,7 @@ package final class Entries: Sendable {
     /// The entry of `key`, nil where there is none, or a rule has removed it.
     ///
     /// One call for a record in an attribute and for a missing entry, seven for a sidecar (five where
-    /// the file system has no attributes); three more for the first after each change of the rules.
+    /// the file system has no attributes); five more for the first after each change of the rules.
     package func read(_ key: Digest) throws(CacheError) -> StoredEntry? {
         let rules = try control.rulesInForce()
         guard let bytes = try recordBytes(key) else { return nil }

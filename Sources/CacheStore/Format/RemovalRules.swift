@@ -35,7 +35,7 @@ package struct RemovalRule: Sendable, Equatable {
 /// version 1700000000124
 /// remove 1700000000123 1700000000123 1700000000123 prefix thumbs/
 /// expire 1700000000124 1700000000124 1700000000124 60000 tag user:1
-/// check 0a1b2c3d
+/// check a1b2c3d4
 /// ```
 ///
 /// A rule has its number, the latest time of creation that it is meant for, and when it was made, in milliseconds since
@@ -49,11 +49,12 @@ package struct RemovalRules: Sendable, Equatable {
     /// So many make each read from disk some microseconds longer: before there are more, a collection has to make them
     /// superfluous.
     static let most = 64
-    /// No version is higher; what others have written may say anything.
-    private static let highestVersion: UInt64 = 1 << 62
+    /// No version is as high; what others have written may say anything.
+    private static let versionLimit: UInt64 = 1 << 63
 
+    /// - Parameter version: of one that no version can be, half the limit counts, so that there are enough above it.
     init(version: UInt64 = 0) {
-        self.version = min(version, Self.highestVersion)
+        self.version = version < Self.versionLimit ? version : Self.versionLimit / 2
     }
 
     /// Those up to `number` that are meant for a value, the oldest first.
@@ -88,9 +89,12 @@ package struct RemovalRules: Sendable, Equatable {
         )
     }
 
-    /// Takes off those of which nothing is left to do.
-    mutating func retire(_ numbers: Set<UInt64>, clock: Timestamp) {
-        rules.removeAll { numbers.contains($0.number) }
+    /// Takes off those of which nothing is left to do, and those above `number`, which are not in force.
+    ///
+    /// Who made these was killed before they were. The new version is above theirs: with it they would come into force
+    /// although no generation was raised for them.
+    mutating func retire(_ numbers: Set<UInt64>, upTo number: UInt64, clock: Timestamp) {
+        rules.removeAll { $0.number > number || numbers.contains($0.number) }
         raiseVersion(clock)
     }
 
@@ -165,7 +169,7 @@ extension RemovalRules {
         guard lines.count >= 4, lines.popLast() == "", let check = lines.popLast(),
             check == "check \(Self.check(lines.joined(separator: "\n") + "\n"))", lines[0] == "rules 1",
             lines[1].hasPrefix("version "), let version = UInt64(lines[1].dropFirst("version ".utf8.count)),
-            version <= Self.highestVersion
+            version < Self.versionLimit
         else { return nil }
         self.init(version: version)
         for line in lines.dropFirst(2) {

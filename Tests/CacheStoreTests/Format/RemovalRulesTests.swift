@@ -54,11 +54,44 @@ import Testing
         #expect(RemovalRules([]) == nil && RemovalRules(bytes + [10]) == nil)
     }
 
-    @Test func `a version at the end of what a number can be is none, and counting goes on from the highest`() {
-        var rules = RemovalRules(version: .max)
+    /// A file of version 2 whose check is right.
+    private func parsed(_ line: String) -> RemovalRules? {
+        let text = "rules 1\nversion 2\n\(line)\n"
+        let check = String(CRC32C.checksum(Array(text.utf8).span), radix: 16)
+        return RemovalRules(Array("\(text)check \(check)\n".utf8))
+    }
+
+    @Test(arguments: [
+        "remove 1 1 1", "remove 1 1 1 all all", "remove -1 1 1 all", "remove 1 -1 1 all", "remove 1 1 -1 all",
+        "remove 99999999999999999999 1 1 all", "remove 3 1 1 all", "expire 1 1 1 all", "expire 1 1 1 -1 all",
+        "expire 1 1 1 x all", "keep 1 1 1 all", "remove 1 1 1 prefix %", "remove 1 1 1 prefix %g0",
+        "remove 1 1 1 tag %ff", "remove 1 1 1 glob *", "", " ",
+    ])
+    func `a line that says nothing, or too much, makes the file none`(line: String) {
+        #expect(parsed(line) == nil)
+    }
+
+    @Test func `times and spans at the end of what a number can be are taken as they are`() throws {
+        let most = Int64.max
+        let rules = try #require(parsed("expire 2 \(most) \(most) \(most) all"))
+        let value = record(created: begin)
+        #expect(rules.meant(for: value, upTo: .max).count == 1)
+        #expect(try applied(rules, value)?.expires != nil)
+        #expect(RemovalRules(rules.bytes) != nil)
+        #expect(parsed("remove 2 0 0 all")?.meant(for: value, upTo: .max).isEmpty == true)
+    }
+
+    @Test(arguments: [UInt64.max, 1 << 63, 1 << 63 - 1, 1 << 62 + 1])
+    func `from any number that a word can be, counting leads to versions that are read again`(word: UInt64) {
+        var rules = RemovalRules(version: word)
         rules.add(.remove, .all, latest: begin, at: begin, clock: begin)
-        #expect(rules.version == 1 << 62 + 1)
-        #expect(RemovalRules(rules.bytes) == nil)
+        // One at the very end is read by nobody; what takes its place is.
+        if RemovalRules(rules.bytes) == nil {
+            rules = RemovalRules(version: rules.version)
+            rules.add(.remove, .all, latest: begin, at: begin, clock: begin)
+        }
+        #expect(RemovalRules(rules.bytes) == rules)
+        #expect(rules.version != word)
     }
 
     @Test func `numbers go with the time, and upwards in any case`() {

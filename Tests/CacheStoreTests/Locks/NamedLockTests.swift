@@ -79,7 +79,7 @@ import Testing
             ("lock-\(Digest(ofKey: "k"))", false), ("lock-\(Digest(ofKey: "k"))-0-0", false),
             ("lock-notes-0", false), ("flight-notes", false), ("object-00", false), ("janitor", false),
             ("lock-\(Digest(ofKey: "k"))-" + String(repeating: "0", count: 180) + "1", false),
-        ]
+        ] as [(String, Bool)]
     )
     func `a collection deletes only files that are named like a lock's`(name: String, isOurs: Bool) throws {
         makeFile("\(fixture.path)/locks/\(name)")

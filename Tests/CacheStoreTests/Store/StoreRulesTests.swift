@@ -126,7 +126,9 @@ import Testing
 
     // MARK: What expires
 
-    @Test func `what a rule has expire is stale for all until its period is over, then the rule goes`() throws {
+    @Test func `what a rule has expire is stale for all until its period is over, then the rule goes`()
+        throws
+    {
         let now = Timestamp.now
         try put("value", "a", in: store, created: now)
         try put("other", "b", in: store, created: now)
@@ -192,6 +194,38 @@ import Testing
         #expect(try fixture.sweep().entries.count == 1)
     }
 
+    @Test(arguments: [Errno.accessDenied, .inputOutput])
+    func `a file that may not be read, as it is root's or the disk fails, is a damaged one`(
+        error: Errno
+    ) throws {
+        try put("value", "key", in: store)
+        #expect(store.enact(.remove, .prefix("other"), now: .now))
+        // Which the other store has not read: it is the first file that it opens.
+        let isFirst = Locked(true)
+        try SystemCall.withFaults { call in
+            guard call == .open, isFirst.withLock({ exchange(&$0, with: false) }) else { return nil }
+            return .error(error)
+        } _: {
+            #expect(try get("key", in: other) == nil)
+        }
+        #expect(other.counters[.corruptRecord] == 1)
+        #expect(try get("key", in: other) == "value")
+    }
+
+    @Test(arguments: [1, UInt64.max, 1 << 63, 1 << 62 + 1])
+    func `whatever number the control file says that nobody has written, a sweep ends it`(
+        number: UInt64
+    ) throws {
+        try put("value", "key", in: store)
+        try #require(control.writableWords).store(number, at: .rulesVersion)
+        #expect(try get("key", in: store) == nil)
+        try fixture.sweep()
+        try put("new", "key", in: other)
+        for store in [store, other] { #expect(try get("key", in: store) == "new") }
+        #expect(store.enact(.remove, .all, now: .now))
+        for store in [store, other] { #expect(try get("key", in: store) == nil) }
+    }
+
     @Test func `a file that is gone, or older than the word, is made up for by the next rule`() throws {
         try put("value", "a", in: store)
         #expect(store.enact(.remove, .prefix("b"), now: .now))
@@ -219,7 +253,9 @@ import Testing
         #expect(try get("key", in: third) == nil)
     }
 
-    @Test func `without a control file that can be there is no rule, and the file counts for nothing`() throws {
+    @Test func `without a control file that can be there is no rule, and the file counts for nothing`()
+        throws
+    {
         let remote = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
         let fixture = try StoreFixture(assuming: remote)
         try put("value", "key", in: fixture.store)
@@ -236,6 +272,42 @@ import Testing
         #expect(try rulesInFile == 1 && get("key", in: other) == nil)
         #expect(store.enact(.remove, .all, now: .now) && store.enact(.remove, .all, now: .now))
         #expect(try rulesInFile == 2, "what it covers goes with the next")
+    }
+
+    @Test func `who reads the file late, as later rules have taken the place of one, goes by these`() throws {
+        try put("value", "a", in: store)
+        #expect(store.enact(.remove, .prefix("a"), now: .now))
+        let isFirst = Locked(true)
+        let maker = store
+        try SystemCall.withFaults { call in
+            guard call == .open, isFirst.withLock({ exchange(&$0, with: false) }) else { return nil }
+            // The other store has looked at the word, and not at the file.
+            #expect(maker.enact(.remove, .all, now: .now))
+            #expect(maker.enact(.remove, .tagged("t"), now: .now))
+            return nil
+        } _: {
+            #expect(try get("a", in: other) == nil)
+        }
+        #expect(try rulesInFile == 2, "the first is not there any more")
+    }
+
+    @Test func `a rule whose maker was killed does not come into force as others are taken off`() throws {
+        let now = Timestamp.now
+        try put("value", "key", in: store, created: now)
+        #expect(store.enact(.remove, .tagged("none"), now: now))
+        let hit = try #require(try store.get(Digest(ofKey: "key"), now: now, allowingStale: false))
+        // What is left when the file has it and nobody goes by it.
+        let place = fixture.path + "/rules"
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: place))
+        var rules = try #require(RemovalRules([UInt8](bytes)))
+        rules.add(.remove, .all, latest: now, at: now, clock: now)
+        try Data(rules.bytes).write(to: URL(fileURLWithPath: place))
+        try fixture.sweep()
+        #expect(try rulesInFile == 0 && control.rulesVersion == 0)
+        #expect(store.isCurrent(hit.generation) == true, "nobody has raised it")
+        for store in [store, other, try StoreFixture.open(fixture.path)] {
+            #expect(try get("key", in: store, now: now) == "value")
+        }
     }
 
     // MARK: Sweeps
@@ -279,7 +351,9 @@ import Testing
         #expect(try rulesInFile == 1 && fixture.entries.count == 1)
     }
 
-    @Test func `a control file that a killed process has left forming is ready for whoever opens it`() throws {
+    @Test func `a control file that a killed process has left forming is ready for whoever opens it`()
+        throws
+    {
         try put("value", "key", in: store)
         let file = try #require(control.file)
         file.setState(.forming)

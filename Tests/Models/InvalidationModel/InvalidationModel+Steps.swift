@@ -170,6 +170,12 @@ extension InvalidationModel.Model {
             // Under the lock that the maker has.
             guard state.maker.step == .idle else { return false }
             state.retired |= mistake == .retiredLater ? state.rules(upTo: state.inForce) : me.rules
+            // With them goes what was never finished: it must not come into force by the file's new version.
+            if mistake == .retiredIntoForce {
+                state.inForce = state.made
+            } else {
+                state.retired |= state.rules(upTo: state.made) & ~state.rules(upTo: state.inForce)
+            }
             me = InvalidationModel.Collector()
         }
         state.collector = me

@@ -39,6 +39,8 @@ enum InvalidationModel {
         case retiredLater
         /// It takes them off before it looks at the entry.
         case retiredBefore
+        /// As it takes them off, a rule that was never finished comes into force.
+        case retiredIntoForce
         /// Who finds a file that is forming by a rule that was never finished leaves the generations as they are, and the
         /// rule is in force before they are raised.
         case healedUnraised
