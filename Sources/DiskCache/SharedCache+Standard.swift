@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import CacheStore
+import CacheStore
 import Platform
 
 extension SharedCache {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import CacheStore
+import CacheStore
 public import FoundationEssentials
 import Platform
 
