@@ -284,7 +284,7 @@ import Testing
         #expect(try await cache.blocking { try $0.putIfAbsent(Data("new".utf8), forKey: "absent") })
         let updated = try await cache.update(forKey: "update") { old in
             #expect(old == nil)
-            return Data("new".utf8)
+            return .value(Data("new".utf8))
         }
         #expect(updated?.text == "new")
         #expect(await cache.value(forKey: "value", orCompute: fixture.compute("new")).text == "new")
