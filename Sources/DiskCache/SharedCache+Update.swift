@@ -179,7 +179,7 @@ extension SharedCache {
     ) throws(CacheError) -> Bool {
         let record = try recordOfNothing(forKey: key, for: span)
         let isNoted = try withStore { (store, _) throws(CacheError) in
-            try store.put(Data().span, for: digest, record, ifStill: observed).isPublished
+            try store.put([UInt8]().span, for: digest, record, ifStill: observed).isPublished
         }
         if isNoted { core.memory?.remove(key, cause: .replaced) }
         return isNoted

@@ -40,7 +40,7 @@ extension SharedCache {
         let digest = try settledDigest(ofKey: key)
         let record = try recordOfNothing(forKey: key, for: span)
         try withStore { (store, _) throws(CacheError) in
-            _ = try store.put(Data().span, for: digest, record, room)
+            _ = try store.put([UInt8]().span, for: digest, record, room)
         }
         core.memory?.remove(key, cause: .replaced)
     }
@@ -50,7 +50,7 @@ extension SharedCache {
     /// Its content is empty, as an entry must have one.
     func recordOfNothing(forKey key: String, for span: Duration) throws(CacheError) -> Record {
         let terms = PutOptions(expires: .after(span), onAccess: .keep)
-        var record = try record(of: Content(of: Data().span), key: key, terms, now: now)
+        var record = try record(of: Content(of: [UInt8]().span), key: key, terms, now: now)
         record.details.isNothing = true
         return record
     }
