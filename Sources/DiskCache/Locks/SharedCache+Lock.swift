@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+package import CacheStore
 import Platform
 
 extension SharedCache {
