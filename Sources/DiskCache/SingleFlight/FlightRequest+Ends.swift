@@ -60,7 +60,7 @@ extension FlightRequest {
         // What is in memory alone has no record on disk.
         if memory.keeps != .memoryOnly {
             let size = old.content.length
-            let renewed = try cache.renew(old, forKey: key, terms) { (record) -> HeldValue<Value> in
+            let renewed = try cache.renew(old, forKey: key, terms, room) { (record) -> HeldValue<Value> in
                 let cost = memory.cost ?? source.codec.cost(of: value, encodedSize: size)
                 return HeldValue(value, key: key, form: source.form, record: record, cost: cost)
             }
