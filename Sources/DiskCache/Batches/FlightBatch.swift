@@ -40,6 +40,8 @@ struct FlightBatch<Source: FlightSource>: Sendable {
     private(set) var values: [String: Source.Value] = [:]
     private var failure: (any Error)?
     private var backoff = Backoff(upTo: FlightLock.longestPause)
+    /// How long to wait for room, less what was waited in vain: for all values together no longer than for one.
+    private var patience = Request.roomPatience
 
     /// Looks for all these keys, on the calling thread.
     init(_ keys: [String], in source: Source, _ terms: PutOptions, _ options: ReadOptions) {
@@ -99,7 +101,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
             while flights.count < Self.most, let place = places.popLast() {
                 if let flight = flight(to: place) { flights.append(flight) }
             }
-            for index in flights.indices { flights[index].advance() }
+            for index in flights.indices { advance(flightAt: index) }
             land()
             isFull = places.isEmpty || flights.count >= Self.most || failure != nil
         }
@@ -108,6 +110,13 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         } else {
             for index in flights.indices { flights[index].abandon() }
         }
+    }
+
+    private mutating func advance(flightAt index: Int) {
+        let start = ContinuousClock.now
+        flights[index].making.patience = patience
+        flights[index].advance()
+        if flights[index].making.isUnstored { patience = max(.zero, patience - (ContinuousClock.now - start)) }
     }
 
     /// Ends the flights that wait, to begin them anew once others are computed: nobody else is to wait behind one while

@@ -11,16 +11,17 @@ extension FlightRequest {
 
     /// Stores what was computed, and says what is given out: nil for no value; not stored also if it is not to be.
     ///
-    /// If storing has failed, others are unlikely to succeed. It waits a second at most for room, because the caller
-    /// wants the value, which is there. If that takes longer than a moment, the lock is released first, so that nobody
-    /// in another process waits for it.
+    /// If storing has failed, others are unlikely to succeed. It waits no longer than `patience` for room, because the
+    /// caller wants the value, which is there. If that takes longer than a moment, the lock is released first, so that
+    /// nobody in another process waits for it.
     func store(
         _ made: Computed<Value>,
         instead previous: Hit?,
         cost: Duration,
+        patience: Duration,
         holding lock: FlightLock?
     ) -> (hit: Hit?, isStored: Bool) {
-        let patience = min(source.cache.configuration.roomPatience, Self.roomPatience)
+        let patience = min(source.cache.configuration.roomPatience, patience)
         let room = RoomTerms(patience: patience) { lock?.release(isStored: false) }
         do throws(CacheError) {
             switch made {
@@ -44,7 +45,7 @@ extension FlightRequest {
     }
 
     /// How long to wait for room: with what else storing takes less than a second.
-    private static var roomPatience: Duration { .milliseconds(800) }
+    static var roomPatience: Duration { .milliseconds(800) }
 
     /// Gives the previous value other terms; where it is gone it is stored again.
     private func renew(

@@ -8,6 +8,34 @@ import Testing
 
 @testable import DiskCache
 
+/// A cache that waits for room in vain, as long as it may.
+private struct FullSource: FlightSource {
+    let cache: SharedCache
+    let waits = Locked<[Duration]>.Box([])
+
+    var codec: BytesCodec { cache.codec }
+
+    func get(forKey key: String, reading: ReadOptions) throws(CacheError) -> CacheHit<Data>? {
+        try cache.get(forKey: key, reading: reading)
+    }
+
+    func get(forKey key: String, reading: ReadOptions) async throws(CacheError) -> CacheHit<Data>? {
+        try await cache.get(forKey: key, reading: reading)
+    }
+
+    func keep(
+        _ value: Data,
+        forKey key: String,
+        _ options: PutOptions,
+        _ room: RoomTerms
+    ) throws(CacheError) -> HeldValue<Data> {
+        let patience = room.patience ?? .zero
+        waits.value.withLock { $0.append(patience) }
+        sleepThread(for: patience)
+        throw CacheError(.noRoom, "keep a value: there is no room")
+    }
+}
+
 /// Many keys in one call.
 @Suite(.takesTurns) struct BatchTests {
     let fixture: ComputeFixture
@@ -269,6 +297,19 @@ import Testing
         gate.open()
         #expect(try await first.count == 2)
         fixture.expectNothingLeft(second)
+    }
+
+    @Test func `where there is no room all values together wait for it no longer than one`() async throws {
+        let source = FullSource(cache: cache)
+        let make: @Sendable ([String]) throws -> [String: Data] = { keys in
+            Dictionary(uniqueKeysWithValues: keys.map { ($0, Data($0.utf8)) })
+        }
+        let values = try await offload { () throws in
+            try source.computedValues(of: ["a", "b", "c"], PutOptions(), ReadOptions(), make)
+        }
+        #expect(values.mapValues(\.text) == ["a": "a", "b": "b", "c": "c"])
+        #expect(source.waits.value.withLock { $0 } == [.milliseconds(800), .zero, .zero])
+        fixture.expectNothingLeft()
     }
 
     @Test func `a closed cache computes all of it`() async throws {
