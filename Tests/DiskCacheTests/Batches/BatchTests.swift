@@ -81,6 +81,13 @@ private struct FullSource: FlightSource {
         #expect(try await cache.get(forKeys: ["b"], reading: ReadOptions(maximumAge: .seconds(9))).isEmpty)
     }
 
+    @Test func `keys that are equal though their bytes differ are all removed`() async throws {
+        let keys = ["\u{e9}", "e\u{301}"]
+        for key in keys { try await cache.put(Data(), forKey: key) }
+        #expect(try await cache.remove(forKeys: keys + keys) == 2)
+        for key in keys { #expect(try await cache.get(forKey: key) == nil) }
+    }
+
     @Test func `an empty batch is nothing, and a wrong key is an error`() async throws {
         #expect(try await cache.get(forKeys: [String]()).isEmpty)
         #expect(try await cache.values(forKeys: [String](), orCompute: compute()).isEmpty)
