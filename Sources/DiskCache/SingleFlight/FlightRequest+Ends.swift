@@ -9,7 +9,8 @@ import Platform
 extension FlightRequest {
     // MARK: Storing
 
-    /// Stores what was computed, and says what is given out: nil for no value; not stored also if it is not to be.
+    /// Stores what was computed, and says what is given out: nil for no value; not stored also if it is not to be, or for
+    /// this process alone.
     ///
     /// If storing has failed, others are unlikely to succeed. It waits no longer than `patience` for room, because the
     /// caller wants the value, which is there. If that takes longer than a moment, the lock is released first, so that
@@ -28,11 +29,11 @@ extension FlightRequest {
             case .value(let value, let asked):
                 let terms = options.terms(asked, computeTime: cost)
                 // Through in any case: others compute once the flight has ended and nothing is on disk.
-                return (computed(try source.keep(value, forKey: key, terms, room)), true)
+                return (computed(try source.keep(value, forKey: key, terms, room)), isForAll(terms))
             case .unkept: return (unstored(made, previous), false)
             case .unchanged(let asked):
                 guard let previous else { return (nil, false) }
-                return (computed(try renew(previous, asked, cost, room)), true)
+                return (computed(try renew(previous, asked, cost, room)), isForAll(asked))
             case .nothing(let span):
                 try source.cache.keepNothing(forKey: key, for: span, room)
                 return (nil, true)
@@ -42,6 +43,11 @@ extension FlightRequest {
             // This cache was closed meanwhile; those of others are not.
             return (unstored(made, previous), error.code == .closed)
         }
+    }
+
+    /// Whether other processes find a value with these terms; else they need not look for it one after another.
+    private func isForAll(_ terms: PutOptions) -> Bool {
+        source.cache.configuration.memory.terms(of: terms).keeps != .memoryOnly
     }
 
     /// How long to wait for room: with what else storing takes less than a second.
