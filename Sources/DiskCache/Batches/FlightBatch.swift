@@ -185,18 +185,22 @@ struct FlightBatch<Source: FlightSource>: Sendable {
             if case .success(let hit?) = flight.end { values[flight.request.key] = hit.value }
         }
         if case .failure(let error) = result { failure = error }
-        places = []
         flights = []
     }
 
     // MARK: Running
+
+    /// Keys that nobody is computing for this call: none once all flights have ended, but where this process was forked
+    /// meanwhile.
+    private var rest: [String] { places.map(\.key) }
 
     /// Carries out all of it on the calling thread.
     mutating func run(_ compute: Compute) throws -> [String: Value] {
         while true {
             if request.isOwn { advance() }
             if let failure { throw failure }
-            if flights.isEmpty { return values }
+            if flights.isEmpty, rest.isEmpty { return values }
+            if flights.isEmpty { return values.merging(try compute(rest)) { $1 } }
             let keys = begin()
             if keys.isEmpty {
                 sleepThread(for: backoff.next())
@@ -212,7 +216,8 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         while true {
             if request.isOwn { await advanceOffThread() }
             if let failure { throw failure }
-            if flights.isEmpty { return values }
+            if flights.isEmpty, rest.isEmpty { return values }
+            if flights.isEmpty { return values.merging(try await compute(rest)) { $1 } }
             let keys = begin()
             if keys.isEmpty {
                 do {
