@@ -116,7 +116,8 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         let start = ContinuousClock.now
         flights[index].making.patience = patience
         flights[index].advance()
-        if flights[index].making.isUnstored { patience = max(.zero, patience - (ContinuousClock.now - start)) }
+        let spent = ContinuousClock.now - start
+        if flights[index].making.isUnstored { patience = max(.zero, patience - spent) }
     }
 
     /// Ends the flights that wait, to begin them anew once others are computed: nobody else is to wait behind one while

@@ -201,7 +201,7 @@ import Testing
         let changes: [(String, String?, (SharedCache, String) throws -> Void)] = [
             ("put", "new", { try $0.put("new", forKey: $1) }),
             ("file", "new", { try $0.put(contentsOfFile: self.file(pair.fixture), forKey: $1) }),
-            ("update", "new", { cache, key in try cache.update(forKey: key) { _ in .value(Data("new".utf8)) } }),
+            ("update", "new", { try $0.update(forKey: $1) { _ in .value(Data("new".utf8)) } }),
             ("remove", nil, { try $0.remove(forKey: $1) }),
             ("expiration", nil, { try $0.setExpiration(.expired, forKey: $1) }),
             ("all", nil, { cache, _ in try cache.removeAll() }),

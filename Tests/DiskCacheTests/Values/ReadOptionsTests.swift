@@ -108,7 +108,9 @@ import Testing
         fixture.expectNothingLeft()
     }
 
-    @Test func `it is computed also where the clock was put back since the old one was stored`() async throws {
+    @Test func `it is computed also where the clock was put back since the old one was stored`()
+        async throws
+    {
         try await put("one")
         fixture.clock.advance(by: -3600)
         let anew = ReadOptions(recomputes: true)
