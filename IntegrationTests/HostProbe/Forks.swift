@@ -163,7 +163,29 @@ struct ForkingHost {
             _exit(0)
         }
         expect(try cache.get(forKey: "key")?.value == Data("parent".utf8), "the one value that is stored")
+        try computeManyInChild(cache)
         cache.close()
+    }
+
+    /// The same with many keys, some of which have not begun.
+    private func computeManyInChild(_ cache: SharedCache) throws {
+        let parent = getpid()
+        let all = (0..<200).map { "many \($0)" }
+        let values = try cache.values(forKeys: all) { keys in
+            // In the first of two calls.
+            if keys.count == 128, getpid() == parent {
+                let child = forkProcess()
+                if child != 0 { expectSuccess(of: child) }
+            }
+            let text = getpid() == parent ? "parent" : "child"
+            return Dictionary(uniqueKeysWithValues: keys.map { ($0, Data(text.utf8)) })
+        }
+        expect(values.count == 200, "all of them")
+        if getpid() != parent {
+            expect(values.values.allSatisfy { $0 == Data("child".utf8) }, "its own values")
+            _exit(0)
+        }
+        expect(values.values.allSatisfy { $0 == Data("parent".utf8) }, "those of the parent")
     }
 
     /// The child asks for a key that its parent is just computing on another thread.

@@ -181,7 +181,8 @@ extension SharedCache {
         let hit = try withStore { (store, now) throws(CacheError) in
             try store.open(digest, now: now, allowingStale: reading.acceptsStale)
         }
-        guard let hit, !hit.record.isOlder(than: oldest) else { return nil }
+        guard let hit else { return nil }
+        if hit.record.isOlder(than: oldest) { return nil }
         return hit
     }
 

@@ -131,7 +131,8 @@ extension Store {
         _ record: Record,
         for key: Digest,
         ifStill observed: StoredEntry?,
-        now: Timestamp
+        now: Timestamp,
+        _ terms: RoomTerms = RoomTerms()
     ) throws(CacheError) -> PublishOutcome {
         let publication = try Publication(
             of: record,
@@ -143,7 +144,7 @@ extension Store {
         // Before the lock is taken: another process may have left any amount unwritten, and nobody should
         // have to wait for that. Under it the same finds next to nothing left to do.
         try objects.synchronizeIfDurable(record.content.digest)
-        let outcome = try room.makingSpace(forLength: 0, now: now) { (terms) throws(CacheError) in
+        let outcome = try room.makingSpace(forLength: 0, now: now, terms) { (terms) throws(CacheError) in
             var nothing: TemporaryFile?
             var nothingClaimed: RoomClaim?
             return try publish(publication, &nothing, &nothingClaimed, &terms)

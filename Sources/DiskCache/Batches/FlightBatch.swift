@@ -40,6 +40,8 @@ struct FlightBatch<Source: FlightSource>: Sendable {
     private(set) var values: [String: Source.Value] = [:]
     private var failure: (any Error)?
     private var backoff = Backoff(upTo: FlightLock.longestPause)
+    /// How long to wait for room, less what was waited in vain: for all values together no longer than for one.
+    private var patience = Request.roomPatience
 
     /// Looks for all these keys, on the calling thread.
     init(_ keys: [String], in source: Source, _ terms: PutOptions, _ options: ReadOptions) {
@@ -99,7 +101,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
             while flights.count < Self.most, let place = places.popLast() {
                 if let flight = flight(to: place) { flights.append(flight) }
             }
-            for index in flights.indices { flights[index].advance() }
+            for index in flights.indices { advance(flightAt: index) }
             land()
             isFull = places.isEmpty || flights.count >= Self.most || failure != nil
         }
@@ -108,6 +110,14 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         } else {
             for index in flights.indices { flights[index].abandon() }
         }
+    }
+
+    private mutating func advance(flightAt index: Int) {
+        let start = ContinuousClock.now
+        flights[index].making.patience = patience
+        flights[index].advance()
+        let spent = ContinuousClock.now - start
+        if flights[index].making.isUnstored { patience = max(.zero, patience - spent) }
     }
 
     /// Ends the flights that wait, to begin them anew once others are computed: nobody else is to wait behind one while
@@ -176,18 +186,22 @@ struct FlightBatch<Source: FlightSource>: Sendable {
             if case .success(let hit?) = flight.end { values[flight.request.key] = hit.value }
         }
         if case .failure(let error) = result { failure = error }
-        places = []
         flights = []
     }
 
     // MARK: Running
+
+    /// Keys that nobody is computing for this call: none once all flights have ended, but where this process was forked
+    /// meanwhile.
+    private var rest: [String] { places.map(\.key) }
 
     /// Carries out all of it on the calling thread.
     mutating func run(_ compute: Compute) throws -> [String: Value] {
         while true {
             if request.isOwn { advance() }
             if let failure { throw failure }
-            if flights.isEmpty { return values }
+            if flights.isEmpty, rest.isEmpty { return values }
+            if flights.isEmpty { return values.merging(try compute(rest)) { $1 } }
             let keys = begin()
             if keys.isEmpty {
                 sleepThread(for: backoff.next())
@@ -203,7 +217,8 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         while true {
             if request.isOwn { await advanceOffThread() }
             if let failure { throw failure }
-            if flights.isEmpty { return values }
+            if flights.isEmpty, rest.isEmpty { return values }
+            if flights.isEmpty { return values.merging(try await compute(rest)) { $1 } }
             let keys = begin()
             if keys.isEmpty {
                 do {

@@ -5,7 +5,7 @@ public import FoundationEssentials
 import Platform
 
 // Many keys in one call. A key that is given twice counts once; two keys that Swift takes for the same string, though
-// their bytes differ (`==` compares characters), are one key here.
+// their bytes differ (`==` compares characters), are one key here, as in every dictionary, but for removals.
 
 extension SharedCache {
     /// The values of these keys, as far as a get finds them.
@@ -55,9 +55,8 @@ extension SharedCache {
     @discardableResult
     public func remove(forKeys keys: some Collection<String>) throws(CacheError) -> Int {
         var count = 0
-        for key in distinct(keys) {
-            if try remove(forKey: key) { count += 1 }
-        }
+        // All of them: of two that are equal, though their bytes differ, each may have a value.
+        for key in keys where try remove(forKey: key) { count += 1 }
         return count
     }
 

@@ -67,12 +67,15 @@ extension SharedCache {
 
     /// Gives the value of `key` whose record is `previous` other terms, as of now, without writing its bytes.
     ///
-    /// - Parameter hold: makes what memory keeps of the new record.
+    /// - Parameters:
+    ///   - room: what to do where the disk is full.
+    ///   - hold: makes what memory keeps of the new record.
     /// - Returns: what `hold` has made; nil where there is no value any more, and it is to be stored again.
     func renew<Value: Sendable>(
         _ previous: Record,
         forKey key: String,
         _ options: PutOptions,
+        _ room: RoomTerms,
         _ hold: (Record) -> HeldValue<Value>
     ) throws(CacheError) -> HeldValue<Value>? {
         let digest = try settledDigest(ofKey: key)
@@ -86,7 +89,7 @@ extension SharedCache {
                 guard present.content == previous.content, present.created == previous.created else {
                     return .replaced(record)
                 }
-                switch try store.rewrite(record, for: digest, ifStill: live.stored, now: now) {
+                switch try store.rewrite(record, for: digest, ifStill: live.stored, now: now, room) {
                 case .published(let generation): return .renewed(record, generation)
                 case .conflict: return nil
                 case .objectMissing: return .gone

@@ -52,7 +52,6 @@ extension SharedCache {
         allowingStale: Bool
     ) throws(CacheError) -> CacheHit<Codec.Value>? {
         try core.checkOpen()
-        _ = try digest(ofKey: key)
         // Without a control file even a hit in memory asks the disk.
         if core.store.hasGenerations {
             switch try answerInProcess(key, codec, allowingStale: allowingStale, mayRunCode: true) {
@@ -61,6 +60,8 @@ extension SharedCache {
             case .unsettled, .unknown: break
             }
         }
+        // Refuses an empty key, which no tier has; asked last, as it hashes.
+        _ = try digest(ofKey: key)
         counters.add(.miss)
         return nil
     }

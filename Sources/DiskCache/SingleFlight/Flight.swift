@@ -27,6 +27,10 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         var previous: Request.Hit?
         var made: Computed<Value>?
         var cost = Duration.zero
+        /// How long to wait for room for it.
+        var patience = Request.roomPatience
+        /// Whether it could not be stored, or was not to be.
+        var isUnstored = false
     }
 
     let request: Request
@@ -238,9 +242,11 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
             made,
             instead: making.previous,
             cost: making.cost,
+            patience: making.patience,
             holding: lock
         )
         end = .success(hit)
+        making.isUnstored = !isStored
         if request.options.failureMemory > .zero { flights.failures.withLock { $0.forget(key) } }
         return isStored ? .stored : .unstored
     }

@@ -9,29 +9,31 @@ import Platform
 extension FlightRequest {
     // MARK: Storing
 
-    /// Stores what was computed, and says what is given out: nil for no value; not stored also if it is not to be.
+    /// Stores what was computed, and says what is given out: nil for no value; not stored also if it is not to be, or for
+    /// this process alone.
     ///
-    /// If storing has failed, others are unlikely to succeed. It waits a second at most for room, because the caller
-    /// wants the value, which is there. If that takes longer than a moment, the lock is released first, so that nobody
-    /// in another process waits for it.
+    /// If storing has failed, others are unlikely to succeed. It waits no longer than `patience` for room, because the
+    /// caller wants the value, which is there. If that takes longer than a moment, the lock is released first, so that
+    /// nobody in another process waits for it.
     func store(
         _ made: Computed<Value>,
         instead previous: Hit?,
         cost: Duration,
+        patience: Duration,
         holding lock: FlightLock?
     ) -> (hit: Hit?, isStored: Bool) {
-        let patience = min(source.cache.configuration.roomPatience, Self.roomPatience)
+        let patience = min(source.cache.configuration.roomPatience, patience)
         let room = RoomTerms(patience: patience) { lock?.release(isStored: false) }
         do throws(CacheError) {
             switch made {
             case .value(let value, let asked):
                 let terms = options.terms(usual(asked), computeTime: cost)
                 // Through in any case: others compute once the flight has ended and nothing is on disk.
-                return (computed(try source.keep(value, forKey: key, terms, room)), true)
+                return (computed(try source.keep(value, forKey: key, terms, room)), isForAll(terms))
             case .unkept: return (unstored(made, previous), false)
             case .unchanged(let asked):
                 guard let previous else { return (nil, false) }
-                return (computed(try renew(previous, asked, cost, room)), true)
+                return (computed(try renew(previous, asked, cost, room)), isForAll(asked))
             case .nothing(let span):
                 try source.cache.keepNothing(forKey: key, for: span, room)
                 return (nil, true)
@@ -43,8 +45,13 @@ extension FlightRequest {
         }
     }
 
+    /// Whether other processes find a value with these terms; else they need not look for it one after another.
+    private func isForAll(_ terms: PutOptions) -> Bool {
+        source.cache.configuration.memory.terms(of: terms).keeps != .memoryOnly
+    }
+
     /// How long to wait for room: with what else storing takes less than a second.
-    private static var roomPatience: Duration { .milliseconds(800) }
+    static var roomPatience: Duration { .milliseconds(800) }
 
     /// Gives the previous value other terms; where it is gone it is stored again.
     private func renew(
@@ -60,7 +67,7 @@ extension FlightRequest {
         // What is in memory alone has no record on disk.
         if memory.keeps != .memoryOnly {
             let size = old.content.length
-            let renewed = try cache.renew(old, forKey: key, terms) { (record) -> HeldValue<Value> in
+            let renewed = try cache.renew(old, forKey: key, terms, room) { (record) -> HeldValue<Value> in
                 let cost = memory.cost ?? source.codec.cost(of: value, encodedSize: size)
                 return HeldValue(value, key: key, form: source.form, record: record, cost: cost)
             }

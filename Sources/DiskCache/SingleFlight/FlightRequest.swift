@@ -127,7 +127,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     func remembersNothing() -> Bool {
         guard takesNothing else { return false }
         let noted = withoutFailing { () throws(CacheError) in try source.cache.nothing(forKey: key) }
-        return noted.map { $0 >= oldest ?? $0 } ?? false
+        return noted.map { isYoungEnough($0) } ?? false
     }
 
     /// What somebody else has stored since the first look, which has counted the miss already; nil: nothing.
@@ -138,7 +138,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
             try source.removeRejected(forKey: key)
             return nil
         }
-        if let hit, !hit.held.record.isOlder(than: oldest) { return .success(hit) }
+        if let hit, isYoungEnough(hit.created) { return .success(hit) }
         return hit == nil && remembersNothing() ? .success(nil) : nil
     }
 
@@ -181,6 +181,14 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
             return .agingHit
         }
         return options.acceptsStale ? .hit : .miss
+    }
+
+    /// Whether what was stored at that moment is of use to this request; where it asks for another value, whether it was
+    /// stored since this request began.
+    private func isYoungEnough(_ created: Timestamp) -> Bool {
+        guard let oldest else { return true }
+        // What lies in the future was stored before the clock was put back, whenever that was.
+        return created >= oldest && !(options.recomputes && created > source.cache.now)
     }
 
     /// Whether what the leader of a flight has to give is of use: it was computed since this has joined, or is not too

@@ -17,7 +17,7 @@ extension SharedCache {
     /// cache, an invalid expiration) are never thrown here: the value is then computed, still once for the
     /// callers of this process that want it at the same time, and not kept.
     ///
-    /// A hit costs no more than `get(forKey:reading:)`. Computing takes about ten system calls besides
+    /// A hit costs no more than `get(forKey:)`. Computing takes about ten system calls besides
     /// the put. The closure must not ask for the same key: it would wait for itself. Don't use this form in
     /// Swift's tasks: while it waits it blocks one of their few threads, and if it waits for a computation that
     /// needs one of these, it may wait forever.

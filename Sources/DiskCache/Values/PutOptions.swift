@@ -88,8 +88,8 @@ public struct PutOptions: Sendable, Equatable {
     /// - Parameter entry: of the value that is there.
     public init(keeping entry: CacheEntry) {
         self.init(
-            expires: entry.expires.map { .at($0) } ?? .never,
-            onAccess: entry.extendsOnAccess.map { .set($0) } ?? .keep,
+            expires: entry.expires.map { Expiration.at($0) } ?? .never,
+            onAccess: entry.extendsOnAccess.map { Expiration.OnAccess.set($0) } ?? .keep,
             staleFor: entry.staleFor,
             computeTime: entry.computeTime,
             entityTag: entry.entityTag,

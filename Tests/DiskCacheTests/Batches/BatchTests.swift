@@ -8,6 +8,34 @@ import Testing
 
 @testable import DiskCache
 
+/// A cache that waits for room in vain, as long as it may.
+private struct FullSource: FlightSource {
+    let cache: SharedCache
+    let waits = Locked<[Duration]>.Box([])
+
+    var codec: BytesCodec { cache.codec }
+
+    func get(forKey key: String, reading: ReadOptions) throws(CacheError) -> CacheHit<Data>? {
+        try cache.get(forKey: key, reading: reading)
+    }
+
+    func get(forKey key: String, reading: ReadOptions) async throws(CacheError) -> CacheHit<Data>? {
+        try await cache.get(forKey: key, reading: reading)
+    }
+
+    func keep(
+        _ value: Data,
+        forKey key: String,
+        _ options: PutOptions,
+        _ room: RoomTerms
+    ) throws(CacheError) -> HeldValue<Data> {
+        let patience = room.patience ?? .zero
+        waits.value.withLock { $0.append(patience) }
+        sleepThread(for: patience)
+        throw CacheError(.noRoom, "keep a value: there is no room")
+    }
+}
+
 /// Many keys in one call.
 @Suite(.takesTurns) struct BatchTests {
     let fixture: ComputeFixture
@@ -51,6 +79,13 @@ import Testing
         #expect(try await cache.get(forKeys: ["a", "b", "d"]).keys.sorted() == ["b"])
         fixture.clock.advance(by: 10)
         #expect(try await cache.get(forKeys: ["b"], reading: ReadOptions(maximumAge: .seconds(9))).isEmpty)
+    }
+
+    @Test func `keys that are equal though their bytes differ are all removed`() async throws {
+        let keys = ["\u{e9}", "e\u{301}"]
+        for key in keys { try await cache.put(Data(), forKey: key) }
+        #expect(try await cache.remove(forKeys: keys + keys) == 2)
+        for key in keys { #expect(try await cache.get(forKey: key) == nil) }
     }
 
     @Test func `an empty batch is nothing, and a wrong key is an error`() async throws {
@@ -269,6 +304,19 @@ import Testing
         gate.open()
         #expect(try await first.count == 2)
         fixture.expectNothingLeft(second)
+    }
+
+    @Test func `where there is no room all values together wait for it no longer than one`() async throws {
+        let source = FullSource(cache: cache)
+        let make: @Sendable ([String]) throws -> [String: Data] = { keys in
+            Dictionary(uniqueKeysWithValues: keys.map { ($0, Data($0.utf8)) })
+        }
+        let values = try await offload { () throws in
+            try source.computedValues(of: ["a", "b", "c"], PutOptions(), ReadOptions(), make)
+        }
+        #expect(values.mapValues(\.text) == ["a": "a", "b": "b", "c": "c"])
+        #expect(source.waits.value.withLock { $0 } == [.milliseconds(800), .zero, .zero])
+        fixture.expectNothingLeft()
     }
 
     @Test func `a closed cache computes all of it`() async throws {

@@ -161,6 +161,25 @@ import Testing
         fixture.expectNothingLeft(other)
     }
 
+    @Test func `a value for the memory of one process is computed by all others at once, not in turn`()
+        async throws
+    {
+        let gates = [Gate(), Gate()]
+        let others = [try fixture.other(), try fixture.other()]
+        let only = PutOptions(keeps: .memoryOnly)
+        async let first = hit(at: gates[0]) { _ in .value(Data("one".utf8), only) }
+        try await eventually("it computes") { gates[0].count == 1 }
+        async let second = hit(in: others[0], at: gates[1]) { _ in .value(Data("two".utf8), only) }
+        async let third = hit(in: others[1], at: gates[1]) { _ in .value(Data("two".utf8), only) }
+        try await eventually("both wait") { others.allSatisfy { $0.counters[.wait] == 1 } }
+        gates[0].open()
+        #expect(try await first.text == "one")
+        try await eventually("both compute at the same time") { gates[1].count == 2 }
+        gates[1].open()
+        #expect(try await [second.text, third.text] == ["two", "two"])
+        fixture.expectNothingLeft(others[0], others[1])
+    }
+
     @Test func `what was stored stays where a value is not kept`() async throws {
         try await put("old")
         let hit = try await hit(ReadOptions(recomputes: true)) { _ in .unkept(Data("new".utf8)) }

@@ -108,6 +108,22 @@ import Testing
         fixture.expectNothingLeft()
     }
 
+    @Test func `it is computed also where the clock was put back since the old one was stored`()
+        async throws
+    {
+        try await put("one")
+        fixture.clock.advance(by: -3600)
+        let anew = ReadOptions(recomputes: true)
+        let data = await cache.value(forKey: "key", reading: anew, orCompute: fixture.compute("two"))
+        #expect(data.text == "two")
+        fixture.clock.advance(by: 3600)
+        _ = try await cache.hit(forKey: "key", reading: anew) { _ in .nothing(for: .seconds(10)) }
+        fixture.clock.advance(by: -3600)
+        let hit = try await cache.hit(forKey: "key", reading: anew) { _ in .value(Data("three".utf8)) }
+        #expect(hit.text == "three")
+        fixture.expectNothingLeft()
+    }
+
     @Test func `those who ask for that at once share one computation, also across processes`() async throws {
         try await put("one")
         let gate = Gate()
