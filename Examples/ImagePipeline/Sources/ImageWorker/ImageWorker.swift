@@ -6,8 +6,8 @@ import Images
 
 /// One of several processes that show the same pictures: `ImageWorker CACHE PICTURES SIDE PROCESSES`.
 ///
-/// Waits until so many processes are there, asks for each file of a directory at once, and prints a line for each
-/// step and each picture.
+/// Waits until so many processes are there, asks for each file of a directory at once, and prints a line for
+/// each step and each picture.
 @main enum ImageWorker {
     static func main() async throws {
         let arguments = CommandLine.arguments

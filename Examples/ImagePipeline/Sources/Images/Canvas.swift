@@ -50,8 +50,8 @@ final class Canvas {
         gdImageDestroy(image)
     }
 
-    /// The same picture with its longer side that long, each pixel the mean of those in its place; this one if
-    /// it is no longer.
+    /// The same picture with its longer side that long, each pixel the mean of those in its place; this one
+    /// if it is no longer.
     func fitted(to side: Int) throws(PictureError) -> Canvas {
         let longest = max(width, height)
         guard side < longest else { return self }

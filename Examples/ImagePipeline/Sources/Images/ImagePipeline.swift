@@ -3,8 +3,8 @@
 import DiskCache
 import Foundation
 
-/// Pictures by their addresses, in the sizes that are asked for: each loaded once, and decoded once a size, for
-/// all tasks and processes that share the cache.
+/// Pictures by their addresses, in the sizes that are asked for: each loaded once, and decoded once a size,
+/// for all tasks and processes that share the cache.
 ///
 /// The file of `ADDRESS` as it came has the key `original/ADDRESS`, the one with a longer side of 320 pixels
 /// `fit 320/ADDRESS`. All of them have the address as their tag.
@@ -52,8 +52,8 @@ public struct ImagePipeline: Sendable {
 
     /// A picture with its longer side that long at most; nil for its whole size.
     ///
-    /// A task that is cancelled throws `CancellationError` at once; what it was computing is computed by another
-    /// one that waits for it.
+    /// A task that is cancelled throws `CancellationError` at once; what it was computing is computed by
+    /// another one that waits for it.
     ///
     /// - Returns: the picture, which says where it came from; nil if there is none at this address.
     /// - Throws: what the loader throws, and ``PictureError``.
