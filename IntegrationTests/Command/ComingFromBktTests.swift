@@ -50,7 +50,8 @@ import Testing
 
     @Test func `an old one is renewed from one moment on, and not used from another`() throws {
         #expect(try shell("diskcache run --ttl 10s --stale 50s -- cmd").output == "out\n")
-        let entry = try #require(try tool.cache().entries().map { try $0.get() }.first)
+        let cache = try tool.cache()
+        let entry = try #require(try cache.entries().map { try $0.get() }.first)
         let lifetime = try #require(entry.expires).timeIntervalSince(entry.created)
         #expect(abs(lifetime - 10) < 0.01 && entry.staleFor == .seconds(50))
     }

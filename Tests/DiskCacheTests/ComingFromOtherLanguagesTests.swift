@@ -5,8 +5,9 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The lines of the article "Coming from other caches" about caches of Python and JavaScript, and that no line
-/// of it is missing in the tests.
+/// The lines of the article "Coming from other caches" about caches of Python and JavaScript.
+///
+/// And that none of all its lines is missing in the tests.
 @Suite(.takesTurns) struct ComingFromOtherLanguagesTests {
     private let directory: TemporaryDirectory
     private let cache: SharedCache
@@ -111,7 +112,8 @@ import Testing
         #expect(activity.computations > 0)
         var events = cache.events.makeAsyncIterator()
         cache.memory.removeAll()
-        #expect(await events.next() != nil)
+        let event = await events.next()
+        #expect(event != nil)
     }
 
     /// Each outcome, and where a hit of it comes from.

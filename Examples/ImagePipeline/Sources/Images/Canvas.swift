@@ -59,19 +59,9 @@ final class Canvas {
             width: max(1, width * side / longest),
             height: max(1, height * side / longest)
         )
-        let (toWidth, toHeight) = (Int32(small.width), Int32(small.height))
-        gdImageCopyResampled(
-            small.image,
-            image,
-            0,
-            0,
-            0,
-            0,
-            toWidth,
-            toHeight,
-            Int32(width),
-            Int32(height)
-        )
+        let (to, from) = (small.image, image)
+        let (across, down) = (to.pointee.sx, to.pointee.sy)
+        gdImageCopyResampled(to, from, 0, 0, 0, 0, across, down, from.pointee.sx, from.pointee.sy)
         return small
     }
 

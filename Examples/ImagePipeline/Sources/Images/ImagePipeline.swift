@@ -127,9 +127,9 @@ public struct ImagePipeline: Sendable {
             }
             try Task.checkCancellation()
             onStep(.decode, address)
-            guard let side else { return .value(try Picture(file: file), options) }
+            guard let longest = side else { return .value(try Picture(file: file), options) }
             do {
-                return .value(try Picture(downsampling: file, to: side), options)
+                return .value(try Picture(downsampling: file, to: longest), options)
             } catch {
                 // It may come whole the next time.
                 try await originals.remove(forKey: address)
