@@ -37,6 +37,12 @@ let package = Package(
         .target(name: "Platform", dependencies: ["CPlatform"], swiftSettings: productSettings),
         .target(name: "CacheStore", dependencies: ["Platform"], swiftSettings: productSettings),
         .target(name: "DiskCache", dependencies: ["CacheStore", "Platform"], swiftSettings: productSettings),
+        .target(
+            name: "CTransport",
+            // A library of its own before glibc 2.34.
+            linkerSettings: [.linkedLibrary("dl")]
+        ),
+        .target(name: "Transport", dependencies: ["CTransport", "Platform"], swiftSettings: productSettings),
         .executableTarget(
             name: "diskcache",
             dependencies: ["DiskCache", "CacheStore", "Platform"],
@@ -128,6 +134,11 @@ let package = Package(
         .testTarget(
             name: "CacheStoreTests",
             dependencies: ["CacheStore", "Platform", "TestSupport"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "TransportTests",
+            dependencies: ["Transport", "Platform", "TestSupport"],
             swiftSettings: testSettings
         ),
         .testTarget(
