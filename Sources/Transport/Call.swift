@@ -49,6 +49,11 @@ final class Call: Sendable {
     /// Whether there is no need for a line any more.
     var hasEnded: Bool { state.withLock { $0.completion == nil } }
 
+    /// Its line is not to be woken any more.
+    func release() {
+        state.withLock { $0.line = nil }
+    }
+
     func finish(_ outcome: Outcome) {
         let completion = state.withLock { state in
             state.line = nil

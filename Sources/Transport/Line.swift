@@ -26,19 +26,21 @@ final class Line: Sendable {
         unsafe ctransport_wake(line)
     }
 
-    /// Does what `call` asks for, unless that has ended; blocks for as long as it takes.
-    func transfer(_ call: Call) {
+    /// Does what `call` asks for, and says how that went; nil: it had ended before. Blocks for as long as it takes.
+    ///
+    /// A failure is told to `call` at once: letting the handle go may wait for the resolver of names.
+    func transfer(_ call: Call) -> Call.Outcome? {
         // Wake-ups for earlier calls are forgotten before this one can be cancelled.
         let code = unsafe ctransport_begin(line)
-        guard call.take(self) else { return }
-        // Told before the handle is let go: that may wait for the resolver of names.
-        call.finish(
-            Result { () throws(TransportError) in
-                try check(code, call.request)
-                return try perform(call)
-            }
-        )
+        guard call.take(self) else { return nil }
+        let outcome = Result { () throws(TransportError) in
+            try check(code, call.request)
+            return try perform(call)
+        }
+        call.release()
+        if case .failure = outcome { call.finish(outcome) }
         unsafe ctransport_end(line)
+        return outcome
     }
 
     private func perform(_ call: Call) throws(TransportError) -> TransportResponse {

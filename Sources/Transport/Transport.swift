@@ -102,8 +102,10 @@ private final class Lines: Sendable {
         let origin = call.request.origin
         do throws(TransportError) {
             let line = try take(origin)
-            line.transfer(call)
+            let outcome = line.transfer(call)
+            // Before the caller goes on: its next request is to find the connection.
             giveBack(line, origin)
+            if let outcome { call.finish(outcome) }
         } catch {
             call.finish(.failure(error))
         }
