@@ -15,19 +15,19 @@ final class LoopbackServer: Sendable {
 
     /// Answers with `handler` until it goes.
     init(_ handler: @escaping Handler) throws {
-        listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        let listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
         address.sin_family = sa_family_t(AF_INET)
         address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
         var length = socklen_t(MemoryLayout<sockaddr_in>.size)
-        let listening = listening
-        let name = withUnsafeMutablePointer(to: &address) { pointer in
+        self.listening = listening
+        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
             pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) { address in
                 bind(listening, address, length) == 0 && listen(listening, 64) == 0
                     && getsockname(listening, address, &length) == 0
             }
         }
-        guard name else { throw POSIXError(.EADDRNOTAVAIL) }
+        guard isListening else { throw POSIXError(.EADDRNOTAVAIL) }
         port = UInt16(bigEndian: address.sin_port)
         Thread.detachNewThread { [weak self] in
             while true {
@@ -134,7 +134,7 @@ final class Peer: Sendable {
         var sent = 0
         while sent < bytes.count {
             let step = bytes.withUnsafeBytes {
-                Glibc.send(number, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL.rawValue))
+                Glibc.send(number, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL))
             }
             if step <= 0 { return false }
             sent += step
