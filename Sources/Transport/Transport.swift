@@ -114,7 +114,8 @@ private final class Lines: Sendable {
     /// The one that was last used for this server; else one that is of no more use for others, or a new one.
     private func take(_ origin: Substring) throws(TransportError) -> Line {
         let known: Line? = idle.withLock { idle in
-            if let index = idle.lastIndex(where: { $0.origin == origin }) { return idle.remove(at: index).line }
+            let index = idle.lastIndex { $0.origin == origin }
+            if let index { return idle.remove(at: index).line }
             return idle.count < Self.enoughIdle ? nil : idle.removeFirst().line
         }
         if let known { return known }

@@ -153,7 +153,8 @@ extension TransportRequest {
             let isName = !field.name.isEmpty && field.name.utf8.allSatisfy(Self.isTokenByte)
             guard isName, field.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
                 // Without the value, which may be a secret.
-                throw TransportError(.invalidRequest, "\(place): not a header field: \(field.name.debugDescription)")
+                let name = field.name.debugDescription
+                throw TransportError(.invalidRequest, "\(place): not a header field: \(name)")
             }
         }
         if mostBytes < 0 || mostHeadBytes < 0 || mostRedirects < 0 {

@@ -13,7 +13,8 @@ import Testing
     let transport = Transport()
 
     @Test func `a body comes into memory, with the head`() async throws {
-        let server = try LoopbackServer { $0.answer("200 OK", ["ETag: \"x\"", "A: 1", "a: 2"], Array("hello".utf8)) }
+        let fields = ["ETag: \"x\"", "A: 1", "a: 2"]
+        let server = try LoopbackServer { $0.answer("200 OK", fields, Array("hello".utf8)) }
         let response = try await transport.perform(TransportRequest(server.url("/a?b")))
         #expect(response.status == 200)
         #expect(response.version == "1.1")

@@ -13,7 +13,7 @@ final class LoopbackServer: Sendable {
     private let listening: Int32
     private let counts = Locked((connections: 0, requests: [String]()))
 
-    /// Answers with `handler` until it goes.
+    /// Answers with `handler` until it is stopped; else for as long as the process lives.
     init(_ handler: @escaping Handler) throws {
         let listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var address = sockaddr_in()
@@ -29,21 +29,18 @@ final class LoopbackServer: Sendable {
         }
         guard isListening else { throw POSIXError(.EADDRNOTAVAIL) }
         port = UInt16(bigEndian: address.sin_port)
-        Thread.detachNewThread { [weak self] in
+        Thread.detachNewThread {
             while true {
                 let number = accept(listening, nil, nil)
                 guard number >= 0 else {
                     close(listening)
                     return
                 }
-                self?.counts.withLock { $0.connections += 1 }
-                let note: @Sendable (String) -> Void = { [weak self] head in
-                    self?.counts.withLock { $0.requests.append(head) }
-                }
+                self.counts.withLock { $0.connections += 1 }
                 Thread.detachNewThread {
                     let peer = Peer(number)
                     while let head = peer.readHead() {
-                        note(head)
+                        self.counts.withLock { $0.requests.append(head) }
                         if !handler(peer) { break }
                     }
                 }
@@ -51,7 +48,8 @@ final class LoopbackServer: Sendable {
         }
     }
 
-    deinit {
+    /// Refuses connections from now on.
+    func stop() {
         // Wakes the thread that accepts, which closes it.
         shutdown(listening, Int32(SHUT_RDWR))
     }
@@ -104,7 +102,9 @@ final class Peer: Sendable {
         var bytes = [UInt8](repeating: 0, count: count)
         var filled = 0
         while filled < count {
-            let step = bytes.withUnsafeMutableBytes { recv(number, $0.baseAddress! + filled, count - filled, 0) }
+            let step = bytes.withUnsafeMutableBytes { buffer in
+                recv(number, buffer.baseAddress! + filled, count - filled, 0)
+            }
             if step <= 0 { break }
             filled += step
         }
