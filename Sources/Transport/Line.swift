@@ -46,7 +46,7 @@ final class Line: Sendable {
     private func perform(_ call: Call) throws(TransportError) -> TransportResponse {
         let request = call.request
         try setUp(request)
-        let left = call.deadline.map { max(.zero, $0 - .now) }
+        let left: Duration? = call.deadline.map { max(Duration.zero, $0 - ContinuousClock.now) }
         unsafe ctransport_set_limits(
             line,
             left.map(Self.milliseconds) ?? -1,
@@ -54,8 +54,12 @@ final class Line: Sendable {
             request.mostHeadBytes
         )
         let decision = Decision(self, request)
+        let ask: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { context in
+            guard let context = unsafe context else { return Int32(ctransport_keep) }
+            return unsafe Unmanaged<Decision>.fromOpaque(context).takeUnretainedValue().answer
+        }
         let code = withExtendedLifetime(decision) {
-            unsafe ctransport_on_body(line, Decision.ask, Unmanaged.passUnretained(decision).toOpaque())
+            unsafe ctransport_on_body(line, ask, Unmanaged.passUnretained(decision).toOpaque())
             return unsafe ctransport_perform(line)
         }
         try checkReason(call)
@@ -230,10 +234,8 @@ private final class Decision {
         self.request = request
     }
 
-    static let ask: @convention(c) (UnsafeMutableRawPointer?) -> Int32 = { context in
-        guard let context = unsafe context else { return Int32(ctransport_keep) }
-        let decision = unsafe Unmanaged<Decision>.fromOpaque(context).takeUnretainedValue()
-        return switch decision.request.disposition(decision.line.present) {
+    var answer: Int32 {
+        switch request.disposition(line.present) {
         case .keep: Int32(ctransport_keep)
         case .discard: Int32(ctransport_discard)
         case .stop: Int32(ctransport_stop)

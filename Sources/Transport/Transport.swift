@@ -148,7 +148,7 @@ private final class Lines: Sendable {
 extension TransportRequest {
     /// Scheme, server and port.
     fileprivate var origin: Substring {
-        let place = place
+        let place = self.place
         guard let scheme = place.firstRange(of: "://") else { return place[...] }
         let end = place[scheme.upperBound...].firstIndex(of: "/") ?? place.endIndex
         return place[..<end]

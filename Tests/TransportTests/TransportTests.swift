@@ -123,7 +123,8 @@ import Testing
             await expectFailure(.invalidRequest, transport, request)
         }
         await expectFailure(.invalidRequest, transport, TransportRequest("http://127.0.0.1:1/a\r\nb"))
-        await expectFailure(.invalidRequest, transport, TransportRequest("http://127.0.0.1:1/", method: "A B"))
+        let odd = TransportRequest("http://127.0.0.1:1/", method: "A B")
+        await expectFailure(.invalidRequest, transport, odd)
         await expectFailure(.unsupportedScheme, transport, TransportRequest("file:///etc/passwd"))
     }
 
