@@ -37,6 +37,11 @@ let package = Package(
         .target(name: "Platform", dependencies: ["CPlatform"], swiftSettings: productSettings),
         .target(name: "CacheStore", dependencies: ["Platform"], swiftSettings: productSettings),
         .target(name: "DiskCache", dependencies: ["CacheStore", "Platform"], swiftSettings: productSettings),
+        .target(
+            name: "RemoteStore",
+            dependencies: ["DiskCache", "CacheStore", "Platform"],
+            swiftSettings: productSettings
+        ),
         .executableTarget(
             name: "diskcache",
             dependencies: ["DiskCache", "CacheStore", "Platform"],
@@ -133,6 +138,11 @@ let package = Package(
         .testTarget(
             name: "DiskCacheTests",
             dependencies: ["DiskCache", "CacheStore", "Platform", "TestSupport"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "RemoteStoreTests",
+            dependencies: ["RemoteStore", "DiskCache", "CacheStore", "Platform", "TestSupport", "Models"],
             swiftSettings: testSettings
         ),
         .testTarget(
