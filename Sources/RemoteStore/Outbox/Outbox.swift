@@ -7,7 +7,8 @@ package import CacheStore
 /// Processes append whole records (``OutboxRecord``) to the file, so it is a journal: later work on a key takes the place
 /// of earlier work, and what is done goes. A file that is cut off or damaged anywhere loses the records that were hit: the
 /// servers lack those values then, and nobody gets wrong ones. Work that was done, and whose `done` was lost, is done
-/// once more, which changes nothing.
+/// once more, which changes nothing. Who sends a value sends it only if the cache still has that content for the key: what was
+/// refused, or never read, may have been later work on it.
 ///
 /// It is bounded: there are never more than so many keys, and so many bytes of contents, unless one value alone is
 /// longer. What comes when it is full is refused: the next computation elsewhere makes up for it.
@@ -42,7 +43,7 @@ package struct Outbox: Sendable {
 
     /// What waits, the oldest first.
     package var pending: [OutboxRecord] {
-        waiting.values.sorted { $0.place < $1.place }.map(\.record)
+        waiting.values.sorted { $0.place < $1.place }.map { $0.record }
     }
 
     /// Reads what others have appended since; it begins at a whole record.
@@ -113,7 +114,7 @@ package struct Outbox: Sendable {
         // What others wrote may exceed the limits: then the newest is left out.
         guard hasRoom(for: record) else { return }
         waitingBytes += Self.length(of: record) - Self.length(of: earlier)
-        waiting[record.entry] = (nextPlace, record)
+        waiting[record.entry] = (place: nextPlace, record: record)
         nextPlace += 1
     }
 

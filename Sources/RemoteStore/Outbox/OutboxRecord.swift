@@ -85,7 +85,9 @@ package struct OutboxRecord: Sendable, Hashable {
     }
 
     private static func number(_ bytes: [UInt8], at start: Int) -> UInt64 {
-        (0..<8).reduce(0) { $0 | UInt64(bytes[start + $1]) << UInt64(8 * $1) }
+        var number: UInt64 = 0
+        for index in (0..<8).reversed() { number = number << 8 | UInt64(bytes[start + index]) }
+        return number
     }
 
     private static func digest(_ bytes: [UInt8], at start: Int) -> Digest {

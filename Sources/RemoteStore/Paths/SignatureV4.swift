@@ -101,7 +101,7 @@ package struct SignatureV4: Sendable {
             values[header.name.lowercased(), default: []].append(words.joined(separator: " "))
         }
         let sorted = values.sorted { $0.key < $1.key }
-        let names = sorted.map(\.key).joined(separator: ";")
+        let names = sorted.map { $0.key }.joined(separator: ";")
         let lines = sorted.map { "\($0.key):\($0.value.joined(separator: ","))\n" }.joined()
         let text = [
             request.method, encodedPath(request.path), encodedQuery(request.query), lines, names,
