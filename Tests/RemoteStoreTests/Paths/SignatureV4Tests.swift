@@ -51,8 +51,9 @@ import Testing
             ],
             payload: Digest(ofKey: "Welcome to Amazon S3.")
         )
+        let signed = try signature(request)
         #expect(
-            try signature(request) == "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"
+            signed == "98ad721746da40c64f1a55b78f14c238d841ea1380cd77a1b5971af0ece108bd"
         )
     }
 
@@ -60,12 +61,14 @@ import Testing
     func queries() throws {
         var request = SignatureV4.Request(method: "GET", path: "/", headers: [host])
         request.query = [(name: "lifecycle", value: "")]
+        var signed = try signature(request)
         #expect(
-            try signature(request) == "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"
+            signed == "fea454ca298b7da1c68078a5d1bdbfbbe0d65c699e0f91ac7a200a0136783543"
         )
         request.query = [(name: "prefix", value: "J"), (name: "max-keys", value: "2")]
+        signed = try signature(request)
         #expect(
-            try signature(request) == "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"
+            signed == "34b48302e7b5fa45bde8084f4b7868a86f0a534bc59db6670ed5711ef69dc6f7"
         )
     }
 
@@ -125,8 +128,8 @@ import Testing
             (4_133_937_600, "21001231T120000Z"),
         ]
     )
-    func times(_ seconds: Int64, _ text: String) {
-        #expect(SignatureV4.text(Timestamp(nanoseconds: seconds * 1_000_000_000)) == text)
+    func times(_ seconds: Int, _ text: String) {
+        #expect(SignatureV4.text(Timestamp(nanoseconds: Int64(seconds) * 1_000_000_000)) == text)
     }
 
     @Test("HMAC is that of RFC 4231")

@@ -8,7 +8,7 @@ import Testing
 
 /// Every interleaving of two processes that use one word, each step a load, a compare-and-swap or an answer, with a server
 /// that comes and goes, and processes that are killed. It drives ``Breaker`` itself.
-private struct BreakerModel: ExploredModel {
+struct BreakerModel: ExploredModel {
     enum Mistake: CaseIterable {
         /// The word is stored, without a look at what has become of it.
         case storedBlindly
@@ -36,14 +36,15 @@ private struct BreakerModel: ExploredModel {
         var isUp = true
         var isBroken = false
         var steps: [Step] = [.idle, .idle]
-        /// Requests that were sent and have no verdict yet beside the probe in force.
         var closedWithoutProbe = false
+        /// What each may still send, which keeps the space small.
+        var requestsLeft = [3, 2]
         var changes = 0
     }
 
     enum Move { case process(Int), kill(Int), tick, server }
 
-    static let end: UInt64 = 7
+    static let end: UInt64 = 5
     let mistake: Mistake?
     let terms: Breaker.Terms
 
@@ -89,13 +90,14 @@ private struct BreakerModel: ExploredModel {
         switch state.steps[index] {
         case .idle:
             let (ticket, next) = state.word.asking(at: state.now, terms)
-            if let ticket { state.steps[index] = .decided(ticket, from: state.word, to: next) }
+            if let ticket, state.requestsLeft[index] > 0 { state.steps[index] = .decided(ticket, from: state.word, to: next) }
         case .decided(let ticket, let old, let new):
             guard state.word == old || mistake == .storedBlindly else {
                 state.steps[index] = .idle
                 return
             }
             state.word = new
+            state.requestsLeft[index] -= 1
             if ticket != .ordinary, isProbedByOthers(than: index, state) { state.isBroken = true }
             state.steps[index] = .asked(ticket)
         case .asked(let ticket): state.steps[index] = .answered(ticket, state.isUp ? .prompt : .fault)
@@ -164,7 +166,7 @@ struct BreakerModelTests {
     }
 
     @Test("needs each part of its protocol", arguments: BreakerModel.Mistake.allCases)
-    fileprivate func mistakeIsFound(_ mistake: BreakerModel.Mistake) {
+    func mistakeIsFound(_ mistake: BreakerModel.Mistake) {
         let model = BreakerModel(mistake)
         var space = StateSpace(of: model)
         let found = space.visit { state, _ in model.fault(of: state) }
