@@ -26,15 +26,11 @@ import Testing
 
     private func fault(_ text: String, _ limits: RedisDecoder.Limits = RedisDecoder.Limits()) -> WireFault? {
         do throws(WireFault) {
-            _ = try replies(Array(text.utf8), limits)
+            _ = try replies(Array(text.utf8), pieces: .max, limits)
             return nil
         } catch {
             return error
         }
-    }
-
-    private func replies(_ bytes: [UInt8], _ limits: RedisDecoder.Limits) throws(WireFault) -> [RedisReply] {
-        try replies(bytes, pieces: .max, limits)
     }
 
     private func text(_ text: String) -> [UInt8] { Array(text.utf8) }
