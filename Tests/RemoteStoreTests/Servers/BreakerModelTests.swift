@@ -108,7 +108,7 @@ struct BreakerModel: ExploredModel {
                 state.steps[index] = .answered(ticket, verdict)
                 return
             }
-            let counted =
+            let counted: Breaker.Ticket =
                 mistake == .anyVerdictCounts && old.phase == .probing ? .probe(until: old.moment) : ticket
             state.word = old.judged(verdict, counted, at: state.now, terms)
             if old.phase != .closed, state.word.phase == .closed, ticket != .probe(until: old.moment) {

@@ -22,8 +22,8 @@ struct RemoteSimulation {
         /// How long it all takes.
         var duration = 60_000.0
         var exponent = 1.0
+        /// Of the first server, in the middle third.
         var trouble = Trouble.none
-        /// The first server is in trouble in the middle third.
         var hasBreaker = true
         var isSingleFlight = true
         var roundTrip = 1.0
@@ -93,7 +93,7 @@ struct RemoteSimulation {
     }
 
     /// Runs it through.
-    consuming func run() -> Outcome {
+    mutating func run() -> Outcome {
         let gap = terms.duration / Double(terms.requests)
         for number in 0..<terms.requests {
             let now = Double(number) * gap

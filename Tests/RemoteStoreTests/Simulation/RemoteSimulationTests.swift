@@ -18,7 +18,8 @@ struct RemoteSimulationTests {
         // 20 of each machine at least, so that breakers matter.
         terms.requests = Self.isSoak ? max(20_000, machines * 20) : 20_000
         change(&terms)
-        return RemoteSimulation(terms).run()
+        var simulation = RemoteSimulation(terms)
+        return simulation.run()
     }
 
     private func row(_ name: String, _ outcome: Outcome) -> String {
