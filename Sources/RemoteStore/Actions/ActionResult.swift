@@ -2,12 +2,12 @@
 
 package import CacheStore
 
-/// An entry at a server that speaks Bazel's HTTP cache protocol: the message `ActionResult` of the Remote Execution API, as far
-/// as a cache needs it.
+/// An entry at a server that speaks Bazel's HTTP cache protocol: the message `ActionResult` of the Remote
+/// Execution API, as far as a cache needs it.
 ///
-/// The value is an output file; a small one is inlined, which saves a round trip. What else the entry says (its record) goes
-/// as the standard output. A server that checks such messages finds one that is complete: each file has a path and a digest,
-/// and those that are not inlined are to be found by their digests.
+/// The value is an output file; a small one is inlined, which saves a round trip. What else the entry says
+/// (its record) goes as the standard output. A server that checks such messages finds one that is complete:
+/// each file has a path and a digest, and those that are not inlined are to be found by their digests.
 package struct ActionResult: Sendable, Equatable {
     /// An output file.
     package struct File: Sendable, Equatable {
@@ -67,8 +67,8 @@ extension ActionResult {
 
     /// Reads what ``encoded()`` or any other writer of such messages wrote.
     ///
-    /// Fields that are unknown are skipped. Inlined contents are what their digest says, or it fails. Never takes more
-    /// memory than a small multiple of the bytes, whatever they are.
+    /// Fields that are unknown are skipped. Inlined contents are what their digest says, or it fails. Never
+    /// takes more memory than a small multiple of the bytes, whatever they are.
     package init(decoding bytes: [UInt8]) throws(WireFault) {
         guard bytes.count <= Self.maximumSize else { throw .tooLong }
         var result = ActionResult(files: [])

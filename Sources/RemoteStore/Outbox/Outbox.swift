@@ -4,14 +4,15 @@ package import CacheStore
 
 /// What the file `outbox` says: what still has to be done at the servers, in the order in which it came.
 ///
-/// Processes append whole records (``OutboxRecord``) to the file, so it is a journal: later work on a key takes the place
-/// of earlier work, and what is done goes. A file that is cut off or damaged anywhere loses the records that were hit: the
-/// servers lack those values then, and nobody gets wrong ones. Work that was done, and whose `done` was lost, is done
-/// once more, which changes nothing. Who sends a value sends it only if the cache still has that content for the key: what was
-/// refused, or never read, may have been later work on it.
+/// Processes append whole records (``OutboxRecord``) to the file, so it is a journal: later work on a key
+/// takes the place of earlier work, and what is done goes. A file that is cut off or damaged anywhere loses
+/// the records that were hit: the servers lack those values then, and nobody gets wrong ones. Work that was
+/// done, and whose `done` was lost, is done once more, which changes nothing. Who sends a value sends it only
+/// if the cache still has that content for the key: what was refused, or never read, may have been later work
+/// on it.
 ///
-/// It is bounded: there are never more than so many keys, and so many bytes of contents, unless one value alone is
-/// longer. What comes when it is full is refused: the next computation elsewhere makes up for it.
+/// It is bounded: there are never more than so many keys, and so many bytes of contents, unless one value
+/// alone is longer. What comes when it is full is refused: the next computation elsewhere makes up for it.
 package struct Outbox: Sendable {
     /// What may wait at the same time.
     package struct Limits: Sendable {
@@ -63,7 +64,8 @@ package struct Outbox: Sendable {
         }
     }
 
-    /// Takes up work, and gives the bytes to append to the file, which must be all that one write appends; nil: it is full.
+    /// Takes up work, and gives the bytes to append to the file, which must be all that one write appends;
+    /// nil: it is full.
     package mutating func add(_ record: OutboxRecord) -> [UInt8]? {
         guard hasRoom(for: record) else { return nil }
         note(record)
@@ -83,12 +85,14 @@ package struct Outbox: Sendable {
     /// Whether the file should be replaced by ``compacted()``: most of it counts no more.
     package var needsCompaction: Bool { fileRecords > 1024 && fileRecords > 4 * waiting.count }
 
-    /// A file that says the same in as few bytes as possible; it must replace the other one while nobody appends.
+    /// A file that says the same in as few bytes as possible; it must replace the other one while nobody
+    /// appends.
     package func compacted() -> [UInt8] {
         pending.flatMap { $0.encoded() }
     }
 
-    /// Zeros to append before anything else to a file of this length, whose last record was cut off; mostly none.
+    /// Zeros to append before anything else to a file of this length, whose last record was cut off; mostly
+    /// none.
     package static func padding(forFileOf length: Int) -> [UInt8] {
         let rest = length % OutboxRecord.size
         return rest == 0 ? [] : [UInt8](repeating: 0, count: OutboxRecord.size - rest)

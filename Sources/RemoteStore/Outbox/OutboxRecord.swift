@@ -17,8 +17,8 @@ import Platform
 ///     80      8  put: length of the content, little-endian; else 0
 /// ```
 ///
-/// All have the same length, so that what was torn or damaged costs itself only. The bytes of a value are in the
-/// cache, not here: where it is gone from there, there is nothing to send.
+/// All have the same length, so that what was torn or damaged costs itself only. The bytes of a value are in
+/// the cache, not here: where it is gone from there, there is nothing to send.
 package struct OutboxRecord: Sendable, Hashable {
     package enum Work: Sendable, Hashable {
         /// Send an entry, and its content if the server hasn't it.

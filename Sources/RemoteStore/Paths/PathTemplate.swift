@@ -4,9 +4,9 @@ package import CacheStore
 
 /// Where a server keeps something: a path with fields, such as `/cas/{digest}`.
 ///
-/// `{digest}` and `{key}` are the 64 hexadecimal digits of what is asked for, `{key:2}` the first two of them,
-/// `{namespace}` the name of the namespace. The rest is taken as it is: printable ASCII, already percent-encoded. A
-/// query (`?team=1`) may follow the path.
+/// `{digest}` and `{key}` are the 64 hexadecimal digits of what is asked for, `{key:2}` the first two of
+/// them, `{namespace}` the name of the namespace. The rest is taken as it is: printable ASCII, already
+/// percent-encoded. A query (`?team=1`) may follow the path.
 package struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
     private enum Part: Hashable {
         case text(String)
@@ -18,8 +18,8 @@ package struct PathTemplate: Sendable, Hashable, CustomStringConvertible {
     package let description: String
     private let parts: [Part]
 
-    /// - Returns: nil if a field is unknown or not closed, if it does not begin with `/`, has a part `.` or `..`, or bytes that
-    ///   a path can't have, or if the digits are missing.
+    /// - Returns: nil if a field is unknown or not closed, if it does not begin with `/`, has a part `.` or
+    ///   `..`, or bytes that a path can't have, or if the digits are missing.
     package init?(_ text: String) {
         guard text.utf8.first == UInt8(ascii: "/"), text.utf8.count <= 1024,
             let parts = Self.parts(of: text), parts.contains(.digits(64))

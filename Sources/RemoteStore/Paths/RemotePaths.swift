@@ -13,8 +13,9 @@ package struct RemotePaths: Sendable, Hashable {
     /// Empty: none.
     package let namespace: String
 
-    /// - Parameter namespace: keeps the entries of one group of users apart from those of others; 64 ASCII letters, digits,
-    ///   `-`, `_` and `.` at most, no `.` in front. Contents are shared by all, since they are named by their digests.
+    /// - Parameter namespace: keeps the entries of one group of users apart from those of others; 64 ASCII
+    ///   letters, digits, `-`, `_` and `.` at most, no `.` in front. Contents are shared by all, since they
+    ///   are named by their digests.
     /// - Returns: nil if a template or the namespace is none.
     package init?(
         content: String = RemotePaths.defaultContent,
@@ -43,8 +44,8 @@ package struct RemotePaths: Sendable, Hashable {
 
     /// What an entry is named by at the server, Redis included.
     ///
-    /// Where the path does not tell namespaces apart, the digest does: SHA-256 of the namespace, a zero byte, and the 32
-    /// bytes of the key's digest.
+    /// Where the path does not tell namespaces apart, the digest does: SHA-256 of the namespace, a zero byte,
+    /// and the 32 bytes of the key's digest.
     package func name(ofEntry key: Digest) -> Digest {
         guard !namespace.isEmpty, !entryTemplate.hasNamespace else { return key }
         let bytes = Array(namespace.utf8) + [0] + (0..<32).map(key.byte)

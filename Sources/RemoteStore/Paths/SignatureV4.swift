@@ -5,8 +5,8 @@ package import Platform
 
 /// Signs requests to S3 and what speaks like it, by AWS Signature Version 4, in a header.
 ///
-/// The hash of the payload is the digest of what is sent, which is known already. Paths are encoded once, as S3 wants it and
-/// other services of Amazon do not.
+/// The hash of the payload is the digest of what is sent, which is known already. Paths are encoded once, as
+/// S3 wants it and other services of Amazon do not.
 package struct SignatureV4: Sendable {
     /// Who signs; never printed.
     package struct Credentials: Sendable, CustomStringConvertible, CustomDebugStringConvertible {
@@ -78,7 +78,8 @@ package struct SignatureV4: Sendable {
         return added.map { (name: $0.0, value: $0.1) }
     }
 
-    /// The value of `authorization` for a request that has all its headers, `x-amz-date` for this time among them.
+    /// The value of `authorization` for a request that has all its headers, `x-amz-date` for this time among
+    /// them.
     func authorization(for request: Request, at time: Timestamp) -> String {
         let date = String(Self.text(time).prefix(8))
         let scope = "\(date)/\(region)/\(service)/aws4_request"

@@ -15,7 +15,8 @@ package enum RedisCommand {
         return bytes
     }
 
-    /// Asks for version 3 of the protocol, with credentials if there are any; servers before 6.0 answer with an error.
+    /// Asks for version 3 of the protocol, with credentials if there are any; servers before 6.0 answer with
+    /// an error.
     package static func hello(user: String? = nil, password: String? = nil) -> [UInt8] {
         guard let password else { return encode(["HELLO", "3"].map(bytes)) }
         return encode(["HELLO", "3", "AUTH", user ?? "default", password].map(bytes))

@@ -2,9 +2,9 @@
 
 /// Reads answers of Redis from pieces of any size; versions 2 and 3 of its protocol.
 ///
-/// After a fault nothing more can be read: the connection must be closed. It takes no memory for what was only announced:
-/// at most the bytes that arrived, and what its limits allow. The work is proportional to the bytes, however they are
-/// cut.
+/// After a fault nothing more can be read: the connection must be closed. It takes no memory for what was
+/// only announced: at most the bytes that arrived, and what its limits allow. The work is proportional to the
+/// bytes, however they are cut.
 package struct RedisDecoder: Sendable {
     /// What a server may send.
     package struct Limits: Sendable {

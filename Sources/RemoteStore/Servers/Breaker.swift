@@ -11,15 +11,16 @@ import Platform
 ///      16…63  until when it is open, or when the probe is given up, ms of CLOCK_MONOTONIC
 /// ```
 ///
-/// *Closed*: everybody asks. A fault (an error, or an answer that came too late) makes 8 points, a prompt answer takes
-/// one away; with more than 16 it opens. So three faults in a row open it, and so do many where more than one answer of
-/// nine is a fault. *Open*: nobody asks until the pause is over. *Probing*: one asks; its answer closes it, its fault opens
-/// it for twice as long. Who probed and was killed is given up after a while, and another one probes.
+/// *Closed*: everybody asks. A fault (an error, or an answer that came too late) makes 8 points, a prompt
+/// answer takes one away; with more than 16 it opens. So three faults in a row open it, and so do many where
+/// more than one answer of nine is a fault. *Open*: nobody asks until the pause is over. *Probing*: one asks;
+/// its answer closes it, its fault opens it for twice as long. Who probed and was killed is given up after a
+/// while, and another one probes.
 ///
-/// It is pure: each step gives the word that should replace this one by compare-and-swap, and is taken again where the swap
-/// fails. A prompt answer of a server without faults changes nothing, and so costs a load. 0 is a closed one without faults,
-/// as in a control file that was just made. A word that makes no sense counts as that; moments that lie further ahead
-/// than any pause are of an earlier boot and count as past.
+/// It is pure: each step gives the word that should replace this one by compare-and-swap, and is taken again
+/// where the swap fails. A prompt answer of a server without faults changes nothing, and so costs a load. 0
+/// is a closed one without faults, as in a control file that was just made. A word that makes no sense counts
+/// as that; moments that lie further ahead than any pause are of an earlier boot and count as past.
 package struct Breaker: Sendable, Hashable {
     /// Times in milliseconds.
     package struct Terms: Sendable, Hashable {
@@ -78,7 +79,8 @@ package struct Breaker: Sendable, Hashable {
     /// Until when it is open, or when the probe is given up.
     package var moment: UInt64 { word >> 16 }
 
-    /// Whether a request may be sent now: with which ticket (nil: not), and what must replace this word first.
+    /// Whether a request may be sent now: with which ticket (nil: not), and what must replace this word
+    /// first.
     ///
     /// - Parameter now: milliseconds of CLOCK_MONOTONIC.
     package func asking(at now: UInt64, _ terms: Terms) -> (ticket: Ticket?, next: Breaker) {

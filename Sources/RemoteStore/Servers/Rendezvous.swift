@@ -16,15 +16,15 @@ package struct Server: Sendable, Hashable {
     }
 }
 
-/// Which server has which value: highest random weight (Thaler and Ravishankar 1996), with weights by Schindelhauer and
-/// Schomaker 2005.
+/// Which server has which value: highest random weight (Thaler and Ravishankar 1996), with weights by
+/// Schindelhauer and Schomaker 2005.
 ///
-/// Each server has a score for each digest, which does not depend on the others; the highest one has the value. So one
-/// that goes leaves its own values to the others, each its share, and one that comes takes its own share, of each of the
-/// others: nothing else moves. The order of the list does not matter.
+/// Each server has a score for each digest, which does not depend on the others; the highest one has the
+/// value. So one that goes leaves its own values to the others, each its share, and one that comes takes its
+/// own share, of each of the others: nothing else moves. The order of the list does not matter.
 ///
-/// The scores are numbers of floating point: where the C libraries of two machines differ in the last bit of a logarithm,
-/// they disagree about one in 10^15 values, which is a miss.
+/// The scores are numbers of floating point: where the C libraries of two machines differ in the last bit of
+/// a logarithm, they disagree about one in 10^15 values, which is a miss.
 package struct Rendezvous: Sendable {
     package let servers: [Server]
     private let seeds: [UInt64]

@@ -7,8 +7,8 @@ import Testing
 
 @testable import RemoteStore
 
-/// The examples of Amazon's documentation ("Signature Calculations for the Authorization Header", Amazon S3 API
-/// Reference) and of its test suite for version 4.
+/// The examples of Amazon's documentation ("Signature Calculations for the Authorization Header", Amazon S3
+/// API Reference) and of its test suite for version 4.
 @Suite(.takesTurns) struct SignatureV4Tests {
     private let signer = SignatureV4(
         credentials: SignatureV4.Credentials(

@@ -5,12 +5,12 @@ import TestSupport
 
 @testable import RemoteStore
 
-/// Machines that ask shared servers for values by Zipf's law, without sockets and clocks: a discrete simulation that drives
-/// ``Rendezvous`` and ``Breaker`` themselves.
+/// Machines that ask shared servers for values by Zipf's law, without sockets and clocks: a discrete
+/// simulation that drives ``Rendezvous`` and ``Breaker`` themselves.
 ///
-/// A machine looks on its disk, then at the server that has the key (one request a key and machine), and computes where that
-/// has nothing, or fails, or is too late. A server answers one request after another; a dead one does not answer at
-/// all, a slow one takes its time. Times are in milliseconds.
+/// A machine looks on its disk, then at the server that has the key (one request a key and machine), and
+/// computes where that has nothing, or fails, or is too late. A server answers one request after another; a
+/// dead one does not answer at all, a slow one takes its time. Times are in milliseconds.
 struct RemoteSimulation {
     enum Trouble { case none, slow, dead }
 
@@ -211,7 +211,8 @@ struct RemoteSimulation {
     }
 }
 
-/// `base` to the power of `exponent`, by halving the exponent: no mathematics library is at hand on every platform.
+/// `base` to the power of `exponent`, by halving the exponent: no mathematics library is at hand on every
+/// platform.
 private func power(_ base: Double, _ exponent: Double) -> Double {
     var result = 1.0
     var (whole, rest) = (Int(exponent), exponent - Double(Int(exponent)))
