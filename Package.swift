@@ -43,6 +43,11 @@ let package = Package(
             linkerSettings: [.linkedLibrary("dl")]
         ),
         .target(name: "Transport", dependencies: ["CTransport", "Platform"], swiftSettings: productSettings),
+        .target(
+            name: "RemoteStore",
+            dependencies: ["DiskCache", "CacheStore", "Platform"],
+            swiftSettings: productSettings
+        ),
         .executableTarget(
             name: "diskcache",
             dependencies: ["DiskCache", "CacheStore", "Platform"],
@@ -144,6 +149,11 @@ let package = Package(
         .testTarget(
             name: "DiskCacheTests",
             dependencies: ["DiskCache", "CacheStore", "Platform", "TestSupport"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "RemoteStoreTests",
+            dependencies: ["RemoteStore", "DiskCache", "CacheStore", "Platform", "TestSupport", "Models"],
             swiftSettings: testSettings
         ),
         .testTarget(
