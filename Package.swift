@@ -37,6 +37,7 @@ let package = Package(
         .target(name: "Platform", dependencies: ["CPlatform"], swiftSettings: productSettings),
         .target(name: "CacheStore", dependencies: ["Platform"], swiftSettings: productSettings),
         .target(name: "DiskCache", dependencies: ["CacheStore", "Platform"], swiftSettings: productSettings),
+        .target(name: "DiskCacheHTTP", dependencies: ["DiskCache"], swiftSettings: productSettings),
         .executableTarget(
             name: "diskcache",
             dependencies: ["DiskCache", "CacheStore", "Platform"],
@@ -133,6 +134,11 @@ let package = Package(
         .testTarget(
             name: "DiskCacheTests",
             dependencies: ["DiskCache", "CacheStore", "Platform", "TestSupport"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "DiskCacheHTTPTests",
+            dependencies: ["DiskCacheHTTP", "TestSupport"],
             swiftSettings: testSettings
         ),
         .testTarget(
