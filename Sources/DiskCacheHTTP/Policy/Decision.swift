@@ -63,7 +63,7 @@ extension HTTPCachePolicy {
         let isForOrigin = request.fields.contains("If-Match") || request.fields.contains("If-Unmodified-Since")
         if isForOrigin || control.contains("no-store") { return forward(.bypass) }
         guard let stored else { return forward(hasVariants ? .varyMiss : .uriMiss) }
-        guard let answer = answer(request, from: stored, now: now) else { return forward(.partial) }
+        guard let answer = self.answer(request, from: stored, now: now) else { return forward(.partial) }
         switch use(of: stored, answer.freshness, request, mode) {
         case .answer: return .answer(answer)
         case .behind:
@@ -139,7 +139,7 @@ extension HTTPCachePolicy {
     package func answer(
         _ request: HTTPRequest, from stored: StoredResponse, now: HTTPDate, isValidated: Bool = false
     ) -> CachedAnswer? {
-        let freshness = freshness(of: stored, now: now)
+        let freshness = self.freshness(of: stored, now: now)
         var answer = CachedAnswer(status: stored.status, fields: stored.fields, bytes: nil, freshness: freshness)
         if !isValidated { answer.fields.remove(stored.control.fieldsToValidate) }
         answer.fields.set("Age", String(freshness.age))

@@ -59,11 +59,11 @@ package struct HTTPCachePolicy: Sendable, Equatable {
 
     /// How fresh it is at `now`.
     package func freshness(of stored: StoredResponse, now: HTTPDate) -> Freshness {
-        let (lifetime, source) = lifetime(of: stored)
+        let (lifetime, source) = lifetimeAndSource(of: stored)
         return Freshness(lifetime: lifetime, age: Self.age(of: stored, now: now), source: source)
     }
 
-    private func lifetime(of stored: StoredResponse) -> (Int, Freshness.Source) {
+    private func lifetimeAndSource(of stored: StoredResponse) -> (Int, Freshness.Source) {
         if let lifetime { return (lifetime, .override) }
         switch stored.control.seconds("max-age") {
         case .seconds(let seconds): return (seconds, .maximumAge)

@@ -30,7 +30,7 @@ extension HTTPCachePolicy {
             return notModified(response, request, forwarded, stored, requested, received)
         }
         if request.method == "HEAD" { return head(response, request, stored, requested, received) }
-        let storing = storing(response, to: request)
+        let storing = self.storing(response, to: request)
         if case .not = storing {
             // A new state of the resource that may not be kept ends the old one; an error of the server says nothing.
             return .pass(removes: forwarded.validates && response.status < 500)
@@ -59,8 +59,8 @@ extension HTTPCachePolicy {
             let isOwn = new.tag.map { tag in own.contains { $0.matchesWeakly(tag) } } ?? false
             return isOwn ? .pass(removes: false) : .refetch
         }
-        let renewed = renewed(stored, by: response, requested, received)
-        guard let answer = answer(request, from: renewed, now: received, isValidated: true) else { return .refetch }
+        let renewed = self.renewed(stored, by: response, requested, received)
+        guard let answer = self.answer(request, from: renewed, now: received, isValidated: true) else { return .refetch }
         return .renewed(renewed, answer)
     }
 
@@ -88,8 +88,8 @@ extension HTTPCachePolicy {
         let isSameLength = response.fields.first("Content-Length").map { $0 == String(length) } ?? true
         let new = Validators(response.fields, received: received)
         guard isSameLength, new.identify(stored.validators) else { return .pass(removes: true) }
-        let renewed = renewed(stored, by: response, requested, received)
-        guard let answer = answer(request, from: renewed, now: received, isValidated: true) else {
+        let renewed = self.renewed(stored, by: response, requested, received)
+        guard let answer = self.answer(request, from: renewed, now: received, isValidated: true) else {
             return .pass(removes: false)
         }
         return .renewed(renewed, answer)
