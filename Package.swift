@@ -48,6 +48,7 @@ let package = Package(
             dependencies: ["DiskCache", "CacheStore", "Platform"],
             swiftSettings: productSettings
         ),
+        .target(name: "DiskCacheHTTP", dependencies: ["DiskCache"], swiftSettings: productSettings),
         .executableTarget(
             name: "diskcache",
             dependencies: ["DiskCache", "CacheStore", "Platform"],
@@ -154,6 +155,11 @@ let package = Package(
         .testTarget(
             name: "RemoteStoreTests",
             dependencies: ["RemoteStore", "DiskCache", "CacheStore", "Platform", "TestSupport", "Models"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "DiskCacheHTTPTests",
+            dependencies: ["DiskCacheHTTP", "TestSupport"],
             swiftSettings: testSettings
         ),
         .testTarget(
