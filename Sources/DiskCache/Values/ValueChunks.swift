@@ -96,7 +96,7 @@ private struct ValueChunks: AsyncSequence, Sendable {
             let (value, start) = (chunks.value, offset)
             guard start < value.length else { return nil }
             try Task.checkCancellation()
-            let count = min(chunks.size, value.length - start)
+            let count = Swift.min(chunks.size, value.length - start)
             let chunk = try await offload(on: .reading) { () throws(CacheError) in
                 try value.read(count, at: start)
             }
