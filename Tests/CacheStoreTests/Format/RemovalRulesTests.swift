@@ -81,7 +81,7 @@ import Testing
         #expect(parsed("remove 2 0 0 all")?.meant(for: value, upTo: .max).isEmpty == true)
     }
 
-    @Test(arguments: [UInt64.max, 1 << 63, 1 << 63 - 1, 1 << 62 + 1])
+    @Test(arguments: [.max, 1 << 63, 1 << 63 - 1, 1 << 62 + 1] as [UInt64])
     func `from any number that a word can be, counting leads to versions that are read again`(word: UInt64) {
         var rules = RemovalRules(version: word)
         rules.add(.remove, .all, latest: begin, at: begin, clock: begin)

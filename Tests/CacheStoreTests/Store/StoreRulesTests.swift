@@ -205,14 +205,14 @@ import Testing
         try SystemCall.withFaults { call in
             guard call == .open, isFirst.withLock({ exchange(&$0, with: false) }) else { return nil }
             return .error(error)
-        } _: {
+        } _: { () throws in
             #expect(try get("key", in: other) == nil)
         }
         #expect(other.counters[.corruptRecord] == 1)
         #expect(try get("key", in: other) == "value")
     }
 
-    @Test(arguments: [1, UInt64.max, 1 << 63, 1 << 62 + 1])
+    @Test(arguments: [1, .max, 1 << 63, 1 << 62 + 1] as [UInt64])
     func `whatever number the control file says that nobody has written, a sweep ends it`(
         number: UInt64
     ) throws {
@@ -285,7 +285,7 @@ import Testing
             #expect(maker.enact(.remove, .all, now: .now))
             #expect(maker.enact(.remove, .tagged("t"), now: .now))
             return nil
-        } _: {
+        } _: { () throws in
             #expect(try get("a", in: other) == nil)
         }
         #expect(try rulesInFile == 2, "the first is not there any more")
