@@ -24,39 +24,44 @@ import Testing
 
     // MARK: Words
 
-    @Test(arguments: [
-        [], ["nothing"], ["--nothing"], ["put"], ["put", ""], ["put", "a", "b", "c"], ["put", "k", "--ttl"],
-        ["put", "k", "--ttl", "-5"], ["put", "k", "--ttl", "soon"], ["put", "k", "--ttl", "1e999"],
-        ["put", "k", "--ttl", "99999999999999999999d"], ["put", "k", "--expires-at", "2030-02-30"],
-        ["put", "k", "--ttl", "1", "--expires-at", "2030-01-01"], ["put", "k", "--renew"],
-        ["put", "k", "--digest", "12"], ["put", "k", "--ttl", "1h30"],
-        ["put", "k", "--meta", "x"], ["put", "k", "--meta", "=x"],
-        ["put", "k", "--tag", ""], ["put", "k", "--meta", "a=1", "--meta", "a=2"],
-        ["put", "k", "--ttl", "90000d"],
-        ["get"], ["get", ""], ["get", "a", "b"], ["get", "k", "-o", ""], ["put", "k", ""],
-        ["get", "--null", "k"], ["get", "--batch", "k"], ["get", "--batch", "-o", "f"], ["serve", "k"],
-        ["serve", "--memory", "much"],
-        ["get", "k", "--json=1"], ["rm"], ["rm", "a", ""],
-        ["ls", "k"], ["ls", "--sort", "colour"], ["ls", "--reverse"], ["ls", "--limit", "-1"],
-        ["ls", "--json", "--long"], ["info"], ["touch", "k", "--renew"], ["gc", "k"],
-        ["gc", "--max-size", "big"], ["gc", "--max-age", "-1d"],
-        ["gc", "--expired-only", "--max-size", "1G"],
-        ["verify", "--sample", "0"], ["verify", "--sample", "0%"], ["bench", "--workers", "99999"],
-        ["stats", "--watch", "soon"], ["stats", "--watch", "5s", "k"], ["gc", "--wait", "soon"],
-        ["has"], ["has", "a", "b"], ["has", ""], ["dir", "k"], ["get", "--digest", "12"],
-        ["get", "k", "--digest", String(repeating: "0", count: 64)],
-        ["touch"], ["touch", "--soft"], ["touch", "k", "--soft", "--ttl", "1h"],
-        ["touch", "k", "--soft", "--renew"],
-        ["touch", "k", "--soft=soon"], ["touch", "k", "--tag", "t"], ["touch", "--soft", "k", "--tag", "t"],
-        ["touch", "--soft", "--prefix", ""], ["rm", "--prefix", ""], ["rm", "--glob", ""],
-        ["ls", "--prefix", "a", "--glob", "b"], ["ls", "--tag", ""], ["info", "--prefix", "a", "k"],
-        ["info", "--prefix", "a", "--order"], ["stats", "--prefix", "a", "--quick"],
-        ["gc", "--last", "--list"], ["gc", "--watch", "1s", "--list"], ["gc", "--prefix", ""],
-        ["incr"], ["incr", ""], ["incr", "k", "many"], ["incr", "k", "--renew"], ["incr", "k", "1", "2"],
-        ["lock"], ["lock", "n"], ["lock", "", "--", "true"], ["lock", "n", "--wait", "soon", "--", "true"],
-        ["lock", "n", "--permits", "0", "--", "true"], ["lock", "n", "-p", "257", "--", "true"],
-        ["gc", "--max"], ["clear", "k"], ["-d", "", "ls"], ["ls", "-d"], ["help", "nothing"],
-    ] as [[String]])
+    @Test(
+        arguments: [
+            [], ["nothing"], ["--nothing"], ["put"], ["put", ""], ["put", "a", "b", "c"],
+            ["put", "k", "--ttl"],
+            ["put", "k", "--ttl", "-5"], ["put", "k", "--ttl", "soon"], ["put", "k", "--ttl", "1e999"],
+            ["put", "k", "--ttl", "99999999999999999999d"], ["put", "k", "--expires-at", "2030-02-30"],
+            ["put", "k", "--ttl", "1", "--expires-at", "2030-01-01"], ["put", "k", "--renew"],
+            ["put", "k", "--digest", "12"], ["put", "k", "--ttl", "1h30"],
+            ["put", "k", "--meta", "x"], ["put", "k", "--meta", "=x"],
+            ["put", "k", "--tag", ""], ["put", "k", "--meta", "a=1", "--meta", "a=2"],
+            ["put", "k", "--ttl", "90000d"],
+            ["get"], ["get", ""], ["get", "a", "b"], ["get", "k", "-o", ""], ["put", "k", ""],
+            ["get", "--null", "k"], ["get", "--batch", "k"], ["get", "--batch", "-o", "f"], ["serve", "k"],
+            ["serve", "--memory", "much"],
+            ["get", "k", "--json=1"], ["rm"], ["rm", "a", ""],
+            ["ls", "k"], ["ls", "--sort", "colour"], ["ls", "--reverse"], ["ls", "--limit", "-1"],
+            ["ls", "--json", "--long"], ["info"], ["touch", "k", "--renew"], ["gc", "k"],
+            ["gc", "--max-size", "big"], ["gc", "--max-age", "-1d"],
+            ["gc", "--expired-only", "--max-size", "1G"],
+            ["verify", "--sample", "0"], ["verify", "--sample", "0%"], ["bench", "--workers", "99999"],
+            ["stats", "--watch", "soon"], ["stats", "--watch", "5s", "k"], ["gc", "--wait", "soon"],
+            ["has"], ["has", "a", "b"], ["has", ""], ["dir", "k"], ["get", "--digest", "12"],
+            ["get", "k", "--digest", String(repeating: "0", count: 64)],
+            ["touch"], ["touch", "--soft"], ["touch", "k", "--soft", "--ttl", "1h"],
+            ["touch", "k", "--soft", "--renew"],
+            ["touch", "k", "--soft=soon"], ["touch", "k", "--tag", "t"],
+            ["touch", "--soft", "k", "--tag", "t"],
+            ["touch", "--soft", "--prefix", ""], ["rm", "--prefix", ""], ["rm", "--glob", ""],
+            ["ls", "--prefix", "a", "--glob", "b"], ["ls", "--tag", ""], ["info", "--prefix", "a", "k"],
+            ["info", "--prefix", "a", "--order"], ["stats", "--prefix", "a", "--quick"],
+            ["gc", "--last", "--list"], ["gc", "--watch", "1s", "--list"], ["gc", "--prefix", ""],
+            ["incr"], ["incr", ""], ["incr", "k", "many"], ["incr", "k", "--renew"], ["incr", "k", "1", "2"],
+            ["lock"], ["lock", "n"], ["lock", "", "--", "true"],
+            ["lock", "n", "--wait", "soon", "--", "true"],
+            ["lock", "n", "--permits", "0", "--", "true"], ["lock", "n", "-p", "257", "--", "true"],
+            ["gc", "--max"], ["clear", "k"], ["-d", "", "ls"], ["ls", "-d"], ["help", "nothing"],
+        ] as [[String]]
+    )
     func `wrong words are a usage error and make no directory`(words: [String]) throws {
         expectFailure(try tool.run(words), 64)
         #expect(!FileManager.default.fileExists(atPath: tool.directory))
@@ -163,7 +168,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ["get", "k"], ["rm", "k"], ["touch", "k"], ["rm", "--tag", "t"], ["has", "k"], ["rm", "--prefix", "t"],
+        ["get", "k"], ["rm", "k"], ["touch", "k"], ["rm", "--tag", "t"], ["has", "k"],
+        ["rm", "--prefix", "t"],
         ["rm", "--glob", "*"], ["touch", "--soft", "--prefix", "t"], ["info", "--prefix", "t"],
         ["get", "--digest", String(repeating: "0", count: 64)],
     ])

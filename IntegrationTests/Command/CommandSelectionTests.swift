@@ -24,12 +24,14 @@ import Testing
 
     // MARK: Lists
 
-    @Test(arguments: [
-        (["--prefix", "a/"], ["a/1", "a/2"]), (["--prefix", "a/1"], ["a/1"]), (["--prefix", "c"], []),
-        (["--glob", "a/?"], ["a/1", "a/2"]), (["--glob", "*1"], ["a/1", "b/1"]),
-        (["--glob", "[!a]*"], ["b/1"]), (["--glob", "a\\*"], ["a*"]), (["--glob", "a"], []),
-        (["--tag", "x"], ["a/1", "b/1"]), (["--tag", "z"], []),
-    ] as [([String], [String])])
+    @Test(
+        arguments: [
+            (["--prefix", "a/"], ["a/1", "a/2"]), (["--prefix", "a/1"], ["a/1"]), (["--prefix", "c"], []),
+            (["--glob", "a/?"], ["a/1", "a/2"]), (["--glob", "*1"], ["a/1", "b/1"]),
+            (["--glob", "[!a]*"], ["b/1"]), (["--glob", "a\\*"], ["a*"]), (["--glob", "a"], []),
+            (["--tag", "x"], ["a/1", "b/1"]), (["--tag", "z"], []),
+        ] as [([String], [String])]
+    )
     func `ls lists what is selected`(options: [String], keys: [String]) throws {
         let run = try tool.run(["ls", "--sort", "key"] + options)
         #expect(run.status == 0 && run.errorData.isEmpty)

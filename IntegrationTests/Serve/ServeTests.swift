@@ -209,7 +209,9 @@ import Testing
 
     @Test func `unknown fields are ignored, and so are empty lines and carriage returns`() throws {
         let frames = try answers(
-            "\n", request(#"{"op":"has","key":"k","colour":{"red":[1,null]},"id":1}"#), "\n\n",
+            "\n",
+            request(#"{"op":"has","key":"k","colour":{"red":[1,null]},"id":1}"#),
+            "\n\n",
             request(#"{"op":"has","key":"k","id":2}"# + "\r"),
             request(#" { "id" : 3 , "op" : "has", "key" : "k" } "#)
         )

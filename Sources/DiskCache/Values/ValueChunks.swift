@@ -71,7 +71,8 @@ private final class OpenValue: Sendable {
             try hit.value.readData(count, at: offset)
         }
         guard let data else {
-            let message = "read a value in \(path): its file was cut short: check the cache with `diskcache verify`"
+            let message =
+                "read a value in \(path): its file was cut short: check the cache with `diskcache verify`"
             throw CacheError(.inputOutput, message, path: path)
         }
         return data

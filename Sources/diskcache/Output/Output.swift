@@ -67,7 +67,8 @@ struct Output {
     /// Writes lines; on a terminal those that begin with one of the words have it in its colour.
     static func print(_ text: String, painting words: [(word: String, colour: Colour)]) throws(Errno) {
         guard Colour.isWanted(on: Terminal.standardOutput) else { return try print(text) }
-        let lines = text.harmless.split(separator: "\n", omittingEmptySubsequences: false).map { line -> String in
+        let lines = text.harmless.split(separator: "\n", omittingEmptySubsequences: false).map {
+            line -> String in
             guard let found = words.first(where: { line.hasPrefix($0.word) }) else { return String(line) }
             return found.colour.paint(found.word) + line.dropFirst(found.word.count)
         }

@@ -104,7 +104,8 @@ import Testing
 
     // MARK: Effects
 
-    @Test func `a rule is meant for what was created up to its time, unless a later number is noted`() throws {
+    @Test func `a rule is meant for what was created up to its time, unless a later number is noted`() throws
+    {
         let rules = rules([(.remove, .prefix("k"))])
         #expect(try applied(rules, record(created: begin)) == nil)
         #expect(try applied(rules, record(created: begin + .milliseconds(1))) != nil)

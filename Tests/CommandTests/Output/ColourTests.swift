@@ -6,11 +6,13 @@ import Testing
 @testable import diskcache
 
 @Suite(.takesTurns) struct ColourTests {
-    @Test(arguments: [
-        (true, nil, "xterm", true), (true, "", "xterm", true), (true, "1", "xterm", false),
-        (true, "0", "xterm", false), (true, nil, "dumb", false), (true, nil, nil, false),
-        (false, nil, "xterm", false),
-    ] as [(Bool, String?, String?, Bool)])
+    @Test(
+        arguments: [
+            (true, nil, "xterm", true), (true, "", "xterm", true), (true, "1", "xterm", false),
+            (true, "0", "xterm", false), (true, nil, "dumb", false), (true, nil, nil, false),
+            (false, nil, "xterm", false),
+        ] as [(Bool, String?, String?, Bool)]
+    )
     func `colours are for terminals that can show them, if their user wants any`(
         isTerminal: Bool,
         refusal: String?,

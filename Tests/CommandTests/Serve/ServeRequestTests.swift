@@ -29,7 +29,8 @@ import Testing
     }
 
     @Test(arguments: [
-        "key", "keys", "file", "tag", "all", "stale", "entry", "scan", "ttl", "expiresAt", "renew", "staleFor",
+        "key", "keys", "file", "tag", "all", "stale", "entry", "scan", "ttl", "expiresAt", "renew",
+        "staleFor",
     ])
     func `a field of another type is a fault that names it`(field: String) throws {
         let request = try Self.request(#"{"op":"get","id":"x","\#(field)":{}}"#)
