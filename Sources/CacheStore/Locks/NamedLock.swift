@@ -25,7 +25,7 @@ package struct NamedLock: Sendable {
         self.permits = (0..<permits).map { FlightLock(permit: $0, of: name, in: directory) }
     }
 
-    /// Tries to get a permit; never waits. nil: all are held.
+    /// A permit if one is free, without waiting; nil if all are held.
     ///
     /// As many system calls for each permit as ``FlightLock/attempt()`` makes, until one is free.
     ///

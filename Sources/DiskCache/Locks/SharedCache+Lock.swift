@@ -84,7 +84,7 @@ extension SharedCache {
         }
     }
 
-    /// Tries to get a permit; never waits. nil: all are held.
+    /// A permit if one is free, without waiting; nil if all are held.
     package func attempt(_ lock: NamedLock) throws(CacheError) -> FlightLock? {
         try withStore { (_, _) throws(CacheError) in try lock.attempt() }
     }

@@ -22,7 +22,9 @@ public struct ReadOptions: Sendable, Equatable {
     ///
     /// It counts from the moment at which the call begins, however long that waits. Default: nil, any age.
     public var maximumAge: Duration?
-    /// Where to look. Default: anywhere, and what is not there is computed by the calls that can.
+    /// Where to look.
+    ///
+    /// Default: anywhere, and what is not there is computed by the calls that can.
     public var source = Source.anywhere
 
     // MARK: Computing

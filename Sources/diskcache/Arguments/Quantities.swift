@@ -49,7 +49,7 @@ enum Quantity {
     static func duration(_ text: String) throws(Failure) -> Duration {
         let units = ["ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604_800]
         var rest = text[...]
-        var (seconds, smallest) = (0.0, Double.infinity)
+        var (span, smallest) = (Duration.zero, Double.infinity)
         repeat {
             let number = rest.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
             rest = rest.dropFirst(number.count)
@@ -58,12 +58,14 @@ enum Quantity {
             let isBare = letters.isEmpty && rest.isEmpty && smallest == .infinity
             guard let value = Double(number), let unit = isBare ? 1 : units[String(letters)], unit < smallest
             else { throw .usage("invalid time span '\(text)': write it like 90s, 15m, 1h30m or 7d") }
-            seconds += value * unit
+            // So that a moment that far before or after now fits into 64 bits of nanoseconds.
+            if value * unit < 9e9 { span += .seconds(value * unit) }
+            guard value * unit < 9e9, span < .seconds(9e9) else {
+                throw .usage("\(text) is too long: the maximum is 104166d")
+            }
             smallest = unit
         } while !rest.isEmpty
-        // So that a moment that far before or after now fits into 64 bits of nanoseconds.
-        guard seconds < 9e9 else { throw .usage("\(text) is too long: the maximum is 104166d") }
-        return .seconds(seconds)
+        return span
     }
 
     /// A SHA-256 as `sha256sum` prints it, in small or capital letters.
