@@ -85,9 +85,14 @@ package enum Resumption: Sendable, Equatable {
     case complete
     /// The response is of no use: what is there goes, and all of it is fetched.
     case restart
+    /// The response says nothing about the bytes, as an error does: what is there stays.
+    case unrelated
 }
 
 extension StoredResponse {
+    /// Whether all bytes are there.
+    package var isComplete: Bool { if case .complete = body { true } else { false } }
+
     /// The fields of a request for the rest; nil if what is there can't be continued safely.
     package var resumingFields: HTTPFields? {
         guard case .part(let bytes, _) = body, bytes.lowerBound == 0, !bytes.isEmpty, let validator = validators.ifRange
@@ -103,18 +108,53 @@ extension StoredResponse {
         case 206:
             guard let range, range.bytes?.lowerBound == bytes.upperBound,
                 total == nil || range.length == nil || total == range.length,
-                isSameBytes(Validators(response.fields, received: received))
+                hasBytes(of: response, received: received, wasAsked: true)
             else { return .restart }
             return .append
         case 416: return range?.length == bytes.upperBound && total == bytes.upperBound ? .complete : .restart
         case 200: return .replace
-        default: return .restart
+        default: return .unrelated
         }
     }
 
-    /// By a strong validator; without any in the response the answered If-Range is one.
-    private func isSameBytes(_ other: Validators) -> Bool {
-        if let tag = other.tag { return validators.tag.map(tag.matchesStrongly) ?? false }
-        return other.modified == nil || other.modified == validators.modified
+    /// This response with the bytes of a 206 beside its own; nil if they leave a gap, or may be those of another state
+    /// (RFC 9111, section 3.4; RFC 9110, section 15.3.7.3).
+    ///
+    /// Its fields are those of the newer response. With all bytes it is a 200.
+    ///
+    /// - Parameter wasAsked: Whether the request named this response in If-Range.
+    package func combined(
+        with response: HTTPResponse, requested: HTTPDate, received: HTTPDate, wasAsked: Bool = false
+    ) -> StoredResponse? {
+        guard case .part(let held, let total) = body, response.status == 206,
+            let range = response.fields.first("Content-Range").flatMap(ContentRange.init), let added = range.bytes,
+            added.lowerBound <= held.upperBound, held.lowerBound <= added.upperBound,
+            total == nil || range.length == nil || total == range.length,
+            hasBytes(of: response, received: received, wasAsked: wasAsked)
+        else { return nil }
+        let length = total ?? range.length
+        let bytes = min(held.lowerBound, added.lowerBound)..<max(held.upperBound, added.upperBound)
+        guard bytes.upperBound <= length ?? .max else { return nil }
+        var combined = renewed(by: response, requested: requested, received: received)
+        combined.fields.set("Content-Length", String(bytes.count))
+        combined.fields.set("Content-Range", ContentRange(bytes: bytes, length: length).text)
+        combined.status = 206
+        combined.body = .part(bytes, of: length)
+        guard bytes.count == length else { return combined }
+        combined.fields.remove(["Content-Range"])
+        combined.status = 200
+        combined.body = .complete(bytes.count)
+        return combined
+    }
+
+    /// Whether the bytes of a 206 are of the same state as those that are stored: by a strong validator.
+    ///
+    /// - Parameter wasAsked: Whether the request named this response in If-Range: a 206 is what confirms it then, and need
+    ///   not name a validator again.
+    func hasBytes(of response: HTTPResponse, received: HTTPDate, wasAsked: Bool = false) -> Bool {
+        let (own, other) = (validators, Validators(response.fields, received: received))
+        if let tag = other.tag { return own.tag.map(tag.matchesStrongly) ?? false }
+        if let modified = other.modified { return modified == own.modified && (wasAsked || own.isDateStrong) }
+        return wasAsked
     }
 }

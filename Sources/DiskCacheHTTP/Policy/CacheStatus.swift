@@ -1,36 +1,61 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What a cache did with a request, in the words of RFC 9211.
-package struct CacheStatus: Sendable, Equatable {
+public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
     /// Why a request went to the origin (section 2.2).
-    package enum Forward: String, Sendable {
-        case bypass, method, uriMiss = "uri-miss", varyMiss = "vary-miss", miss, request, stale, partial
+    public enum Forward: String, Sendable, CaseIterable {
+        /// The cache was told to have no part in it.
+        case bypass
+        /// By its method, it can't be answered from what is stored.
+        case method
+        /// Nothing is stored for its URL. Its text is `uri-miss`.
+        case uriMiss = "uri-miss"
+        /// What is stored for its URL was chosen by other request fields. Its text is `vary-miss`.
+        case varyMiss = "vary-miss"
+        /// Nothing stored will do.
+        case miss
+        /// What is stored is fresh, but the request, or its mode, asks for more.
+        case request
+        /// What is stored is stale, or must be validated before each use.
+        case stale
+        /// Only a part of it is stored, and not all that is asked for.
+        case partial
     }
 
-    /// Whether it was answered without the origin; nothing of ``forward`` is said then.
-    package var isHit = false
-    package var forward: Forward?
-    /// The status that the origin answered with.
-    package var forwardStatus: Int?
-    /// Seconds until it is stale; below zero since then.
-    package var timeToLive: Int?
-    package var isStored = false
-    /// Whether the request was joined with another one.
-    package var isCollapsed = false
-    package var key: String?
-    package var detail: String?
+    /// Whether it was answered without the origin. What speaks of the way there is left out of ``text(cache:)`` then.
+    public package(set) var isHit = false
+    /// Why it went to the origin; nil if it did not.
+    public package(set) var forward: Forward?
+    /// The status that the origin answered with (section 2.3).
+    public package(set) var forwardStatus: Int?
+    /// Seconds until the answer is stale; below zero since then (section 2.4).
+    public package(set) var timeToLive: Int?
+    /// Whether the origin's response was kept (section 2.5).
+    public package(set) var isStored = false
+    /// Whether the request waited for another one, of this process or of another, and took its response (section 2.6).
+    public package(set) var isCollapsed = false
+    /// What names the response in the cache (section 2.7); without credentials.
+    public package(set) var key: String?
+    /// What else is worth knowing, in words of one's own (section 2.8).
+    public package(set) var detail: String?
 
     package init() {}
 
-    /// As a member of the field Cache-Status.
-    package func text(cache: String) -> String {
+    /// As a cache named `diskcache` says it: `diskcache; fwd=stale; fwd-status=304; ttl=60`.
+    public var description: String { text(cache: "diskcache") }
+
+    /// As a member of the field Cache-Status, for a cache of this name.
+    public func text(cache: String) -> String {
         var parts = [Self.isToken(cache) ? cache : Self.quoted(cache)]
-        if isHit { parts.append("hit") }
-        if !isHit, let forward { parts.append("fwd=\(forward.rawValue)") }
-        if !isHit, let forwardStatus { parts.append("fwd-status=\(forwardStatus)") }
+        if isHit {
+            parts.append("hit")
+        } else {
+            if let forward { parts.append("fwd=\(forward.rawValue)") }
+            if let forwardStatus { parts.append("fwd-status=\(forwardStatus)") }
+        }
         if let timeToLive { parts.append("ttl=\(timeToLive)") }
-        if isStored { parts.append("stored") }
-        if isCollapsed { parts.append("collapsed") }
+        if !isHit, isStored { parts.append("stored") }
+        if !isHit, isCollapsed { parts.append("collapsed") }
         if let key { parts.append("key=" + Self.quoted(key)) }
         if let detail { parts.append("detail=" + (Self.isToken(detail) ? detail : Self.quoted(detail))) }
         return parts.joined(separator: "; ")

@@ -1,21 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// How a request goes about what is stored.
-package enum FetchMode: String, Sendable, CaseIterable {
-    /// As RFC 9111 has it.
-    case standard = "default"
-    /// What is stored is validated first, unless it is fresh and immutable.
-    case revalidate
-    /// It is fetched, whatever is stored.
-    case reload
-    /// Nothing is fetched: what may be used without validation, or nothing.
-    case onlyIfCached = "only-if-cached"
-    /// What is stored, even stale; else it is fetched.
-    case cacheFirst = "cache-first"
-    /// There is no network: what is stored, even stale, or nothing.
-    case offline
-}
-
 /// A response made from a stored one.
 package struct CachedAnswer: Sendable, Equatable {
     package var status: Int
@@ -77,38 +61,39 @@ extension HTTPCachePolicy {
     private func use(
         of stored: StoredResponse, _ freshness: Freshness, _ request: HTTPRequest, _ mode: FetchMode
     ) -> Use {
-        let control = CacheControl(request.fields)
-        if mode == .reload { return .validate(.request) }
+        let insisting = Use.validate(freshness.isFresh ? .request : .stale)
+        if mode == .reload { return insisting }
         if mustValidate(stored) { return .validate(.stale) }
         if mode == .revalidate {
             // RFC 8246, section 2, and 3: only where nobody on the way can have set it.
             let isImmutable = stored.control.contains("immutable") && request.url.scheme == "https"
-            return isImmutable && freshness.isFresh ? .answer : .validate(.request)
+            return isImmutable && freshness.isFresh ? .answer : insisting
         }
-        let isPragma = !request.fields.contains("Cache-Control") && request.fields.members(of: "Pragma").contains {
-            HTTPText.lowercased($0) == "no-cache"
-        }
-        if control.contains("no-cache") || isPragma { return .validate(.request) }
-        if let maximum = control.seconds("max-age"), maximum == .invalid || !isWithin(freshness.age, maximum) {
-            return .validate(.request)
-        }
-        if let least = control.seconds("min-fresh"), least == .invalid || isWithin(freshness.remaining, least, below: true) {
-            return .validate(.request)
-        }
+        if asksForValidation(request, freshness) { return insisting }
         if freshness.isFresh { return .answer }
         guard mayBeStale(stored) else { return .validate(.stale) }
-        let isAllowed = control.allowsAnyStaleness || freshness.staleness <= control.validSeconds("max-stale") ?? -1
+        let control = CacheControl(request.fields)
+        let isAllowed = control.allowsAnyStaleness || freshness.staleness <= (control.validSeconds("max-stale") ?? -1)
         if isAllowed || mode == .cacheFirst || mode == .offline { return .answer }
         return mayRevalidateBehind(stored, freshness) ? .behind : .validate(.stale)
     }
 
-    private func isWithin(_ value: Int, _ bound: CacheControl.Seconds, below: Bool = false) -> Bool {
-        guard case .seconds(let seconds) = bound else { return false }
-        return below ? value < seconds : value <= seconds
+    /// Whether the request's own directives (section 5.2.1) want no response of this age.
+    private func asksForValidation(_ request: HTTPRequest, _ freshness: Freshness) -> Bool {
+        let control = CacheControl(request.fields)
+        let isPragma = request.fields.members(of: "Pragma").contains { HTTPText.lowercased($0) == "no-cache" }
+        if control.contains("no-cache") || isPragma && !request.fields.contains("Cache-Control") { return true }
+        // What is no number asks for the most. Zero is how clients ask for a validation, also of what came just now.
+        let oldest = control.contains("max-age") ? control.validSeconds("max-age") ?? 0 : .max
+        let least = control.contains("min-fresh") ? control.validSeconds("min-fresh") ?? .max : .min
+        return oldest == 0 || freshness.age > oldest || freshness.remaining < least
     }
 
     /// The request for the origin: with the validators of what is stored (section 4.3.1), and without Range then, since
     /// the range is answered from the whole body.
+    ///
+    /// Without them where a 304 would not speak of what is stored: a part of a body, a status that no condition applies
+    /// to (RFC 9110, section 13.2.1), a request that asks whether there is anything at all (`If-None-Match: *`).
     package func forwarded(
         _ request: HTTPRequest, _ reason: CacheStatus.Forward, validating stored: StoredResponse?, mode: FetchMode
     ) -> ForwardedRequest {
@@ -117,15 +102,16 @@ extension HTTPCachePolicy {
         if mode == .revalidate, !request.fields.contains("Cache-Control") {
             forwarded.fields.set("Cache-Control", "max-age=0")
         }
-        guard let stored, !stored.validators.isEmpty, case .complete = stored.body else {
+        let tags = request.fields.members(of: "If-None-Match")
+        guard let stored, !stored.validators.isEmpty, case .complete = stored.body,
+            (200..<300).contains(stored.status), tags != ["*"]
+        else {
             return ForwardedRequest(request: forwarded, reason: reason, validates: false)
         }
         forwarded.fields.remove(["Range", "If-Range", "If-Modified-Since"])
         if let tag = stored.validators.tag {
-            let tags = request.fields.members(of: "If-None-Match")
-            if tags != ["*"] {
-                forwarded.fields.set("If-None-Match", (tags.filter { $0 != tag.text } + [tag.text]).joined(separator: ", "))
-            }
+            let asked = tags.filter { $0 != tag.text } + [tag.text]
+            forwarded.fields.set("If-None-Match", asked.joined(separator: ", "))
         }
         if let modified = stored.validators.modified { forwarded.fields.set("If-Modified-Since", modified) }
         return ForwardedRequest(request: forwarded, reason: reason, validates: true)
@@ -143,6 +129,8 @@ extension HTTPCachePolicy {
         var answer = CachedAnswer(status: stored.status, fields: stored.fields, bytes: nil, freshness: freshness)
         if !isValidated { answer.fields.remove(stored.control.fieldsToValidate) }
         answer.fields.set("Age", String(freshness.age))
+        // RFC 9110, section 6.6.1.
+        if !answer.fields.contains("Date") { answer.fields.set("Date", stored.received.text) }
         if stored.status == 200 || stored.status == 206, stored.isHeld(by: request, now: now) == true {
             answer.status = 304
             answer.fields.remove(KeptFields.ofBody)

@@ -45,11 +45,12 @@ package struct HTTPCachePolicy: Sendable, Equatable {
 
     /// A tenth, as section 4.2.2 has it, and a day at most.
     package var heuristic = Heuristic.sinceModified(0.1, most: 86_400)
-    /// Seconds for which each response is fresh, whatever it says; no-store and no-cache of it count for nothing then.
+    /// Seconds for which each response is fresh from when it came, whatever it says; its no-store and no-cache count for
+    /// nothing then. Errors (400 and above) are left to what they say themselves.
     package var lifetime: Int?
     package var staleWhileRevalidate = Allowance()
     package var staleIfError = Allowance()
-    /// Whether requests with different Authorization never get each other's response.
+    /// Whether requests with different Authorization or Cookie never get each other's response.
     package var separatesCredentials = true
 
     package init() {}
@@ -64,7 +65,10 @@ package struct HTTPCachePolicy: Sendable, Equatable {
     }
 
     private func lifetimeAndSource(of stored: StoredResponse) -> (Int, Freshness.Source) {
-        if let lifetime { return (lifetime, .override) }
+        if let lifetime = chosenLifetime(for: stored.status) {
+            // Its age on arrival doesn't count.
+            return (lifetime + Self.ageOnArrival(of: stored), .override)
+        }
         switch stored.control.seconds("max-age") {
         case .seconds(let seconds): return (seconds, .maximumAge)
         case .invalid: return (0, .maximumAge)
@@ -87,12 +91,22 @@ package struct HTTPCachePolicy: Sendable, Equatable {
         return (max(0, Int(span)), .heuristic)
     }
 
+    /// The lifetime that the caller has chosen; nil where the response's own counts.
+    func chosenLifetime(for status: Int) -> Int? {
+        status < 400 ? lifetime.map { min(max(0, $0), HTTPText.mostSeconds) } : nil
+    }
+
     /// RFC 9111, section 4.2.3. A clock that was put back makes nothing younger than it came.
     package static func age(of stored: StoredResponse, now: HTTPDate) -> Int {
+        ageOnArrival(of: stored) + max(0, now.since(stored.received))
+    }
+
+    /// By its Date and by its Age, whichever is more: a clock that is ahead, here or there, makes nothing younger.
+    private static func ageOnArrival(of stored: StoredResponse) -> Int {
         let apparent = max(0, stored.received.since(stored.date))
         let said = stored.fields.members(of: "Age").first.flatMap(HTTPText.seconds) ?? 0
         let corrected = said + max(0, stored.received.since(stored.requested))
-        return max(apparent, corrected) + max(0, now.since(stored.received))
+        return max(apparent, corrected)
     }
 
     /// Whether it may be used while stale at all (section 4.2.4).
@@ -102,7 +116,7 @@ package struct HTTPCachePolicy: Sendable, Equatable {
 
     /// Whether each use needs a validation (section 5.2.2.4).
     package func mustValidate(_ stored: StoredResponse) -> Bool {
-        lifetime == nil && stored.control.forbidsUnvalidatedUse
+        chosenLifetime(for: stored.status) == nil && stored.control.forbidsUnvalidatedUse
     }
 
     /// Whether it may be used while it is validated (RFC 5861, section 3).
@@ -112,10 +126,12 @@ package struct HTTPCachePolicy: Sendable, Equatable {
     }
 
     /// Whether it may be used in the place of an error (RFC 5861, section 4), which a request can allow as well.
+    ///
+    /// Being fresh is not enough: then the request has asked for a validation.
     package func mayReplaceError(_ stored: StoredResponse, for request: HTTPRequest, _ freshness: Freshness) -> Bool {
         let controls = [stored.control, CacheControl(request.fields)]
         return mayBeStale(stored)
-            && (freshness.isFresh || freshness.staleness < allowed(staleIfError, by: controls, "stale-if-error"))
+            && freshness.staleness < allowed(staleIfError, by: controls, "stale-if-error")
     }
 
     private func allowed(_ allowance: Allowance, by controls: [CacheControl], _ name: String) -> Int {

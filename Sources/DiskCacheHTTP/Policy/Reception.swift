@@ -31,11 +31,23 @@ extension HTTPCachePolicy {
         }
         if request.method == "HEAD" { return head(response, request, stored, requested, received) }
         let storing = self.storing(response, to: request)
-        if case .not = storing {
-            // A new state of the resource that may not be kept ends the old one; an error of the server says nothing.
-            return .pass(removes: forwarded.validates && response.status < 500)
+        switch storing {
+        case .complete: return .store(storing)
+        case .part:
+            // A part doesn't take the place of the whole that it is from.
+            let isHeld = stored.map { $0.isComplete && $0.hasBytes(of: response, received: received) } ?? false
+            return isHeld ? .pass(removes: false) : .store(storing)
+        case .not(let refusal): return .pass(removes: stored != nil && isNewState(response, refusal))
         }
-        return .store(storing)
+    }
+
+    /// Whether a response that is not kept shows that what is stored is out of date: not one that is refused for what was
+    /// asked, and no error but that nothing is there any more.
+    private func isNewState(_ response: HTTPResponse, _ refusal: Storing.Refusal) -> Bool {
+        switch refusal {
+        case .method, .requestForbids, .unusableRange: false
+        default: response.status < 400 || response.status == 404 || response.status == 410
+        }
     }
 
     /// What may be answered when the origin fails or can't be reached; nil if nothing may.
@@ -51,6 +63,8 @@ extension HTTPCachePolicy {
         _ requested: HTTPDate, _ received: HTTPDate
     ) -> Reception {
         guard let stored, forwarded.validates else { return .pass(removes: false) }
+        // It may be used, but not to keep anything: so it comes as a response of its own.
+        if forbidsStoring(response) { return .refetch }
         let asked = forwarded.request.fields.members(of: "If-None-Match")
         let new = Validators(response.fields, received: received)
         guard new.identify(stored.validators, isOnlyOne: asked.count <= 1) else {
@@ -59,22 +73,9 @@ extension HTTPCachePolicy {
             let isOwn = new.tag.map { tag in own.contains { $0.matchesWeakly(tag) } } ?? false
             return isOwn ? .pass(removes: false) : .refetch
         }
-        let renewed = self.renewed(stored, by: response, requested, received)
+        let renewed = stored.renewed(by: response, requested: requested, received: received)
         guard let answer = self.answer(request, from: renewed, now: received, isValidated: true) else { return .refetch }
         return .renewed(renewed, answer)
-    }
-
-    private func renewed(
-        _ stored: StoredResponse, by response: HTTPResponse, _ requested: HTTPDate, _ received: HTTPDate
-    ) -> StoredResponse {
-        var renewed = stored
-        renewed.fields = KeptFields.updated(stored.fields, with: response.fields)
-        // Else the age would go on from the first response's.
-        if !response.fields.contains("Date") { renewed.fields.set("Date", received.text) }
-        if let age = response.fields.first("Age") { renewed.fields.set("Age", age) }
-        renewed.requested = requested
-        renewed.received = received
-        return renewed
     }
 
     /// RFC 9111, section 4.3.5: the same state of the resource renews what is stored; another one ends it.
@@ -85,13 +86,29 @@ extension HTTPCachePolicy {
         guard let stored, response.status == 200, case .complete(let length) = stored.body else {
             return .pass(removes: false)
         }
-        let isSameLength = response.fields.first("Content-Length").map { $0 == String(length) } ?? true
+        let storedLength = stored.fields.first("Content-Length") ?? String(length)
+        let isSameLength = response.fields.first("Content-Length").map { $0 == storedLength } ?? true
         let new = Validators(response.fields, received: received)
-        guard isSameLength, new.identify(stored.validators) else { return .pass(removes: true) }
-        let renewed = self.renewed(stored, by: response, requested, received)
+        guard isSameLength, new.agree(with: stored.validators), !forbidsStoring(response) else {
+            return .pass(removes: true)
+        }
+        let renewed = stored.renewed(by: response, requested: requested, received: received)
         guard let answer = self.answer(request, from: renewed, now: received, isValidated: true) else {
             return .pass(removes: false)
         }
         return .renewed(renewed, answer)
+    }
+}
+
+extension StoredResponse {
+    /// With the fields of a newer response about the same bytes (RFC 9111, section 3.2), and as old as that.
+    func renewed(by response: HTTPResponse, requested: HTTPDate, received: HTTPDate) -> StoredResponse {
+        var renewed = self
+        renewed.fields = KeptFields.updated(fields, with: response.fields)
+        // Else the age would go on from the first response's.
+        if !response.fields.contains("Date") { renewed.fields.set("Date", received.text) }
+        renewed.requested = requested
+        renewed.received = received
+        return renewed
     }
 }

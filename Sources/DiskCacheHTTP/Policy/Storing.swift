@@ -22,16 +22,17 @@ extension HTTPCachePolicy {
     /// Whether this response to this request may be kept.
     package func storing(_ response: HTTPResponse, to request: HTTPRequest) -> Storing {
         let control = CacheControl(response.fields)
+        let isChosen = chosenLifetime(for: response.status) != nil
         guard request.method == "GET" else { return .not(.method) }
         guard response.status >= 200, response.status != 304 else { return .not(.status) }
-        let isUnderstood = Self.understoodStatuses.contains(response.status)
-        let mustUnderstand = control.contains("must-understand")
-        guard isUnderstood || !mustUnderstand else { return .not(.status) }
+        if control.contains("must-understand"), !Self.understoodStatuses.contains(response.status) {
+            return .not(.status)
+        }
         if CacheControl(request.fields).contains("no-store") { return .not(.requestForbids) }
-        if control.contains("no-store"), !mustUnderstand, lifetime == nil { return .not(.responseForbids) }
+        if forbidsStoring(response) { return .not(.responseForbids) }
         if VaryRule(response.fields) == .nothingMatches { return .not(.variesByAnything) }
         let isSaid =
-            lifetime != nil || control.contains("public") || control.contains("private")
+            isChosen || control.contains("public") || control.contains("private")
             || control.contains("max-age") || response.fields.contains("Expires")
         guard isSaid || Self.heuristicStatuses.contains(response.status) else { return .not(.nothingSaid) }
         guard response.status == 206 else { return .complete }
@@ -39,6 +40,13 @@ extension HTTPCachePolicy {
             return .not(.unusableRange)
         }
         return .part(range)
+    }
+
+    /// Whether its no-store counts: not if it must be understood, and is (section 5.2.2.3).
+    func forbidsStoring(_ response: HTTPResponse) -> Bool {
+        let control = CacheControl(response.fields)
+        return control.contains("no-store") && !control.contains("must-understand")
+            && chosenLifetime(for: response.status) == nil
     }
 
     /// The keys of which nothing may be used any more after this response (section 4.4): of an unsafe method that did not

@@ -57,9 +57,10 @@ package struct Validators: Sendable, Equatable {
         return isDateStrong ? modified : nil
     }
 
-    /// Whether a 304, or a response to HEAD, speaks of the response with `stored` validators (RFC 9111, section 4.3.4).
+    /// Whether a 304 speaks of the response with `stored` validators (RFC 9111, section 4.3.4).
     ///
-    /// One without any validator does, if only that response was asked about.
+    /// One without any validator does, if only that response was asked about. A weak tag and a strong one of the same
+    /// content do too: servers that compress send the one with a body and the other without.
     package func identify(_ stored: Validators, isOnlyOne: Bool = true) -> Bool {
         if let tag, let old = stored.tag {
             return tag.isWeak || old.isWeak ? tag.matchesWeakly(old) : tag.matchesStrongly(old)
@@ -67,6 +68,15 @@ package struct Validators: Sendable, Equatable {
         if let tag, !tag.isWeak { return modified != nil && modified == stored.modified && stored.isDateStrong }
         if let modified, let old = stored.modified { return modified == old }
         return isEmpty && isOnlyOne
+    }
+}
+
+extension Validators {
+    /// Whether a response to HEAD speaks of the response with `stored` validators: each that it has is the same (RFC 9111,
+    /// section 4.3.5).
+    package func agree(with stored: Validators) -> Bool {
+        let isSameTag = tag.map { tag in stored.tag.map(tag.matchesWeakly) ?? false } ?? true
+        return isSameTag && (modified == nil || modified == stored.modified)
     }
 }
 

@@ -75,7 +75,7 @@ package struct VariantIndex: Sendable, Equatable {
         rules.removeLast(max(0, rules.count - Self.mostRules))
     }
 
-    /// The variants that may answer, in the order in which they were stored.
+    /// The variants that may answer, those first whose fields were stored last.
     package func variants(for request: HTTPRequest, seal: (String) -> String) -> [Variant] {
         rules.map { Variant(of: request, fields: $0, seal: seal) }
     }
@@ -85,7 +85,7 @@ extension HTTPCachePolicy {
     /// What chooses a response to this request; nil if nothing may (`Vary: *`).
     package func variant(of response: HTTPFields, to request: HTTPRequest, seal: (String) -> String) -> Variant? {
         guard case .fields(var names) = VaryRule(response) else { return nil }
-        if separatesCredentials, !names.contains("authorization") { names = (names + ["authorization"]).sorted() }
+        if separatesCredentials { names = Set(names + ["authorization", "cookie"]).sorted() }
         return Variant(of: request, fields: names, seal: seal)
     }
 
