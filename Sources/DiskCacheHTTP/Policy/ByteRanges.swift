@@ -7,7 +7,8 @@ package enum RequestedRange: Sendable, Equatable {
 
     /// Nil for another unit, several ranges and what is no range: such a field is ignored, and all of the body sent.
     package init?(_ text: String) {
-        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(HTTPText.trimmed)
+        let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            .map(HTTPText.trimmed)
         guard parts.count == 2, HTTPText.lowercased(parts[0]) == "bytes" else { return nil }
         let ends = parts[1].split(separator: "-", omittingEmptySubsequences: false).map(String.init)
         guard ends.count == 2 else { return nil }
@@ -95,7 +96,8 @@ extension StoredResponse {
 
     /// The fields of a request for the rest; nil if what is there can't be continued safely.
     package var resumingFields: HTTPFields? {
-        guard case .part(let bytes, _) = body, bytes.lowerBound == 0, !bytes.isEmpty, let validator = validators.ifRange
+        guard case .part(let bytes, _) = body, bytes.lowerBound == 0, !bytes.isEmpty,
+            let validator = validators.ifRange
         else { return nil }
         return ["Range": "bytes=\(bytes.upperBound)-", "If-Range": validator]
     }
@@ -127,7 +129,8 @@ extension StoredResponse {
         with response: HTTPResponse, requested: HTTPDate, received: HTTPDate, wasAsked: Bool = false
     ) -> StoredResponse? {
         guard case .part(let held, let total) = body, response.status == 206,
-            let range = response.fields.first("Content-Range").flatMap(ContentRange.init), let added = range.bytes,
+            let range = response.fields.first("Content-Range").flatMap(ContentRange.init),
+            let added = range.bytes,
             added.lowerBound <= held.upperBound, held.lowerBound <= added.upperBound,
             total == nil || range.length == nil || total == range.length,
             hasBytes(of: response, received: received, wasAsked: wasAsked)
@@ -149,8 +152,8 @@ extension StoredResponse {
 
     /// Whether the bytes of a 206 are of the same state as those that are stored: by a strong validator.
     ///
-    /// - Parameter wasAsked: Whether the request named this response in If-Range: a 206 is what confirms it then, and need
-    ///   not name a validator again.
+    /// - Parameter wasAsked: Whether the request named this response in If-Range: a 206 is what confirms it then, and
+    ///   need not name a validator again.
     func hasBytes(of response: HTTPResponse, received: HTTPDate, wasAsked: Bool = false) -> Bool {
         let (own, other) = (validators, Validators(response.fields, received: received))
         if let tag = other.tag { return own.tag.map(tag.matchesStrongly) ?? false }

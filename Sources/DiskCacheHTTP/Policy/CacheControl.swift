@@ -26,7 +26,8 @@ package struct CacheControl: Sendable, Equatable {
     }
 
     private static func directive(_ member: String) -> Directive {
-        let parts = member.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false).map(String.init)
+        let parts = member.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
+            .map(String.init)
         let name = HTTPText.lowercased(HTTPText.trimmed(parts[0]))
         guard parts.count == 2 else { return Directive(name: name, argument: nil, isWellFormed: true) }
         let argument = HTTPText.trimmed(parts[1])

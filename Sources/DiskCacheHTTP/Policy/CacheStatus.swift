@@ -64,9 +64,9 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
     /// Of structured fields (RFC 9651, section 3.3.4): it begins with a letter or an asterisk.
     private static func isToken(_ text: String) -> Bool {
         guard let first = text.utf8.first else { return false }
-        let begins = (0x41...0x5A).contains(first) || (0x61...0x7A).contains(first) || first == UInt8(ascii: "*")
-        return begins
-            && text.utf8.allSatisfy { HTTPText.isToken(String(decoding: [$0], as: UTF8.self)) || ":/".utf8.contains($0) }
+        let isLetter = (0x41...0x5A).contains(first & 0xDF) && first < 0x80
+        return (isLetter || first == UInt8(ascii: "*"))
+            && HTTPText.isToken(text.filter { $0 != ":" && $0 != "/" })
     }
 
     /// With what a string there may not have as a question mark.

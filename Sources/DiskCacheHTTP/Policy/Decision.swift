@@ -34,7 +34,8 @@ extension HTTPCachePolicy {
     ///
     /// - Parameter hasVariants: Whether others are stored for this URL, none of which matches.
     package func decide(
-        _ request: HTTPRequest, stored: StoredResponse?, hasVariants: Bool = false, mode: FetchMode, now: HTTPDate
+        _ request: HTTPRequest, stored: StoredResponse?, hasVariants: Bool = false, mode: FetchMode,
+        now: HTTPDate
     ) -> Decision {
         let control = CacheControl(request.fields)
         let isLocal = mode == .offline || mode == .onlyIfCached || control.contains("only-if-cached")
@@ -44,7 +45,7 @@ extension HTTPCachePolicy {
         }
         guard request.method == "GET" || request.method == "HEAD" else { return forward(.method) }
         // Only the origin can tell (section 4.3.2).
-        let isForOrigin = request.fields.contains("If-Match") || request.fields.contains("If-Unmodified-Since")
+        let isForOrigin = ["If-Match", "If-Unmodified-Since"].contains { request.fields.contains($0) }
         if isForOrigin || control.contains("no-store") { return forward(.bypass) }
         guard let stored else { return forward(hasVariants ? .varyMiss : .uriMiss) }
         guard let answer = self.answer(request, from: stored, now: now) else { return forward(.partial) }
@@ -73,16 +74,18 @@ extension HTTPCachePolicy {
         if freshness.isFresh { return .answer }
         guard mayBeStale(stored) else { return .validate(.stale) }
         let control = CacheControl(request.fields)
-        let isAllowed = control.allowsAnyStaleness || freshness.staleness <= (control.validSeconds("max-stale") ?? -1)
-        if isAllowed || mode == .cacheFirst || mode == .offline { return .answer }
+        let most = control.allowsAnyStaleness ? .max : control.validSeconds("max-stale") ?? -1
+        if freshness.staleness <= most || mode == .cacheFirst || mode == .offline { return .answer }
         return mayRevalidateBehind(stored, freshness) ? .behind : .validate(.stale)
     }
 
     /// Whether the request's own directives (section 5.2.1) want no response of this age.
     private func asksForValidation(_ request: HTTPRequest, _ freshness: Freshness) -> Bool {
         let control = CacheControl(request.fields)
-        let isPragma = request.fields.members(of: "Pragma").contains { HTTPText.lowercased($0) == "no-cache" }
-        if control.contains("no-cache") || isPragma && !request.fields.contains("Cache-Control") { return true }
+        let isPragma =
+            !request.fields.contains("Cache-Control")
+            && request.fields.members(of: "Pragma").contains { HTTPText.lowercased($0) == "no-cache" }
+        if control.contains("no-cache") || isPragma { return true }
         // What is no number asks for the most. Zero is how clients ask for a validation, also of what came just now.
         let oldest = control.contains("max-age") ? control.validSeconds("max-age") ?? 0 : .max
         let least = control.contains("min-fresh") ? control.validSeconds("min-fresh") ?? .max : .min
@@ -95,7 +98,8 @@ extension HTTPCachePolicy {
     /// Without them where a 304 would not speak of what is stored: a part of a body, a status that no condition applies
     /// to (RFC 9110, section 13.2.1), a request that asks whether there is anything at all (`If-None-Match: *`).
     package func forwarded(
-        _ request: HTTPRequest, _ reason: CacheStatus.Forward, validating stored: StoredResponse?, mode: FetchMode
+        _ request: HTTPRequest, _ reason: CacheStatus.Forward, validating stored: StoredResponse?,
+        mode: FetchMode
     ) -> ForwardedRequest {
         var forwarded = request
         if mode == .reload { forwarded.fields.set("Cache-Control", "no-cache") }
@@ -126,7 +130,7 @@ extension HTTPCachePolicy {
         _ request: HTTPRequest, from stored: StoredResponse, now: HTTPDate, isValidated: Bool = false
     ) -> CachedAnswer? {
         let freshness = self.freshness(of: stored, now: now)
-        var answer = CachedAnswer(status: stored.status, fields: stored.fields, bytes: nil, freshness: freshness)
+        var answer = CachedAnswer(status: stored.status, fields: stored.fields, freshness: freshness)
         if !isValidated { answer.fields.remove(stored.control.fieldsToValidate) }
         answer.fields.set("Age", String(freshness.age))
         // RFC 9110, section 6.6.1.
@@ -143,7 +147,9 @@ extension HTTPCachePolicy {
         return filled(answer, for: request, from: stored)
     }
 
-    private func filled(_ answer: CachedAnswer, for request: HTTPRequest, from stored: StoredResponse) -> CachedAnswer? {
+    private func filled(
+        _ answer: CachedAnswer, for request: HTTPRequest, from stored: StoredResponse
+    ) -> CachedAnswer? {
         var answer = answer
         let wanted = stored.status == 200 || stored.status == 206 ? range(request, stored) : nil
         switch stored.body {
@@ -172,8 +178,8 @@ extension HTTPCachePolicy {
         guard let condition = request.fields.first("If-Range") else { return range }
         let validators = stored.validators
         if condition.hasPrefix("\"") || condition.hasPrefix("W/") {
-            let isSame = EntityTag(condition).flatMap { tag in validators.tag.map(tag.matchesStrongly) } ?? false
-            return isSame ? range : nil
+            guard let asked = EntityTag(condition), let own = validators.tag else { return nil }
+            return asked.matchesStrongly(own) ? range : nil
         }
         return validators.isDateStrong && condition == validators.modified ? range : nil
     }

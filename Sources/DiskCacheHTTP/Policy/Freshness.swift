@@ -45,8 +45,8 @@ package struct HTTPCachePolicy: Sendable, Equatable {
 
     /// A tenth, as section 4.2.2 has it, and a day at most.
     package var heuristic = Heuristic.sinceModified(0.1, most: 86_400)
-    /// Seconds for which each response is fresh from when it came, whatever it says; its no-store and no-cache count for
-    /// nothing then. Errors (400 and above) are left to what they say themselves.
+    /// Seconds for which each response is fresh from when it came, whatever it says; its no-store and no-cache count
+    /// for nothing then. Errors (400 and above) are left to what they say themselves.
     package var lifetime: Int?
     package var staleWhileRevalidate = Allowance()
     package var staleIfError = Allowance()
@@ -56,7 +56,9 @@ package struct HTTPCachePolicy: Sendable, Equatable {
     package init() {}
 
     /// The statuses whose responses may be stored without a word about it (RFC 9110, section 15.1).
-    package static let heuristicStatuses: Set<Int> = [200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501]
+    package static let heuristicStatuses: Set<Int> = [
+        200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501,
+    ]
 
     /// How fresh it is at `now`.
     package func freshness(of stored: StoredResponse, now: HTTPDate) -> Freshness {
@@ -84,8 +86,8 @@ package struct HTTPCachePolicy: Sendable, Equatable {
     private func heuristicLifetime(of stored: StoredResponse) -> (Int, Freshness.Source) {
         guard case .sinceModified(let part, let most) = heuristic,
             Self.heuristicStatuses.contains(stored.status) || stored.control.contains("public"),
-            let modified = stored.fields.first("Last-Modified").flatMap({ HTTPDate($0, now: stored.received) }),
-            modified < stored.date
+            let text = stored.fields.first("Last-Modified"),
+            let modified = HTTPDate(text, now: stored.received), modified < stored.date
         else { return (0, .none) }
         let span = min(part * Double(stored.date.since(modified)), Double(most))
         return (max(0, Int(span)), .heuristic)
@@ -121,17 +123,18 @@ package struct HTTPCachePolicy: Sendable, Equatable {
 
     /// Whether it may be used while it is validated (RFC 5861, section 3).
     package func mayRevalidateBehind(_ stored: StoredResponse, _ freshness: Freshness) -> Bool {
-        mayBeStale(stored)
-            && freshness.staleness < allowed(staleWhileRevalidate, by: [stored.control], "stale-while-revalidate")
+        let most = allowed(staleWhileRevalidate, by: [stored.control], "stale-while-revalidate")
+        return mayBeStale(stored) && freshness.staleness < most
     }
 
     /// Whether it may be used in the place of an error (RFC 5861, section 4), which a request can allow as well.
     ///
     /// Being fresh is not enough: then the request has asked for a validation.
-    package func mayReplaceError(_ stored: StoredResponse, for request: HTTPRequest, _ freshness: Freshness) -> Bool {
-        let controls = [stored.control, CacheControl(request.fields)]
-        return mayBeStale(stored)
-            && freshness.staleness < allowed(staleIfError, by: controls, "stale-if-error")
+    package func mayReplaceError(
+        _ stored: StoredResponse, for request: HTTPRequest, _ freshness: Freshness
+    ) -> Bool {
+        let most = allowed(staleIfError, by: [stored.control, CacheControl(request.fields)], "stale-if-error")
+        return mayBeStale(stored) && freshness.staleness < most
     }
 
     private func allowed(_ allowance: Allowance, by controls: [CacheControl], _ name: String) -> Int {

@@ -28,8 +28,8 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
 extension HTTPDate {
     /// A date in one of the three forms of RFC 9110, section 5.6.7; nil for any other text.
     ///
-    /// Letters may have either case (RFC 9111, section 4.2); the zone must be GMT. A year of two digits that seems to lie
-    /// more than 50 years after `now` is the one a century before.
+    /// Letters may have either case (RFC 9111, section 4.2); the zone must be GMT. A year of two digits that seems to
+    /// lie more than 50 years after `now` is the one a century before.
     package init?(_ text: String, now: HTTPDate) {
         let parts = HTTPText.lowercased(text).split(separator: " ", omittingEmptySubsequences: false)
             .map(String.init)
@@ -46,8 +46,8 @@ extension HTTPDate {
 
     /// `Sun, 06 Nov 1994 08:49:37 GMT`
     private static func fixed(_ parts: [String]) -> Int? {
-        guard weekdays.contains(String(parts[0].dropLast())), parts[1].utf8.count == 2, parts[3].utf8.count == 4,
-            parts[5] == "gmt", let year = number(parts[3])
+        guard weekdays.contains(String(parts[0].dropLast())), parts[1].utf8.count == 2,
+            parts[3].utf8.count == 4, parts[5] == "gmt", let year = number(parts[3])
         else { return nil }
         return moment(year: year, month: parts[2], day: parts[1], time: parts[4])
     }
@@ -58,9 +58,8 @@ extension HTTPDate {
             return nil
         }
         let date = parts[1].split(separator: "-", omittingEmptySubsequences: false).map(String.init)
-        guard date.count == 3, date[0].utf8.count == 2, date[2].utf8.count == 2, let short = number(date[2]) else {
-            return nil
-        }
+        guard date.count == 3, date[0].utf8.count == 2, date[2].utf8.count == 2, let short = number(date[2])
+        else { return nil }
         let thisYear = civil(day: floored(now.seconds, by: 86_400)).year
         var year = floored(thisYear, by: 100) * 100 + short
         if year > thisYear + 50 { year -= 100 }
@@ -83,8 +82,9 @@ extension HTTPDate {
     private static func moment(year: Int, month: String, day: String, time: String) -> Int? {
         let clock = time.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
         guard let month = months.firstIndex(of: month), let day = number(day), clock.count == 3,
-            clock.allSatisfy({ $0.utf8.count == 2 }), let hour = number(clock[0]), let minute = number(clock[1]),
-            let second = number(clock[2]), hour < 24, minute < 60, second <= 60, day >= 1
+            clock.allSatisfy({ $0.utf8.count == 2 }), let hour = number(clock[0]),
+            let minute = number(clock[1]), let second = number(clock[2]), hour < 24, minute < 60, second <= 60,
+            day >= 1
         else { return nil }
         let days = Self.days(year: year, month: month + 1, day: day)
         guard civil(day: days) == (year, month + 1, day) else { return nil }
@@ -107,7 +107,9 @@ extension HTTPDate {
         return "\(weekday), \(Self.padded(date.day, 2)) \(month) \(Self.padded(date.year, 4)) \(time) GMT"
     }
 
-    private static func capitalized(_ text: String) -> String { text.prefix(1).uppercased() + text.dropFirst() }
+    private static func capitalized(_ text: String) -> String {
+        text.prefix(1).uppercased() + text.dropFirst()
+    }
 
     private static func padded(_ number: Int, _ digits: Int) -> String {
         let text = String(number)
@@ -119,8 +121,8 @@ extension HTTPDate {
         number >= 0 ? number / divisor : -((divisor - 1 - number) / divisor)
     }
 
-    /// Days since the beginning of 1970, of the Gregorian calendar; the year is taken to begin in March, so that the day
-    /// of a leap year comes last.
+    /// Days since the beginning of 1970, of the Gregorian calendar; the year is taken to begin in March, so that the
+    /// day of a leap year comes last.
     private static func days(year: Int, month: Int, day: Int) -> Int {
         let year = month > 2 ? year : year - 1
         let era = floored(year, by: 400)

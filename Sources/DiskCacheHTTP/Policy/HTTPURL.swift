@@ -19,7 +19,8 @@ package struct HTTPURL: Sendable, Hashable {
 
     /// Nil for another scheme, without host, with a port that is none, and with spaces or control characters.
     package init?(_ text: String) {
-        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }), let colon = text.utf8.firstIndex(of: UInt8(ascii: ":"))
+        guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }),
+            let colon = text.utf8.firstIndex(of: UInt8(ascii: ":"))
         else { return nil }
         scheme = HTTPText.lowercased(String(text[..<colon]))
         let rest = text[colon...].utf8
@@ -71,7 +72,8 @@ extension HTTPURL {
         return (name, port == (scheme == "http" ? 80 : 443) ? nil : port)
     }
 
-    /// What is encoded without need is decoded, digits of encodings are in upper case, what may not stand there is encoded.
+    /// What is encoded without need is decoded, digits of encodings are in upper case, what may not stand there is
+    /// encoded.
     private static func encoded(_ bytes: ArraySlice<UInt8>) -> String {
         let bytes = Array(bytes)
         var result: [UInt8] = []

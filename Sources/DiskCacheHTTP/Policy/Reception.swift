@@ -17,8 +17,8 @@ package enum Reception: Sendable, Equatable {
 extension HTTPCachePolicy {
     /// What to do with a response to what was forwarded for `request`.
     package func receive(
-        _ response: HTTPResponse, to request: HTTPRequest, forwarded: ForwardedRequest, stored: StoredResponse?,
-        requested: HTTPDate, received: HTTPDate
+        _ response: HTTPResponse, to request: HTTPRequest, forwarded: ForwardedRequest,
+        stored: StoredResponse?, requested: HTTPDate, received: HTTPDate
     ) -> Reception {
         if response.status < 200 { return .pass(removes: false) }
         if [500, 502, 503, 504].contains(response.status), let stored,
@@ -35,14 +35,16 @@ extension HTTPCachePolicy {
         case .complete: return .store(storing)
         case .part:
             // A part doesn't take the place of the whole that it is from.
-            let isHeld = stored.map { $0.isComplete && $0.hasBytes(of: response, received: received) } ?? false
-            return isHeld ? .pass(removes: false) : .store(storing)
+            if let stored, stored.isComplete, stored.hasBytes(of: response, received: received) {
+                return .pass(removes: false)
+            }
+            return .store(storing)
         case .not(let refusal): return .pass(removes: stored != nil && isNewState(response, refusal))
         }
     }
 
-    /// Whether a response that is not kept shows that what is stored is out of date: not one that is refused for what was
-    /// asked, and no error but that nothing is there any more.
+    /// Whether a response that is not kept shows that what is stored is out of date: not one that is refused for what
+    /// was asked, and no error but that nothing is there any more.
     private func isNewState(_ response: HTTPResponse, _ refusal: Storing.Refusal) -> Bool {
         switch refusal {
         case .method, .requestForbids, .unusableRange: false
@@ -51,7 +53,9 @@ extension HTTPCachePolicy {
     }
 
     /// What may be answered when the origin fails or can't be reached; nil if nothing may.
-    package func replacement(for request: HTTPRequest, stored: StoredResponse, now: HTTPDate) -> CachedAnswer? {
+    package func replacement(
+        for request: HTTPRequest, stored: StoredResponse, now: HTTPDate
+    ) -> CachedAnswer? {
         guard request.method == "GET" || request.method == "HEAD",
             mayReplaceError(stored, for: request, freshness(of: stored, now: now))
         else { return nil }
@@ -59,8 +63,8 @@ extension HTTPCachePolicy {
     }
 
     private func notModified(
-        _ response: HTTPResponse, _ request: HTTPRequest, _ forwarded: ForwardedRequest, _ stored: StoredResponse?,
-        _ requested: HTTPDate, _ received: HTTPDate
+        _ response: HTTPResponse, _ request: HTTPRequest, _ forwarded: ForwardedRequest,
+        _ stored: StoredResponse?, _ requested: HTTPDate, _ received: HTTPDate
     ) -> Reception {
         guard let stored, forwarded.validates else { return .pass(removes: false) }
         // It may be used, but not to keep anything: so it comes as a response of its own.
@@ -74,8 +78,8 @@ extension HTTPCachePolicy {
             return isOwn ? .pass(removes: false) : .refetch
         }
         let renewed = stored.renewed(by: response, requested: requested, received: received)
-        guard let answer = self.answer(request, from: renewed, now: received, isValidated: true) else { return .refetch }
-        return .renewed(renewed, answer)
+        let answer = self.answer(request, from: renewed, now: received, isValidated: true)
+        return answer.map { .renewed(renewed, $0) } ?? .refetch
     }
 
     /// RFC 9111, section 4.3.5: the same state of the resource renews what is stored; another one ends it.
@@ -93,10 +97,8 @@ extension HTTPCachePolicy {
             return .pass(removes: true)
         }
         let renewed = stored.renewed(by: response, requested: requested, received: received)
-        guard let answer = self.answer(request, from: renewed, now: received, isValidated: true) else {
-            return .pass(removes: false)
-        }
-        return .renewed(renewed, answer)
+        let answer = self.answer(request, from: renewed, now: received, isValidated: true)
+        return answer.map { .renewed(renewed, $0) } ?? .pass(removes: false)
     }
 }
 

@@ -15,8 +15,8 @@ package enum Storing: Sendable, Equatable {
 extension HTTPCachePolicy {
     /// Final statuses whose demands on a cache are known here (section 3 and 5.2.2.3).
     package static let understoodStatuses: Set<Int> = [
-        200, 203, 204, 206, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 408, 409, 410, 411, 412,
-        413, 414, 415, 416, 417, 421, 422, 426, 451, 500, 501, 502, 503, 504, 505,
+        200, 203, 204, 206, 300, 301, 302, 303, 307, 308, 400, 401, 402, 403, 404, 405, 406, 408, 409, 410,
+        411, 412, 413, 414, 415, 416, 417, 421, 422, 426, 451, 500, 501, 502, 503, 504, 505,
     ]
 
     /// Whether this response to this request may be kept.
@@ -36,9 +36,9 @@ extension HTTPCachePolicy {
             || control.contains("max-age") || response.fields.contains("Expires")
         guard isSaid || Self.heuristicStatuses.contains(response.status) else { return .not(.nothingSaid) }
         guard response.status == 206 else { return .complete }
-        guard let range = response.fields.first("Content-Range").flatMap(ContentRange.init), range.bytes != nil else {
-            return .not(.unusableRange)
-        }
+        guard let range = response.fields.first("Content-Range").flatMap(ContentRange.init),
+            range.bytes != nil
+        else { return .not(.unusableRange) }
         return .part(range)
     }
 
@@ -49,8 +49,8 @@ extension HTTPCachePolicy {
             && chosenLifetime(for: response.status) == nil
     }
 
-    /// The keys of which nothing may be used any more after this response (section 4.4): of an unsafe method that did not
-    /// fail, its URL, and what Location and Content-Location name at the same origin.
+    /// The keys of which nothing may be used any more after this response (section 4.4): of an unsafe method that did
+    /// not fail, its URL, and what Location and Content-Location name at the same origin.
     package func invalidated(by response: HTTPResponse, to request: HTTPRequest) -> [HTTPURL] {
         guard !request.isSafe, (200..<400).contains(response.status) else { return [] }
         let named = ["Location", "Content-Location"].compactMap { response.fields.first($0) }

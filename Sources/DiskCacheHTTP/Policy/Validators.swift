@@ -23,7 +23,9 @@ package struct EntityTag: Sendable, Equatable {
     }
 
     /// The same bytes.
-    package func matchesStrongly(_ other: EntityTag) -> Bool { !isWeak && !other.isWeak && opaque == other.opaque }
+    package func matchesStrongly(_ other: EntityTag) -> Bool {
+        !isWeak && !other.isWeak && opaque == other.opaque
+    }
 
     /// The same meaning.
     package func matchesWeakly(_ other: EntityTag) -> Bool { opaque == other.opaque }
@@ -62,18 +64,18 @@ package struct Validators: Sendable, Equatable {
     /// One without any validator does, if only that response was asked about. A weak tag and a strong one of the same
     /// content do too: servers that compress send the one with a body and the other without.
     package func identify(_ stored: Validators, isOnlyOne: Bool = true) -> Bool {
-        if let tag, let old = stored.tag {
-            return tag.isWeak || old.isWeak ? tag.matchesWeakly(old) : tag.matchesStrongly(old)
+        if let tag, let old = stored.tag { return tag.matchesWeakly(old) }
+        if let tag, !tag.isWeak {
+            return modified != nil && modified == stored.modified && stored.isDateStrong
         }
-        if let tag, !tag.isWeak { return modified != nil && modified == stored.modified && stored.isDateStrong }
         if let modified, let old = stored.modified { return modified == old }
         return isEmpty && isOnlyOne
     }
 }
 
 extension Validators {
-    /// Whether a response to HEAD speaks of the response with `stored` validators: each that it has is the same (RFC 9111,
-    /// section 4.3.5).
+    /// Whether a response to HEAD speaks of the response with `stored` validators: each that it has is the same (RFC
+    /// 9111, section 4.3.5).
     package func agree(with stored: Validators) -> Bool {
         let isSameTag = tag.map { tag in stored.tag.map(tag.matchesWeakly) ?? false } ?? true
         return isSameTag && (modified == nil || modified == stored.modified)
@@ -93,9 +95,8 @@ extension StoredResponse {
             guard let own = validators.tag else { return false }
             return tags.compactMap(EntityTag.init).contains { $0.matchesWeakly(own) }
         }
-        guard let text = request.fields.first("If-Modified-Since"), let since = HTTPDate(text, now: now) else {
-            return nil
-        }
+        guard let text = request.fields.first("If-Modified-Since"), let since = HTTPDate(text, now: now)
+        else { return nil }
         let modified = validators.modified.flatMap { HTTPDate($0, now: received) }
         return (modified ?? date) <= since
     }

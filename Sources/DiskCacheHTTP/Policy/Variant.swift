@@ -42,8 +42,8 @@ package struct Variant: Sendable, Hashable {
         }.joined()
     }
 
-    /// What means the same becomes the same: white space and lines; for preferences order as well, and case where it means
-    /// nothing.
+    /// What means the same becomes the same: white space and lines; for preferences order as well, and case where it
+    /// means nothing.
     private static func normalized(_ value: String, of name: String) -> String {
         let members = HTTPText.members(value)
         switch name {
@@ -83,7 +83,9 @@ package struct VariantIndex: Sendable, Equatable {
 
 extension HTTPCachePolicy {
     /// What chooses a response to this request; nil if nothing may (`Vary: *`).
-    package func variant(of response: HTTPFields, to request: HTTPRequest, seal: (String) -> String) -> Variant? {
+    package func variant(
+        of response: HTTPFields, to request: HTTPRequest, seal: (String) -> String
+    ) -> Variant? {
         guard case .fields(var names) = VaryRule(response) else { return nil }
         if separatesCredentials { names = Set(names + ["authorization", "cookie"]).sorted() }
         return Variant(of: request, fields: names, seal: seal)
