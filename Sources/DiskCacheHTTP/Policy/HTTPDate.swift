@@ -83,8 +83,8 @@ extension HTTPDate {
         let clock = time.split(separator: ":", omittingEmptySubsequences: false).map(String.init)
         guard let month = months.firstIndex(of: month), let day = number(day), clock.count == 3,
             clock.allSatisfy({ $0.utf8.count == 2 }), let hour = number(clock[0]),
-            let minute = number(clock[1]), let second = number(clock[2]), hour < 24, minute < 60, second <= 60,
-            day >= 1
+            let minute = number(clock[1]), let second = number(clock[2]), hour < 24, minute < 60,
+            second <= 60, day >= 1
         else { return nil }
         let days = Self.days(year: year, month: month + 1, day: day)
         guard civil(day: days) == (year, month + 1, day) else { return nil }
