@@ -36,7 +36,7 @@ import Testing
             ($0.forward, $0.isStored, $0.isCollapsed) = (.uriMiss, true, true)
         },
         Case("9211 2.7", #"diskcache; hit; key="https://a/x?\"y\"""#) { ($0.isHit, $0.key) = (true, #"https://a/x?"y""#) },
-        Case("9211 2.8", #"diskcache; hit; detail="back\\slash ?""#) { ($0.isHit, $0.detail) = (true, #"back\slash ü"#) },
+        Case("9211 2.8", #"diskcache; hit; detail="back\\slash ??""#) { ($0.isHit, $0.detail) = (true, #"back\slash ü"#) },
         Case("9211 2.8", #"diskcache; hit; detail="1st""#) { ($0.isHit, $0.detail) = (true, "1st") },
         Case("9211 2.8", "diskcache; hit; detail=a:/b") { ($0.isHit, $0.detail) = (true, "a:/b") },
         Case("9211 2.8", #"diskcache; hit; detail="""#) { ($0.isHit, $0.detail) = (true, "") },

@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    static let dates = [
+    static let dates: [Case] = [
         Case("9110 5.6.7", "Sun, 06 Nov 1994 08:49:37 GMT", "784111777"),
         Case("9110 5.6.7", "Sunday, 06-Nov-94 08:49:37 GMT", "784111777"),
         Case("9110 5.6.7", "Sun Nov  6 08:49:37 1994", "784111777"),
@@ -42,7 +42,7 @@ import Testing
         if let date { #expect(HTTPDate(date.text, now: date) == date) }
     }
 
-    static let seconds = [
+    static let seconds: [Case] = [
         Case("9111 5.2.2.1", "max-age=60", "60"), Case("9111 5.2", "MAX-AGE=60", "60"),
         Case("9111 5.2", "max-age=\"60\"", "60"), Case("9111 1.2.2", "max-age=99999999999999999999", "2147483648"),
         Case("9111 4.2.1", "max-age=60, max-age=0", "60"), Case("9111 4.2.1", "max-age=x, max-age=9", "invalid"),
@@ -64,7 +64,7 @@ import Testing
         #expect(found == line.expected)
     }
 
-    static let noCache = [
+    static let noCache: [Case] = [
         Case("9111 5.2.2.4", "no-cache", "all"), Case("9111 5.2.2.4", "no-cache=\"A, b\"", "a b"),
         Case("9111 5.2.2.4", "no-cache=A", "a"), Case("9111 5.2.2.4", "no-cache=\"\"", "all"),
         Case("9111 5.2.2.4", "no-cache=\"a\", no-cache", "all"), Case("9111 5.2.2.4", "no-cache=\"a b\"", "all"),
@@ -77,7 +77,7 @@ import Testing
         #expect((control.forbidsUnvalidatedUse ? "all" : names) == line.expected)
     }
 
-    static let urls = [
+    static let urls: [Case] = [
         Case("9110 4.2.3", "HTTP://Example.COM:80", "http://example.com/"),
         Case("9110 4.2.3", "https://a:443/x", "https://a/x"), Case("9110 4.2.3", "https://a:/x", "https://a/x"),
         Case("9110 4.2.3", "http://a:443/", "http://a:443/"), Case("9110 4.2.3", "http://a/%7Ex", "http://a/~x"),
@@ -95,19 +95,19 @@ import Testing
         #expect(HTTPURL(line.text)?.text ?? "nil" == line.expected)
     }
 
-    static let references = [
+    static let references: [Case] = [
         Case("3986 5.4", "next", "http://a/b/next"), Case("3986 5.4", "../g", "http://a/g"),
         Case("3986 5.4", "/g", "http://a/g"), Case("3986 5.4", "//g", "http://g/"),
         Case("3986 5.4", "?y", "http://a/b/c?y"), Case("3986 5.4", "#s", "http://a/b/c?q"),
         Case("3986 5.4", "https://x", "https://x/"), Case("3986 5.4", "file:///x", "nil"),
     ]
 
-    @Test(arguments: references) func `references`(_ line: Case) throws {
+    @Test(arguments: references) func `what a reference means`(_ line: Case) throws {
         let base = try #require(HTTPURL("http://a/b/c?q"))
         #expect(base.resolving(line.text)?.text ?? "nil" == line.expected)
     }
 
-    static let ranges = [
+    static let ranges: [Case] = [
         Case("9110 14.1.2", "bytes=0-4", "0..<5"), Case("9110 14.1.2", "bytes=5-", "5..<10"),
         Case("9110 14.1.2", "bytes=-3", "7..<10"), Case("9110 14.1.2", "bytes=-30", "0..<10"),
         Case("9110 14.1.2", "bytes=8-99", "8..<10"), Case("9110 14.1.2", "bytes=10-", "416"),
@@ -122,14 +122,14 @@ import Testing
         #expect(found ?? "nil" == line.expected)
     }
 
-    static let contentRanges = [
+    static let contentRanges: [Case] = [
         Case("9110 14.4", "bytes 0-4/10", "bytes 0-4/10"), Case("9110 14.4", "bytes 0-4/*", "bytes 0-4/*"),
         Case("9110 14.4", "bytes */10", "bytes */10"), Case("9110 14.4", "bytes */*", "nil"),
         Case("9110 14.4", "bytes 4-0/10", "nil"), Case("9110 14.4", "bytes 0-10/10", "nil"),
         Case("9110 14.4", "bytes=0-4/10", "nil"), Case("9110 14.4", "bytes 0-4", "nil"),
     ]
 
-    @Test(arguments: contentRanges) func `content ranges`(_ line: Case) {
+    @Test(arguments: contentRanges) func `content ranges are read and written`(_ line: Case) {
         #expect(ContentRange(line.text)?.text ?? "nil" == line.expected)
     }
 }
