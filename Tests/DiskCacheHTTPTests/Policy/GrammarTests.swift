@@ -44,12 +44,15 @@ import Testing
 
     static let seconds: [Case] = [
         Case("9111 5.2.2.1", "max-age=60", "60"), Case("9111 5.2", "MAX-AGE=60", "60"),
-        Case("9111 5.2", "max-age=\"60\"", "60"), Case("9111 1.2.2", "max-age=99999999999999999999", "2147483648"),
-        Case("9111 4.2.1", "max-age=60, max-age=0", "60"), Case("9111 4.2.1", "max-age=x, max-age=9", "invalid"),
+        Case("9111 5.2", "max-age=\"60\"", "60"),
+        Case("9111 1.2.2", "max-age=99999999999999999999", "2147483648"),
+        Case("9111 4.2.1", "max-age=60, max-age=0", "60"),
+        Case("9111 4.2.1", "max-age=x, max-age=9", "invalid"),
         Case("9111 4.2.1", "max-age=-1", "invalid"), Case("9111 4.2.1", "max-age=1.5", "invalid"),
         Case("9111 4.2.1", "max-age", "invalid"), Case("9111 4.2.1", "max-age=", "invalid"),
         Case("9111 5.2", "max-age = 60", "invalid"), Case("9111 5.2", "max-age= 60", "invalid"),
-        Case("9111 5.2.3", "x=\"max-age=5\", max-age=7", "7"), Case("9111 5.2.3", "x=\"a\\\", max-age=5\"", "nil"),
+        Case("9111 5.2.3", "x=\"max-age=5\", max-age=7", "7"),
+        Case("9111 5.2.3", "x=\"a\\\", max-age=5\"", "nil"),
         Case("9111 5.2.3", "x=\"open, max-age=5", "5"), Case("9111 5.2.3", "unknown, , foo=bar", "nil"),
         Case("9111 5.2", "public,max-age=0060", "60"), Case("9111 5.2", "xmax-age=5", "nil"),
     ]
@@ -67,7 +70,8 @@ import Testing
     static let noCache: [Case] = [
         Case("9111 5.2.2.4", "no-cache", "all"), Case("9111 5.2.2.4", "no-cache=\"A, b\"", "a b"),
         Case("9111 5.2.2.4", "no-cache=A", "a"), Case("9111 5.2.2.4", "no-cache=\"\"", "all"),
-        Case("9111 5.2.2.4", "no-cache=\"a\", no-cache", "all"), Case("9111 5.2.2.4", "no-cache=\"a b\"", "all"),
+        Case("9111 5.2.2.4", "no-cache=\"a\", no-cache", "all"),
+        Case("9111 5.2.2.4", "no-cache=\"a b\"", "all"),
         Case("9111 5.2.2.4", "no-cachex", ""),
     ]
 
@@ -79,13 +83,20 @@ import Testing
 
     static let urls: [Case] = [
         Case("9110 4.2.3", "HTTP://Example.COM:80", "http://example.com/"),
-        Case("9110 4.2.3", "https://a:443/x", "https://a/x"), Case("9110 4.2.3", "https://a:/x", "https://a/x"),
-        Case("9110 4.2.3", "http://a:443/", "http://a:443/"), Case("9110 4.2.3", "http://a/%7Ex", "http://a/~x"),
-        Case("3986 6.2.2.1", "http://a/%2fB", "http://a/%2FB"), Case("3986 3.5", "http://a/x#f?q", "http://a/x"),
-        Case("3986 5.2.4", "http://a/b/../c/./d/..", "http://a/c/"), Case("3986 5.2.4", "http://a/../..", "http://a/"),
-        Case("3986 6.2.2.3", "http://a/b/%2e%2e/c", "http://a/c"), Case("3986 3.2.1", "http://u:p@a/x", "http://a/x"),
-        Case("3986 3.4", "http://a?b=/../C", "http://a/?b=/../C"), Case("3986 3.4", "http://a/?", "http://a/?"),
-        Case("3986 3.2.2", "http://[::1]:8080/", "http://[::1]:8080/"), Case("9110 4.2", "file:///etc", "nil"),
+        Case("9110 4.2.3", "https://a:443/x", "https://a/x"),
+        Case("9110 4.2.3", "https://a:/x", "https://a/x"),
+        Case("9110 4.2.3", "http://a:443/", "http://a:443/"),
+        Case("9110 4.2.3", "http://a/%7Ex", "http://a/~x"),
+        Case("3986 6.2.2.1", "http://a/%2fB", "http://a/%2FB"),
+        Case("3986 3.5", "http://a/x#f?q", "http://a/x"),
+        Case("3986 5.2.4", "http://a/b/../c/./d/..", "http://a/c/"),
+        Case("3986 5.2.4", "http://a/../..", "http://a/"),
+        Case("3986 6.2.2.3", "http://a/b/%2e%2e/c", "http://a/c"),
+        Case("3986 3.2.1", "http://u:p@a/x", "http://a/x"),
+        Case("3986 3.4", "http://a?b=/../C", "http://a/?b=/../C"),
+        Case("3986 3.4", "http://a/?", "http://a/?"),
+        Case("3986 3.2.2", "http://[::1]:8080/", "http://[::1]:8080/"),
+        Case("9110 4.2", "file:///etc", "nil"),
         Case("9110 4.2.1", "http:///x", "nil"), Case("3986 3.2.3", "http://a:b/", "nil"),
         Case("3986 3.2.3", "http://a:70000/", "nil"), Case("3986 2", "http://a/b c", "nil"),
         Case("3986 2.1", "http://a/ü", "http://a/%C3%BC"),

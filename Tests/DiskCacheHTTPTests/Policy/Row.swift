@@ -6,10 +6,11 @@ import Testing
 
 /// A line of a table: messages as texts, and what is expected of them.
 ///
-/// A message is `word | word | Name: value | …`, each part of which can be left out. Words are a status, a method, a URL, a
-/// part of a body (`0-4/10`), and `requested=-5`, `received=2` (seconds). A value like `@60` is the date so many seconds
-/// after ``begin``. A request is GET of `https://a/x` unless it says otherwise; a stored response has ten bytes, all of
-/// them there, and came at ``begin``.
+/// A message is `word | word | Name: value | …`, each part of which can be left out. Words are a status, a method, a
+/// URL, a part of a body (`0-4/10`), and `requested=-5`, `received=2` (seconds). The longest names are short: CC is
+/// Cache-Control, CR Content-Range, IMS If-Modified-Since, INM If-None-Match, LM Last-Modified. A value like `@60` is
+/// the date so many seconds after ``begin``. A request is GET of `https://a/x` unless it says otherwise; a stored
+/// response has ten bytes, all of them there, and came at ``begin``.
 struct Row: Sendable, CustomTestStringConvertible {
     static let begin = HTTPDate(seconds: 1_700_000_000)
 
@@ -83,18 +84,25 @@ struct Row: Sendable, CustomTestStringConvertible {
             let colon = part.firstIndex(of: ":") ?? part.endIndex
             let value = HTTPText.trimmed(part[colon...].dropFirst())
             let offset = value.hasPrefix("@") ? Int(value.dropFirst()) : nil
-            fields.add(String(part[..<colon]), offset.map { begin.adding($0).text } ?? value)
+            let name = String(part[..<colon])
+            fields.add(names[name] ?? name, offset.map { begin.adding($0).text } ?? value)
         }
         return fields
     }
 
     /// The other way round, with the lines in the order of their names.
     static func text(_ fields: HTTPFields) -> String {
-        fields.lines.map { line in
+        fields.lines.sorted { ($0.name, $0.value) < ($1.name, $1.value) }.map { line in
+            let name = names.first { $0.value == line.name }?.key ?? line.name
             let offset = HTTPDate(line.value, now: begin).map { "@\($0.since(begin))" }
-            return "\(line.name): \(offset ?? line.value)"
-        }.sorted().joined(separator: " | ")
+            return "\(name): \(offset ?? line.value)"
+        }.joined(separator: " | ")
     }
+
+    private static let names = [
+        "CC": "Cache-Control", "CR": "Content-Range", "IMS": "If-Modified-Since", "INM": "If-None-Match",
+        "LM": "Last-Modified",
+    ]
 
     private static func words(_ text: String) -> [String] { parts(text).filter { !isField($0) } }
 

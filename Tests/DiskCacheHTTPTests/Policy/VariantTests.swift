@@ -18,7 +18,13 @@ import Testing
         Row("9111 4.1", stored: "A:", request: "GET", response: "Vary: A", "other"),
         Row("9111 4.1", stored: "B: 2", request: "B: 1", response: "Vary: A", "same"),
         Row("9111 4.1", stored: "A: 1 | B: 2", request: "A: 1 | B: 1", response: "Vary: A, B", "other"),
-        Row("9111 4.1", stored: "A: 1 | B: 2", request: "A: 1 | B: 1", response: "Vary: A | Vary: B", "other"),
+        Row(
+            "9111 4.1",
+            stored: "A: 1 | B: 2",
+            request: "A: 1 | B: 1",
+            response: "Vary: A | Vary: B",
+            "other"
+        ),
         Row("9111 4.1", stored: "B: 1 | A: 1", request: "A: 1 | B: 1", response: "Vary: A, B", "same"),
         Row("9111 4.1", stored: "A: 1", request: "A: 1", response: "Vary: *", "none"),
         Row("9111 4.1", stored: "A: 1", request: "A: 1", response: "Vary: A | Vary: B, *", "none"),
@@ -30,22 +36,47 @@ import Testing
         Row("9111 4.1", stored: "A: 2, 1", request: "A: 1, 2", response: "Vary: A", "other"),
         Row("9111 4.1", stored: "A: x", request: "A: X", response: "Vary: A", "other"),
         Row(
-            "9110 12.5.3", stored: "Accept-Encoding: br, GZIP", request: "Accept-Encoding: gzip,br",
-            response: "Vary: Accept-Encoding", "same"),
+            "9110 12.5.3",
+            stored: "Accept-Encoding: br, GZIP",
+            request: "Accept-Encoding: gzip,br",
+            response: "Vary: Accept-Encoding",
+            "same"
+        ),
         Row(
-            "9110 12.5.3", stored: "Accept-Encoding: gzip; q=0.5", request: "Accept-Encoding: gzip;q=0.5",
-            response: "Vary: accept-encoding", "same"),
+            "9110 12.5.3",
+            stored: "Accept-Encoding: gzip; q=0.5",
+            request: "Accept-Encoding: gzip;q=0.5",
+            response: "Vary: accept-encoding",
+            "same"
+        ),
         Row(
-            "9110 12.5.3", stored: "Accept-Encoding: gzip;q=0", request: "Accept-Encoding: gzip",
-            response: "Vary: accept-encoding", "other"),
+            "9110 12.5.3",
+            stored: "Accept-Encoding: gzip;q=0",
+            request: "Accept-Encoding: gzip",
+            response: "Vary: accept-encoding",
+            "other"
+        ),
         Row(
-            "9110 12.5.4", stored: "Accept-Language: de;q=0.5, EN", request: "Accept-Language: en,de;q=0.5",
-            response: "Vary: Accept-Language", "same"),
+            "9110 12.5.4",
+            stored: "Accept-Language: de;q=0.5, EN",
+            request: "Accept-Language: en,de;q=0.5",
+            response: "Vary: Accept-Language",
+            "same"
+        ),
         Row(
-            "9110 12.5.4", stored: "Accept-Language: de", request: "Accept-Language: de-CH",
-            response: "Vary: Accept-Language", "other"),
+            "9110 12.5.4",
+            stored: "Accept-Language: de",
+            request: "Accept-Language: de-CH",
+            response: "Vary: Accept-Language",
+            "other"
+        ),
         Row(
-            "9110 12.5.1", stored: "Accept: b/b, a/a", request: "Accept: a/a,b/b", response: "Vary: Accept", "same"),
+            "9110 12.5.1",
+            stored: "Accept: b/b, a/a",
+            request: "Accept: a/a,b/b",
+            response: "Vary: Accept",
+            "same"
+        ),
         Row("9111 4.1", stored: "Cookie: a=b", request: "Cookie: a=c", response: "Vary: Cookie", "other"),
         // Not asked for by HTTP.
         Row("9111 7.1", stored: "Authorization: Basic a", request: "Authorization: Basic b", "other"),
