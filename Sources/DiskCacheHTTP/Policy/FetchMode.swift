@@ -11,7 +11,7 @@ public enum FetchMode: String, Sendable, CaseIterable {
     case standard = "default"
     /// What is stored is validated first, unless it is fresh, `immutable` and of https (RFC 8246).
     case revalidate
-    /// It is fetched whole, whatever is stored, and caches on the way are told to do likewise.
+    /// It is fetched, whatever is stored, and caches on the way are told to do likewise.
     case reload
     /// Nothing is fetched: what may be used without validation, or nothing. Its text is `only-if-cached`.
     case onlyIfCached = "only-if-cached"

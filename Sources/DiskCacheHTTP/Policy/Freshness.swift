@@ -105,7 +105,7 @@ package struct HTTPCachePolicy: Sendable, Equatable {
 
     /// By its Date and by its Age, whichever is more: a clock that is ahead, here or there, makes nothing younger.
     private static func ageOnArrival(of stored: StoredResponse) -> Int {
-        let apparent = max(0, stored.received.since(stored.date))
+        let apparent = stored.received.since(stored.date)
         let said = stored.fields.members(of: "Age").first.flatMap(HTTPText.seconds) ?? 0
         let corrected = said + max(0, stored.received.since(stored.requested))
         return max(apparent, corrected)

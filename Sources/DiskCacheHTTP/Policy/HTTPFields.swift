@@ -89,12 +89,14 @@ enum HTTPText {
         var members: [String] = []
         var begin = 0
         var place = 0
+        var mayQuote = true
         while place <= bytes.count {
             if place == bytes.count || bytes[place] == UInt8(ascii: ",") {
                 members.append(trimmed(String(decoding: bytes[begin..<place], as: UTF8.self)))
                 begin = place + 1
-            } else if let end = endOfQuotedString(bytes, from: place) {
-                place = end
+            } else if mayQuote, bytes[place] == UInt8(ascii: "\"") {
+                // Where one has no end, those after it have none either: without this, a long line takes forever.
+                if let end = endOfQuotedString(bytes, from: place) { place = end } else { mayQuote = false }
             }
             place += 1
         }

@@ -16,6 +16,23 @@ import Testing
         }
     }
 
+    static let members = [
+        ("9110 5.6.1", "a, b", "a·b"), ("9110 5.6.1", ",a ,,\tb,", "a·b"), ("9110 5.6.1", " , ", ""),
+        ("9110 5.6.4", "a=\"b,c\", d", "a=\"b,c\"·d"), ("9110 5.6.4", "\"a\\\", b\", c", "\"a\\\", b\"·c"),
+        ("9110 5.6.4", "\"a, b", "\"a·b"), ("9110 5.6.4", "\"a\\\", b", "\"a\\\"·b"),
+        ("9110 5.6.4", "\"a\"\"b, c", "\"a\"\"b·c"),
+    ]
+
+    @Test(arguments: members)
+    func `members of a list`(_ section: String, _ text: String, _ expected: String) {
+        #expect(HTTPText.members(text).joined(separator: "·") == expected)
+    }
+
+    @Test func `a long line of quotation marks without end is one pass`() {
+        let text = "\"" + String(repeating: "\\\"", count: 500_000)
+        #expect(HTTPText.members(text).count == 1)
+    }
+
     static let dates: [Case] = [
         Case("9110 5.6.7", "Sun, 06 Nov 1994 08:49:37 GMT", "784111777"),
         Case("9110 5.6.7", "Sunday, 06-Nov-94 08:49:37 GMT", "784111777"),
