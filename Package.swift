@@ -37,6 +37,18 @@ let package = Package(
         .target(name: "Platform", dependencies: ["CPlatform"], swiftSettings: productSettings),
         .target(name: "CacheStore", dependencies: ["Platform"], swiftSettings: productSettings),
         .target(name: "DiskCache", dependencies: ["CacheStore", "Platform"], swiftSettings: productSettings),
+        .target(
+            name: "CTransport",
+            // A library of its own before glibc 2.34.
+            linkerSettings: [.linkedLibrary("dl")]
+        ),
+        .target(name: "Transport", dependencies: ["CTransport", "Platform"], swiftSettings: productSettings),
+        .target(
+            name: "RemoteStore",
+            dependencies: ["DiskCache", "CacheStore", "Platform"],
+            swiftSettings: productSettings
+        ),
+        .target(name: "DiskCacheHTTP", dependencies: ["DiskCache"], swiftSettings: productSettings),
         .executableTarget(
             name: "diskcache",
             dependencies: ["DiskCache", "CacheStore", "Platform"],
@@ -131,8 +143,23 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .testTarget(
+            name: "TransportTests",
+            dependencies: ["Transport", "Platform", "TestSupport"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
             name: "DiskCacheTests",
             dependencies: ["DiskCache", "CacheStore", "Platform", "TestSupport"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "RemoteStoreTests",
+            dependencies: ["RemoteStore", "DiskCache", "CacheStore", "Platform", "TestSupport", "Models"],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "DiskCacheHTTPTests",
+            dependencies: ["DiskCacheHTTP", "TestSupport"],
             swiftSettings: testSettings
         ),
         .testTarget(

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One HTTP transfer at a time over libcurl, which is opened when it is first needed: its headers are needed nowhere.
+// What is declared here of curl are numbers of its ABI, which has not changed since libcurl.so.4 came to be.
+//
+// A line may be used by one thread at a time; only ctransport_wake is for all threads.
+
+#ifndef CTRANSPORT_H
+#define CTRANSPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/// The functions of an opened library.
+typedef struct ctransport_library ctransport_library;
+/// A handle of curl's with its connections, and what its present transfer reads and writes.
+typedef struct ctransport_line ctransport_line;
+
+/// Opens the library, for good; NULL: `reason` (at most `capacity` bytes) says why not.
+const ctransport_library *_Nullable ctransport_open(
+    const char *_Nonnull name, char *_Nonnull reason, size_t capacity);
+
+/// NULL where there is no memory or no descriptor for it.
+ctransport_line *_Nullable ctransport_line_make(const ctransport_library *_Nonnull library);
+/// Closes its connections.
+void ctransport_line_free(ctransport_line *_Nonnull line);
+
+/// Options with text, numbered as CURLOPT_…
+enum {
+    ctransport_url = 10002,
+    ctransport_proxy = 10004,
+    ctransport_user_agent = 10018,
+    ctransport_client_certificate = 10025,
+    ctransport_key_password = 10026,
+    ctransport_custom_method = 10036,
+    ctransport_authority = 10065,
+    ctransport_client_key = 10087,
+    ctransport_accept_encoding = 10102,
+    ctransport_user = 10173,
+    ctransport_password = 10174,
+    ctransport_no_proxy = 10177,
+    ctransport_proxy_authority = 10246,
+    ctransport_aws_signature = 10305,
+};
+
+/// Options with a number.
+enum {
+    ctransport_no_body = 44,
+    ctransport_upload = 46,
+    ctransport_follows = 52,
+    ctransport_most_redirects = 68,
+    ctransport_http_version = 84,
+    ctransport_connect_milliseconds = 156,
+};
+
+/// Values of ctransport_http_version.
+enum {
+    ctransport_version_1_1 = 2,
+    ctransport_version_2_over_tls = 4,
+};
+
+/// Forgets the last transfer, but not its connections; wake-ups until now count for nothing.
+///
+/// 0, or a CURLcode.
+int ctransport_begin(ctransport_line *_Nonnull line);
+/// 0, or a CURLcode; the text is copied.
+int ctransport_set_text(ctransport_line *_Nonnull line, long option, const char *_Nonnull text);
+int ctransport_set_number(ctransport_line *_Nonnull line, long option, long number);
+/// A line of the head, without its end; false where there is no memory.
+bool ctransport_add_header(ctransport_line *_Nonnull line, const char *_Nonnull header);
+/// What is sent: `length` bytes (-1: up to the end) of a descriptor from where it stands.
+int ctransport_send_descriptor(ctransport_line *_Nonnull line, int descriptor, int64_t length);
+/// What is sent: a copy of these bytes.
+int ctransport_send_bytes(ctransport_line *_Nonnull line, const void *_Nullable bytes, size_t count);
+/// Where the body goes: into a descriptor, or (-1) into memory; and how many bytes it may have.
+void ctransport_receive(ctransport_line *_Nonnull line, int descriptor, int64_t limit);
+/// Milliseconds from now for all of it, and those that may pass without a byte either way; -1: any number.
+void ctransport_set_limits(
+    ctransport_line *_Nonnull line, int64_t whole, int64_t stall, size_t most_head_bytes);
+
+/// What becomes of a body.
+enum {
+    ctransport_keep = 0,
+    ctransport_discard = 1,
+    ctransport_stop = 2,
+};
+/// Asked in the thread of the transfer when the first byte of the last response's body is there.
+void ctransport_on_body(
+    ctransport_line *_Nonnull line, int (*_Nonnull decide)(void *_Nullable context), void *_Nullable context);
+
+/// Why a transfer ended, where that was not curl's own decision.
+enum {
+    ctransport_reason_none = 0,
+    ctransport_reason_cancelled,
+    ctransport_reason_timed_out,
+    ctransport_reason_stalled,
+    ctransport_reason_too_large,
+    ctransport_reason_head_too_large,
+    ctransport_reason_output,
+    ctransport_reason_source,
+    ctransport_reason_source_too_short,
+    ctransport_reason_stopped,
+    ctransport_reason_memory,
+};
+
+/// Transfers; returns when all of it is done, with a CURLcode. Descriptors and closures are not used any more then.
+int ctransport_perform(ctransport_line *_Nonnull line);
+/// Ends the transfer, present or next, from any thread.
+void ctransport_wake(ctransport_line *_Nonnull line);
+
+/// What is known after a transfer, or when the body begins.
+int ctransport_reason(const ctransport_line *_Nonnull line);
+/// The errno of a failed read or write.
+int ctransport_errno(const ctransport_line *_Nonnull line);
+/// Curl's words for a failure.
+const char *_Nonnull ctransport_message(const ctransport_line *_Nonnull line, int code);
+/// The head of the last response, with its status line, as it came.
+const char *_Nullable ctransport_head(const ctransport_line *_Nonnull line, size_t *_Nonnull count);
+/// Bytes of the body so far.
+int64_t ctransport_received(const ctransport_line *_Nonnull line);
+long ctransport_status(const ctransport_line *_Nonnull line);
+long ctransport_redirects(const ctransport_line *_Nonnull line);
+/// Connections that were made for it; 0: one was there.
+long ctransport_connections(const ctransport_line *_Nonnull line);
+const char *_Nullable ctransport_effective_url(const ctransport_line *_Nonnull line);
+/// The body in memory, now the caller's to free(3); NULL: none.
+void *_Nullable ctransport_take_body(ctransport_line *_Nonnull line, size_t *_Nonnull count);
+
+/// Lets go of the transfer, when what is known of it was read; may wait for the resolver of names.
+void ctransport_end(ctransport_line *_Nonnull line);
+
+#endif
