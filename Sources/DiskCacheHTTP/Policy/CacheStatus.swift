@@ -1,29 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// What a cache did with a request, in the words of RFC 9211.
-package struct CacheStatus: Sendable, Equatable {
+public struct CacheStatus: Sendable, Equatable {
     /// Why a request went to the origin (section 2.2).
-    package enum Forward: String, Sendable {
+    public enum Forward: String, Sendable {
         case bypass, method, uriMiss = "uri-miss", varyMiss = "vary-miss", miss, request, stale, partial
     }
 
     /// Whether it was answered without the origin; nothing of ``forward`` is said then.
-    package var isHit = false
-    package var forward: Forward?
+    public var isHit = false
+    /// Why the request went to the origin.
+    public var forward: Forward?
     /// The status that the origin answered with.
-    package var forwardStatus: Int?
+    public var forwardStatus: Int?
     /// Seconds until it is stale; below zero since then.
-    package var timeToLive: Int?
-    package var isStored = false
+    public var timeToLive: Int?
+    /// Whether the response is stored now.
+    public var isStored = false
     /// Whether the request was joined with another one.
-    package var isCollapsed = false
-    package var key: String?
-    package var detail: String?
+    public var isCollapsed = false
+    /// The key of what is stored.
+    public var key: String?
+    /// Anything else that is worth knowing.
+    public var detail: String?
 
-    package init() {}
+    /// Nothing yet.
+    public init() {}
 
     /// As a member of the field Cache-Status.
-    package func text(cache: String) -> String {
+    public func text(cache: String) -> String {
         var parts = [Self.isToken(cache) ? cache : Self.quoted(cache)]
         if isHit { parts.append("hit") }
         if !isHit, let forward { parts.append("fwd=\(forward.rawValue)") }

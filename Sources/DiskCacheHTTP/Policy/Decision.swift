@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 /// How a request goes about what is stored.
-package enum FetchMode: String, Sendable, CaseIterable {
+public enum FetchMode: String, Sendable, CaseIterable {
     /// As RFC 9111 has it.
     case standard = "default"
     /// What is stored is validated first, unless it is fresh and immutable.
