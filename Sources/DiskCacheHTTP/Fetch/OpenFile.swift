@@ -21,7 +21,8 @@ final class OpenFile: Sendable {
     ///
     /// Memory: one chunk. All of it goes by what the kernel copies with.
     func copy(_ range: Range<Int>, to output: borrowing FileDescriptor) throws(Errno) {
-        if range.lowerBound == 0, Int64(range.upperBound) == try file.status().size {
+        let size = try file.status().size
+        if range.lowerBound == 0, Int64(range.upperBound) == size {
             try file.rewind()
             _ = try output.copyAll(from: file)
             return
