@@ -78,9 +78,9 @@ final class Download: Sendable {
     /// The fields by which `request` continues what is there; none where it can't, and then the file is empty.
     ///
     /// A request with a condition leaves what is there alone: what is stored may turn out to be right.
-    func prepare(_ request: HTTPRequest, now: HTTPDate) throws(Errno) -> HTTPFields {
+    func prepare(_ request: HTTPRequest) throws(Errno) -> HTTPFields {
         state.withLock { $0 = State() }
-        guard let partial, let beginning = try beginning(of: partial, now: now) else {
+        guard let partial, let beginning = try beginning(of: partial) else {
             try clear()
             return [:]
         }
@@ -101,7 +101,7 @@ final class Download: Sendable {
     ]
 
     /// What the file is the beginning of, if it is for this request.
-    private func beginning(of partial: PartialFile, now: HTTPDate) throws(Errno) -> StoredResponse? {
+    private func beginning(of partial: PartialFile) throws(Errno) -> StoredResponse? {
         let length = try partial.length()
         guard length > 0, let note = partial.noted, let head = StoredHead(String(decoding: note, as: UTF8.self))
         else { return nil }

@@ -6,11 +6,11 @@ import FoundationEssentials
 
 /// What a fetch is held to, redirects included: the policy with the caller's wishes, and limits.
 struct FetchLimits: Sendable {
-    let policy: HTTPCachePolicy
+    private(set) var policy: HTTPCachePolicy
     /// When it began, a millisecond earlier: to that entries are dated.
-    let begin: Date
+    private(set) var begin: Date
     /// When the caller's time is over.
-    let deadline: ContinuousClock.Instant?
+    private(set) var deadline: ContinuousClock.Instant?
     let stallLimit: Duration
     let connectLimit: Duration
     let mostBytes: Int
@@ -29,7 +29,7 @@ struct FetchLimits: Sendable {
         }
         self.policy = policy
         begin = now.addingTimeInterval(-0.001)
-        deadline = request.timeLimit.map { .now + min(max($0, .zero), .seconds(1 << 30)) }
+        deadline = request.timeLimit.map { ContinuousClock.now + min(max($0, .zero), .seconds(1 << 30)) }
         stallLimit = request.stallLimit ?? options.stallLimit
         connectLimit = request.connectLimit ?? options.connectLimit
         mostBytes = Int(clamping: max(0, request.maximumSize ?? .max))
@@ -58,6 +58,15 @@ struct FetchLimits: Sendable {
     func check(_ asked: HTTPRequest) throws {
         try Task.checkCancellation()
         if left == .zero { throw FetchError(.timedOut, "\(asked.url.place): not done in time") }
+    }
+
+    /// Those of a renewal in the background, for which nobody waits.
+    func renewing(now: Date) -> FetchLimits {
+        var limits = self
+        limits.policy.staleWhileRevalidate = HTTPCachePolicy.Allowance(unasked: 0, most: 0)
+        limits.begin = now.addingTimeInterval(-0.001)
+        limits.deadline = nil
+        return limits
     }
 
     /// The request with what the caller says about errors, in the words of RFC 5861.

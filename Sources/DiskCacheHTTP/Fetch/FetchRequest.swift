@@ -83,3 +83,39 @@ public struct FetchProgress: Sendable, Equatable {
         self.joinedProcess = joinedProcess
     }
 }
+
+extension HTTPRequest {
+    /// What a caller asks for; user and password of the URL as a field.
+    init(_ request: FetchRequest) throws(FetchError) {
+        guard let url = HTTPURL(request.url) else {
+            throw FetchError(.invalidURL, "not a URL that can be fetched: give one of http or https, escaped")
+        }
+        var fields = HTTPFields()
+        for field in request.fields { fields.add(field.name, field.value) }
+        if !fields.contains("Authorization"), let user = Self.user(in: request.url) {
+            fields.add("Authorization", "Basic " + Data(user).base64EncodedString())
+        }
+        self.init(request.method, url, fields)
+    }
+
+    /// `user:password` of a URL, decoded; nil where there is none.
+    private static func user(in url: String) -> [UInt8]? {
+        guard let scheme = url.firstRange(of: "://") else { return nil }
+        let authority = url[scheme.upperBound...].prefix { $0 != "/" && $0 != "?" && $0 != "#" }
+        guard let end = authority.lastIndex(of: "@") else { return nil }
+        var bytes: [UInt8] = []
+        var rest = Array(authority[..<end].utf8)[...]
+        while let byte = rest.popFirst() {
+            let digits = rest.prefix(2)
+            if byte == UInt8(ascii: "%"), digits.count == 2,
+                let meant = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
+            {
+                bytes.append(meant)
+                rest = rest.dropFirst(2)
+            } else {
+                bytes.append(byte)
+            }
+        }
+        return bytes.contains(UInt8(ascii: ":")) ? bytes : bytes + [UInt8(ascii: ":")]
+    }
+}
