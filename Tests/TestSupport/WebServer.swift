@@ -36,6 +36,7 @@ public final class WebServer: Sendable {
     public let port: UInt16
     private let listening: Int32
     private let log = Locked<[Request]>([])
+    private let isStopped = Locked(false)
 
     /// Answers with `answer`, which may block, until it is stopped.
     public init(_ answer: @escaping @Sendable (Request) -> Answer) throws {
@@ -66,11 +67,14 @@ public final class WebServer: Sendable {
         }
     }
 
-    deinit { stop() }
-
     /// Refuses connections from now on.
     public func stop() {
-        shutdown(listening, Int32(SHUT_RDWR))
+        let isFirst = isStopped.withLock { isStopped in
+            defer { isStopped = true }
+            return !isStopped
+        }
+        // Wakes the thread that accepts, which closes it: later the number may be another file's.
+        if isFirst { shutdown(listening, Int32(SHUT_RDWR)) }
     }
 
     /// Where something is there.
