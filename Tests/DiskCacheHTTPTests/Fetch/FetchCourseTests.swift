@@ -79,11 +79,12 @@ import Testing
     @Test func `where something stale will do nobody waits for a retry`() throws {
         var course = try course(stored: ["Cache-Control": "max-age=60, stale-if-error=60"])
         course.failed(down, at: moment())
-        guard case .finish(.stale(let answer, down)) = course.action else {
+        guard case .finish(.stale(let answer, let error)) = course.action else {
             Issue.record("\(course.action)")
             return
         }
         #expect(answer.freshness.staleness == 40)
+        #expect(error == down)
     }
 
     @Test func `a 304 for something else is asked once more, without conditions`() throws {

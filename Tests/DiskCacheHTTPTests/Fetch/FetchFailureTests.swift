@@ -44,7 +44,8 @@ import Testing
         let place = try FetchFixture { request in
             let isFirst = request["Range"] == nil
             let body = noise(count: 200_000, seed: isFirst ? 5 : 6)
-            var answer = WebServer.Answer.resource(request, body, tag: isFirst ? "1" : "2", ["Cache-Control: max-age=60"])
+            let fields = ["Cache-Control: max-age=60"]
+            var answer = WebServer.Answer.resource(request, body, tag: isFirst ? "1" : "2", fields)
             if isFirst { answer.cut = 100_000 }
             return answer
         }
@@ -54,7 +55,8 @@ import Testing
 
     @Test func `without a strong validator nothing is continued`() async throws {
         let place = try FetchFixture { request in
-            WebServer.Answer(200, ["Cache-Control: max-age=60"], Data(count: 100_000), cut: request["X"] == nil ? 9 : nil)
+            let cut = request["X"] == nil ? 9 : nil
+            return WebServer.Answer(200, ["Cache-Control: max-age=60"], Data(count: 100_000), cut: cut)
         }
         #expect(await place.failure()?.code == .truncated)
         let response = try await place.fetch { $0.fields = [("X", "1")] }
@@ -93,8 +95,8 @@ import Testing
 
     @Test func `what is stale is returned at once and renewed behind`() async throws {
         let place = try FetchFixture {
-            WebServer.Answer.resource(
-                $0, Data("a".utf8), tag: "1", ["Cache-Control: max-age=60, stale-while-revalidate=60"])
+            let control = "Cache-Control: max-age=60, stale-while-revalidate=60"
+            return WebServer.Answer.resource($0, Data("a".utf8), tag: "1", [control])
         }
         _ = try await place.fetch()
         place.clock.advance(by: 70)
@@ -132,10 +134,12 @@ import Testing
     }
 
     @Test func `a task that is cancelled ends at once`() async throws {
+        let gate = Gate()
         let place = try FetchFixture { _ in
-            sleep(600)
+            gate.wait()
             return WebServer.Answer()
         }
+        defer { gate.open() }
         let request = place.request()
         let task = Task { [http = place.http] in try await http.fetch(request) }
         waitUntil("it is asked") { place.server.requests.count == 1 }
@@ -144,10 +148,12 @@ import Testing
     }
 
     @Test func `a limit of time holds`() async throws {
+        let gate = Gate()
         let place = try FetchFixture { _ in
-            sleep(600)
+            gate.wait()
             return WebServer.Answer()
         }
+        defer { gate.open() }
         #expect(await place.failure { $0.timeLimit = .milliseconds(50) }?.code == .timedOut)
     }
 }

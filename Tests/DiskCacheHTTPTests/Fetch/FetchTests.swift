@@ -13,7 +13,9 @@ import Testing
     private let bytes = Data("hello".utf8)
 
     @Test func `a fresh response is not asked for again`() async throws {
-        let place = try FetchFixture { _ in WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("hello".utf8)) }
+        let place = try FetchFixture { _ in
+            WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("hello".utf8))
+        }
         let first = try await place.fetch()
         #expect(first.status == 200 && first.text == "hello" && first.cacheStatus.isStored)
         #expect(first.cacheStatus.forward == .uriMiss)
@@ -58,7 +60,8 @@ import Testing
     @Test func `variants are told apart by what Vary names`() async throws {
         let place = try FetchFixture { request in
             let language = request["Accept-Language"] ?? "-"
-            return WebServer.Answer(200, ["Cache-Control: max-age=60", "Vary: Accept-Language"], Data(language.utf8))
+            let fields = ["Cache-Control: max-age=60", "Vary: Accept-Language"]
+            return WebServer.Answer(200, fields, Data(language.utf8))
         }
         for _ in 0..<2 {
             for language in ["de", "fr"] {
@@ -78,7 +81,8 @@ import Testing
         #expect(secret.text == "yes")
         #expect(try await place.fetch().text == "no")
         #expect(try await place.fetch { $0.fields = [("Authorization", "Bearer tOken1")] }.cacheStatus.isHit)
-        let files = place.directory.files().map { FileManager.default.contents(atPath: place.directory.path + "/" + $0) }
+        let root = place.directory.path
+        let files = place.directory.files().map { FileManager.default.contents(atPath: root + "/" + $0) }
         #expect(files.allSatisfy { $0?.range(of: Data("tOken1".utf8)) == nil })
         let heads = try await place.cache.blocking { cache in
             try cache.entries().map { try $0.get() }.map { "\($0.key ?? "")\($0.metadata)" }
@@ -163,7 +167,7 @@ import Testing
             #expect(FileManager.default.contents(atPath: path) == body)
             try FileManager.default.removeItem(atPath: path)
         }
-        let pipe = Pipe()
+        let pipe = Foundation.Pipe()
         let number = pipe.fileHandleForWriting.fileDescriptor
         async let response = place.fetch { $0.output = .descriptor(number) }
         let read = try pipe.fileHandleForReading.read(upToCount: 3_000_000)
