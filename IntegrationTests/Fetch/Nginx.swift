@@ -6,8 +6,8 @@ import TestSupport
 
 /// nginx on loopback, with files of the test's; ended when this goes.
 ///
-/// Below `fresh/` responses are fresh for an hour, below `stale/` they are not but may take the place of an error for an
-/// hour, and `slow/` sends 8 MiB/s.
+/// Below `fresh/` responses are fresh for an hour, below `stale/` they are not but may take the place of an
+/// error for an hour, and `slow/` sends 8 MiB/s.
 final class Nginx: Sendable {
     static let program = ["/usr/sbin/nginx", "/usr/bin/nginx", "/usr/local/sbin/nginx"].first {
         FileManager.default.isExecutableFile(atPath: $0)

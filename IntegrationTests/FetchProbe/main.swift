@@ -6,8 +6,8 @@ import Foundation
 
 // One of several processes that fetch: `FetchProbe CACHE URL OUTPUT GO [STALE-IF-ERROR]`.
 //
-// It says "ready", waits until the file GO exists (unless that is `-`), fetches URL into the file OUTPUT, and says
-// what came: status, length, digest and what the cache did; or "error", its code and its message.
+// It says "ready", waits until the file GO exists (unless that is `-`), fetches URL into the file OUTPUT, and
+// says what came: status, length, digest and what the cache did; or "error", its code and its message.
 
 let arguments = CommandLine.arguments
 guard [5, 6].contains(arguments.count) else { exit(EX_USAGE) }

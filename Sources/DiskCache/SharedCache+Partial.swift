@@ -4,22 +4,28 @@ package import CacheStore
 import FoundationEssentials
 import Platform
 
-// For values that come over a network: fetched into a file that becomes the object, and renewed without their bytes.
+// For values that come over a network: fetched into a file that becomes the object, and renewed without their
+// bytes.
 
 extension SharedCache {
-    /// The file into which the value of `key` is fetched, as far as that has got; nil where another caller, of any
-    /// process, has it.
+    /// The file into which the value of `key` is fetched, as far as that has got; nil where another caller,
+    /// of any process, has it.
     package func partialFile(forKey key: String) throws(CacheError) -> PartialFile? {
         let digest = try digest(ofKey: key)
-        return try withStore { (store, _) throws(CacheError) in try PartialFile.open(digest, in: store.directory) }
+        return try withStore { (store, _) throws(CacheError) -> PartialFile? in
+            try PartialFile.open(digest, in: store.directory)
+        }
     }
 
-    /// How far the fetching of `key` has got, whoever does it, and what was noted of it; nil where nobody does.
+    /// How far the fetching of `key` has got, whoever does it, and what was noted of it; nil where nobody
+    /// does.
     ///
     /// Five system calls.
     package func partialState(forKey key: String) throws(CacheError) -> (length: Int64, note: [UInt8]?)? {
         let digest = try digest(ofKey: key)
-        return try withStore { (store, _) throws(CacheError) in try PartialFile.state(of: digest, in: store.directory) }
+        return try withStore { (store, _) throws(CacheError) -> (length: Int64, note: [UInt8]?)? in
+            try PartialFile.state(of: digest, in: store.directory)
+        }
     }
 
     /// Stores all that was fetched into `partial` under `key`: the file becomes the object.
@@ -44,8 +50,8 @@ extension SharedCache {
         return CacheEntry(record, keyDigest: digest, key: key, accessed: nil, now: stored)
     }
 
-    /// Gives the value of `key` other terms, as of now, without a look at its bytes; nil where it is not the one that was
-    /// `seen` any more.
+    /// Gives the value of `key` other terms, as of now, without a look at its bytes; nil where it is not the
+    /// one that was `seen` any more.
     ///
     /// Five system calls. It may have expired, as long as its stale period has not.
     package func renew(

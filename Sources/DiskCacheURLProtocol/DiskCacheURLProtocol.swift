@@ -14,14 +14,15 @@ import Platform
 /// DiskCacheURLProtocol.use(HTTPCache(cache), in: configuration)
 /// ```
 ///
-/// Requests by GET and HEAD are answered as ``HTTPCache`` answers them: redirects are followed there, the body comes in
-/// one piece, and the session's own cache keeps none of it. All other requests, and those with a body in a stream, are left
-/// to the session.
+/// Requests by GET and HEAD are answered as ``HTTPCache`` answers them: redirects are followed there, the
+/// body comes in one piece, and the session's own cache keeps none of it. All other requests, and those with
+/// a body in a stream, are left to the session.
 public final class DiskCacheURLProtocol: URLProtocol, @unchecked Sendable {
     private static let current = Locked<HTTPCache?>(nil)
     private let task = Locked<Task<Void, Never>?>(nil)
 
-    /// Sessions made with `configuration` from now on use `cache`, and so do all others that have this protocol.
+    /// Sessions made with `configuration` from now on use `cache`, and so do all others that have this
+    /// protocol.
     public static func use(_ cache: HTTPCache, in configuration: URLSessionConfiguration) {
         current.withLock { $0 = cache }
         configuration.protocolClasses = [DiskCacheURLProtocol.self] + (configuration.protocolClasses ?? [])

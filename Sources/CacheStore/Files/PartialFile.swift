@@ -4,10 +4,10 @@ package import Platform
 
 /// A value that arrives bit by bit, in a file that outlives the process which fetches it.
 ///
-/// One for each key, in `tmp/`. One process at a time has it, by flock(2): when that one dies the next can go on where
-/// it broke off. What is there, and what it is the beginning of, a note beside the bytes says, which is kept as an
-/// extended attribute: where the file system has none nothing can be continued. Sweeps delete one that nobody has had
-/// for a day.
+/// One for each key, in `tmp/`. One process at a time has it, by flock(2): when that one dies the next can go
+/// on where it broke off. What is there, and what it is the beginning of, a note beside the bytes says, which
+/// is kept as an extended attribute: where the file system has none nothing can be continued. Sweeps delete
+/// one that nobody has had for a day.
 package final class PartialFile: Sendable {
     /// The most bytes that a note may have: what fits into a block beside other attributes.
     package static let longestNote = 3000
@@ -63,7 +63,8 @@ package final class PartialFile: Sendable {
         return try describing("look at", "\(directory.path)/\(StoreLayout.temporaries)") { () throws(Errno) in
             try ifExists { () throws(Errno) -> (length: Int64, note: [UInt8]?) in
                 let file = try TemporaryArea(of: directory).directory.open(name, .readOnly)
-                return (try file.status().size, bestEffort { () throws(Errno) in try file.attribute(note) } ?? nil)
+                let noted: [UInt8]?? = bestEffort { () throws(Errno) in try file.attribute(Self.note) }
+                return (length: try file.status().size, note: noted ?? nil)
             }
         }
     }
@@ -77,7 +78,8 @@ package final class PartialFile: Sendable {
 
     /// What was noted when it was begun; nil where nothing was, or nothing can be.
     package var noted: [UInt8]? {
-        bestEffort { () throws(Errno) in try file.attribute(Self.note) } ?? nil
+        let noted: [UInt8]?? = bestEffort { () throws(Errno) in try file.attribute(Self.note) }
+        return noted ?? nil
     }
 
     /// Begins anew: there are no bytes any more, and no note.
@@ -86,7 +88,8 @@ package final class PartialFile: Sendable {
         forgetNote()
     }
 
-    /// Notes what the bytes will be that are written from now on, into an empty file; false where it can't be noted.
+    /// Notes what the bytes will be that are written from now on, into an empty file; false where it can't be
+    /// noted.
     package func begin(noting bytes: [UInt8]) -> Bool {
         guard bytes.count <= Self.longestNote else { return false }
         let isNoted = bestEffort { () throws(Errno) -> Bool in
@@ -111,7 +114,8 @@ package final class PartialFile: Sendable {
 
     // MARK: Becoming an object
 
-    /// The same file with a name that nobody else uses: nobody goes on with it, and its bytes don't change any more.
+    /// The same file with a name that nobody else uses: nobody goes on with it, and its bytes don't change
+    /// any more.
     func adopted(in store: StoreDirectory) throws(Errno) -> TemporaryFile {
         forgetNote()
         let fresh = StoreLayout.freshTemporary()

@@ -7,7 +7,8 @@ package import Platform
 extension Store {
     /// Stores what `partial` holds, all of it, under `key`.
     ///
-    /// The bytes are read once, for their digest. The file is gone from `tmp/` then, and stays readable by its descriptor.
+    /// The bytes are read once, for their digest. The file is gone from `tmp/` then, and stays readable by
+    /// its descriptor.
     ///
     /// - Parameter makeRecord: the record of this content, if it is to be stored.
     /// - Returns: what was stored.

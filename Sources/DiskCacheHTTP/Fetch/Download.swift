@@ -7,9 +7,9 @@ import Transport
 
 /// The file that a body comes into, and what is known of the beginning that may be in it already.
 ///
-/// Of a GET it is the one in the cache's directory that all processes know by its key, if nobody else has it; then what
-/// a killed process has got is there, and goes on (RFC 9110, section 13.1.5). Otherwise it has no name, and goes with
-/// this. All calls block, but for ``number``.
+/// Of a GET it is the one in the cache's directory that all processes know by its key, if nobody else has it;
+/// then what a killed process has got is there, and goes on (RFC 9110, section 13.1.5). Otherwise it has no
+/// name, and goes with this. All calls block, but for ``number``.
 final class Download: Sendable {
     /// What a response means for what is there.
     enum Receipt: Sendable {
@@ -75,7 +75,8 @@ final class Download: Sendable {
 
     // MARK: Before
 
-    /// The fields by which `request` continues what is there; none where it can't, and then the file is empty.
+    /// The fields by which `request` continues what is there; none where it can't, and then the file is
+    /// empty.
     ///
     /// A request with a condition leaves what is there alone: what is stored may turn out to be right.
     func prepare(_ request: HTTPRequest) throws(Errno) -> HTTPFields {
@@ -84,10 +85,7 @@ final class Download: Sendable {
             try clear()
             return [:]
         }
-        let isPlain = !request.fields.lines.contains { Self.conditions.contains(HTTPText.lowercased($0.name)) }
-        guard isPlain else {
-            return [:]
-        }
+        if Self.isConditional(request) { return [:] }
         guard let fields = beginning.resumingFields else {
             try clear()
             return [:]
@@ -96,14 +94,20 @@ final class Download: Sendable {
         return fields
     }
 
-    static let conditions: Set<String> = [
+    /// Whether it asks for a part, or on a condition.
+    static func isConditional(_ request: HTTPRequest) -> Bool {
+        request.fields.lines.contains { conditions.contains(HTTPText.lowercased($0.name)) }
+    }
+
+    private static let conditions: Set<String> = [
         "range", "if-range", "if-match", "if-none-match", "if-modified-since", "if-unmodified-since",
     ]
 
     /// What the file is the beginning of, if it is for this request.
     private func beginning(of partial: PartialFile) throws(Errno) -> StoredResponse? {
         let length = try partial.length()
-        guard length > 0, let note = partial.noted, let head = StoredHead(String(decoding: note, as: UTF8.self))
+        guard length > 0, let note = partial.noted,
+            let head = StoredHead(String(decoding: note, as: UTF8.self))
         else { return nil }
         let response = head.response(.part(0..<length, of: head.length))
         let isWanted = terms.policy.matches(response, terms.request, seal: { terms.seal($0) })
@@ -124,7 +128,11 @@ final class Download: Sendable {
     /// What becomes of the body that begins now, in the transport's thread.
     ///
     /// It takes no lock on disk: a few calls on the file that the body is written to in the next moment.
-    func disposition(_ response: HTTPResponse, requested: HTTPDate, now: HTTPDate) -> TransportRequest.Disposition {
+    func disposition(
+        _ response: HTTPResponse,
+        requested: HTTPDate,
+        now: HTTPDate
+    ) -> TransportRequest.Disposition {
         let beginning: StoredResponse? = state.withLock { state in
             state.isDecided = true
             return state.beginning
@@ -166,7 +174,8 @@ final class Download: Sendable {
 
     /// Notes what the body is that comes into the empty file, if somebody may go on with it.
     private func note(_ response: HTTPResponse, requested: HTTPDate, now: HTTPDate) {
-        guard let partial, response.status == 200, terms.policy.storing(response, to: terms.request) == .complete,
+        guard let partial, response.status == 200,
+            terms.policy.storing(response, to: terms.request) == .complete,
             let variant = variant(of: response)
         else { return }
         let length = response.fields.first("Content-Length").flatMap { Int($0) }

@@ -24,7 +24,8 @@ extension Fetch {
             var stale = CacheStatus(staleAfter: error)
             stale.forwardStatus = course.status
             if let served = try await serve(answer, found.stored, stale) { return served }
-            throw error ?? FetchError(.other, "\(asked.url.place): status \(course.status ?? 0)", status: course.status)
+            let words = "\(asked.url.place): status \(course.status ?? 0)"
+            throw error ?? FetchError(.other, words, status: course.status)
         case .renew(let response, let answer):
             await http.blocking { () throws(Never) in download.abandon() }
             return try await renewed(response, answer, found, status)
@@ -47,7 +48,10 @@ extension Fetch {
         let terms = terms(response)
         let shelf = shelf
         let (old, choice, url) = (found.stored, found.choice, asked.url)
-        let renewed = await attempt { try old.flatMap { try shelf.renew($0, as: response, url, choice, terms) } }
+        let renewed = await attempt { () throws -> Stored? in
+            guard let old else { return nil }
+            return try shelf.renew(old, as: response, url, choice, terms)
+        }
         if let renewed {
             stored = renewed
             status.isStored = true
@@ -113,7 +117,7 @@ extension Fetch {
         let expected = (200..<300).contains(response.status) ? limits.digest : nil
         let file = try await http.blocking { try download.body() }
         let mismatch = Locked<Digest?>.Box(nil)
-        let stored = await attempt {
+        let stored = await attempt { () throws -> Stored? in
             try shelf.store(partial, kept, url, seen: choice, terms) { (digest) throws(CacheError) in
                 guard let expected, digest != expected else { return }
                 mismatch.value.withLock { $0 = digest }
@@ -166,6 +170,6 @@ extension Fetch {
     }
 
     private static func mismatch(_ digest: Digest, _ place: String) -> FetchError {
-        FetchError(.digestMismatch, "\(place): the body has another digest than was asked for: sha256:\(digest)")
+        FetchError(.digestMismatch, "\(place): the body has another digest than it should: sha256:\(digest)")
     }
 }

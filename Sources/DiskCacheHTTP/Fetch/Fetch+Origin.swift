@@ -65,7 +65,11 @@ extension Fetch {
 
     // MARK: One attempt
 
-    private func send(_ request: HTTPRequest, _ download: Download, _ course: inout FetchCourse) async throws {
+    private func send(
+        _ request: HTTPRequest,
+        _ download: Download,
+        _ course: inout FetchCourse
+    ) async throws {
         let origin = request.url.origin
         try await http.gate.enter(origin)
         defer { http.gate.leave(origin) }
@@ -109,7 +113,9 @@ extension Fetch {
     ) -> TransportRequest {
         var call = TransportRequest(request.url.text, method: request.method)
         call.fields = (request.fields.lines + resuming.lines).map { HeaderField($0.name, $0.value) }
-        if !request.fields.contains("User-Agent") { call.fields.append(HeaderField("User-Agent", "diskcache")) }
+        if !request.fields.contains("User-Agent") {
+            call.fields.append(HeaderField("User-Agent", "diskcache"))
+        }
         if let body = self.request.body, request.method != "GET", request.method != "HEAD" {
             call.source = .bytes(body)
         }

@@ -71,7 +71,9 @@ struct Fetch: Sendable {
                 }
                 progress.losses += 1
             case .forward(let forwarded):
-                guard isShareable(forwarded), !progress.isAlone else { return try await exchange(forwarded, found) }
+                guard isShareable(forwarded), !progress.isAlone else {
+                    return try await exchange(forwarded, found)
+                }
                 if let served = try await together(forwarded, found, &progress) { return served }
             }
         }
@@ -126,9 +128,11 @@ struct Fetch: Sendable {
 
     /// The answer with what has come since this began; nil where nothing has.
     private func arrived(_ found: Found) async throws -> Served? {
-        guard let stored = found.stored, stored.entry.created >= limits.begin,
-            let answer = limits.policy.answer(asked, from: stored.response, now: shelf.date, isValidated: true)
-        else { return nil }
+        guard let stored = found.stored, stored.entry.created >= limits.begin else { return nil }
+        let (policy, now) = (limits.policy, shelf.date)
+        guard let answer = policy.answer(asked, from: stored.response, now: now, isValidated: true) else {
+            return nil
+        }
         var status = CacheStatus()
         status.forward = .stale
         status.isCollapsed = true
@@ -137,8 +141,9 @@ struct Fetch: Sendable {
 
     /// The answer with something stale in the place of an error, if that is allowed.
     private func replacing(_ error: FetchError, _ found: Found) async throws -> Served {
+        let judged = limits.judged(asked)
         guard error.tellsOfServer, let stored = found.stored,
-            let answer = limits.policy.replacement(for: limits.judged(asked), stored: stored.response, now: shelf.date),
+            let answer = limits.policy.replacement(for: judged, stored: stored.response, now: shelf.date),
             let served = try await serve(answer, stored, CacheStatus(staleAfter: error))
         else { throw error }
         return served
@@ -148,8 +153,7 @@ struct Fetch: Sendable {
 
     /// Whether one answer does for all who ask this.
     private func isShareable(_ forwarded: ForwardedRequest) -> Bool {
-        guard asked.method == "GET", forwarded.reason != .bypass, forwarded.reason != .method else { return false }
-        return !asked.fields.lines.contains { Download.conditions.contains(HTTPText.lowercased($0.name)) }
+        asked.method == "GET" && forwarded.reason != .bypass && !Download.isConditional(asked)
     }
 
     /// Asks, or waits for somebody who does; nil: look again.
@@ -171,7 +175,8 @@ struct Fetch: Sendable {
 
     /// Leads the flight of those who want the same, in all processes, or waits for who does.
     ///
-    /// Its value says only how that went, to the others of this process; those of other processes find what is stored.
+    /// Its value says only how that went, to the others of this process; those of other processes find what
+    /// is stored.
     private func lead(_ key: String, _ progress: inout Progress) async throws -> Lead {
         let own = Locked<Lead?>.Box(nil)
         let wait = min(limits.stallLimit + .seconds(5), limits.left ?? .seconds(86_400))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// The course of one question to the origin: what to send, when to send it again, and what becomes of the answer.
+/// The course of one question to the origin: what to send, when to send it again, and what becomes of the
+/// answer.
 ///
 /// A pure state machine over the policy: no input or output, no clock, no chance but what it is given.
 struct FetchCourse: Sendable {
@@ -129,22 +130,22 @@ struct FetchCourse: Sendable {
     private mutating func pause(after response: HTTPResponse, at moment: Moment) -> Duration? {
         guard Self.passing.contains(response.status) else { return nil }
         let text = response.fields.first("Retry-After")
-        let seconds = text.flatMap { HTTPText.seconds($0) ?? HTTPDate($0, now: moment.date)?.since(moment.date) }
+        let now = moment.date
+        let seconds: Int? = text.flatMap { HTTPText.seconds($0) ?? HTTPDate($0, now: now)?.since(now) }
         return nextPause(asked: seconds.map { .seconds(max(0, $0)) }, at: moment)
     }
 
     /// How long to wait before it is sent again; nil: it is not.
     ///
-    /// 0.2 s, doubled each time up to 10 s, and half of it by chance, so that many who have failed together don't come
-    /// back together.
+    /// 0.2 s, doubled each time up to 10 s, and half of it by chance, so that many who have failed together
+    /// don't come back together.
     private mutating func nextPause(asked: Duration?, at moment: Moment) -> Duration? {
         let isSafe = inquiry.request.method == "GET" || inquiry.request.method == "HEAD"
         guard isSafe, attempts < inquiry.retries else { return nil }
         let span = min(Duration.milliseconds(200 << min(attempts, 6)), .seconds(10))
         let pause = max(asked ?? .zero, span * (0.5 + moment.jitter / 2))
-        guard pause <= max(inquiry.longestPause, .seconds(10)), pause < moment.left ?? .seconds(Int64.max / 4) else {
-            return nil
-        }
+        if pause > max(inquiry.longestPause, .seconds(10)) { return nil }
+        if let left = moment.left, pause >= left { return nil }
         attempts += 1
         return pause
     }

@@ -88,8 +88,8 @@ extension FetchError {
         }
     }
 
-    /// Whether it says that the server can't be reached or does not do what it should, in whose place something stale
-    /// may be used.
+    /// Whether it says that the server can't be reached or does not do what it should, in whose place
+    /// something stale may be used.
     var tellsOfServer: Bool {
         switch code {
         case .unreachable, .timedOut, .truncated, .protocolViolation, .tls, .libraryMissing, .other: true

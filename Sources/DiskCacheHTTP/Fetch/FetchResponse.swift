@@ -4,10 +4,11 @@ public import FoundationEssentials
 
 /// What came, from wherever it was.
 public struct FetchResponse: Sendable {
-    /// As the server gave it; 504 if the mode allows no request and nothing that is stored will do (RFC 9111, section
-    /// 5.2.1.7).
+    /// As the server gave it; 504 if the mode allows no request and nothing that is stored will do (RFC 9111,
+    /// section 5.2.1.7).
     public var status: Int
-    /// The fields of the head, in their order; without those that are never stored if it comes from the cache.
+    /// The fields of the head, in their order; without those that are never stored if it comes from the
+    /// cache.
     public var fields: [(name: String, value: String)]
     /// Where it came from in the end, after redirects; without user, password and fragment.
     public var url: String

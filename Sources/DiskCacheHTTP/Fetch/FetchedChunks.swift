@@ -36,7 +36,9 @@ struct FetchedChunks: AsyncSequence, Sendable {
                 return data.prefix(size)
             case .file(let file, let range):
                 let end = min(range.upperBound, range.lowerBound + size)
-                let chunk = try await http.blocking { () throws(Errno) in try file.bytes(range.lowerBound..<end) }
+                let chunk = try await http.blocking { () throws(Errno) in
+                    try file.bytes(range.lowerBound..<end)
+                }
                 rest = end < range.upperBound ? .file(file, end..<range.upperBound) : .nothing
                 return chunk
             }
@@ -49,7 +51,8 @@ struct FetchedChunks: AsyncSequence, Sendable {
         request.output = .file("")
         let served = try await http.follow(request, Locked<String?>.Box(nil))
         guard (200..<300).contains(served.status) else {
-            throw FetchError(.unsuccessful, "\(served.url.place): status \(served.status)", status: served.status)
+            let words = "\(served.url.place): status \(served.status)"
+            throw FetchError(.unsuccessful, words, status: served.status)
         }
         return served.body
     }

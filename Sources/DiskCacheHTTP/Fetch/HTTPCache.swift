@@ -5,21 +5,22 @@ public import FoundationEssentials
 import Platform
 import Transport
 
-/// Downloads that are kept: what is fetched once is fetched for all processes that use the directory, and only asked
-/// about again when it is no longer fresh.
+/// Downloads that are kept: what is fetched once is fetched for all processes that use the directory, and
+/// only asked about again when it is no longer fresh.
 ///
 /// ```swift
 /// let http = HTTPCache(try await SharedCache.open(at: "/var/cache/films"))
 /// let response = try await http.fetch(FetchRequest("https://example.org/poster.jpg"))
 /// ```
 ///
-/// A private cache by RFC 9111: freshness, validation, Vary, RFC 5861's stale responses, RFC 8246. However many threads
-/// and processes want one URL at once, one downloads and the others get what it has stored; if it is killed, the next
-/// goes on where it broke off. What the cache itself can't do never fails a fetch. It needs libcurl.so.4, which it opens
-/// at the first request; without it there is one error that says so, and what is stored is still there.
+/// A private cache by RFC 9111: freshness, validation, Vary, RFC 5861's stale responses, RFC 8246. However
+/// many threads and processes want one URL at once, one downloads and the others get what it has stored; if
+/// it is killed, the next goes on where it broke off. What the cache itself can't do never fails a fetch. It
+/// needs libcurl.so.4, which it opens at the first request; without it there is one error that says so, and
+/// what is stored is still there.
 ///
-/// Fields that carry credentials (`Authorization`, `Cookie`, `Set-Cookie` …) are never stored, and responses to other
-/// credentials are never given out.
+/// Fields that carry credentials (`Authorization`, `Cookie`, `Set-Cookie` …) are never stored, and responses
+/// to other credentials are never given out.
 public final class HTTPCache: Sendable {
     let shelf: Shelf
     let options: HTTPCacheOptions
@@ -40,8 +41,8 @@ public final class HTTPCache: Sendable {
 
     /// The response to `request`, from the cache or from where it is.
     ///
-    /// No thread of Swift's pool is blocked. The body goes through a file of the cache's directory, whatever its size:
-    /// only that of ``FetchRequest/Output/memory`` takes memory.
+    /// No thread of Swift's pool is blocked. The body goes through a file of the cache's directory, whatever
+    /// its size: only that of ``FetchRequest/Output/memory`` takes memory.
     ///
     /// - Throws: ``FetchError``; `CancellationError` if the task was cancelled.
     public func fetch(_ request: FetchRequest) async throws -> FetchResponse {
@@ -87,9 +88,9 @@ public final class HTTPCache: Sendable {
 
     /// The body of the response, in pieces of 256 KiB; it is fetched when the first is asked for.
     ///
-    /// All of it is there and checked before the first piece is given out, and takes memory for one piece. It throws
-    /// what ``fetch(_:)`` throws, and ``FetchError/Code/unsuccessful`` for a status that is not a 2xx. The request's
-    /// output is not looked at.
+    /// All of it is there and checked before the first piece is given out, and takes memory for one piece. It
+    /// throws what ``fetch(_:)`` throws, and ``FetchError/Code/unsuccessful`` for a status that is not a 2xx.
+    /// The request's output is not looked at.
     public func body(of request: FetchRequest) -> some AsyncSequence<Data, any Error> & Sendable {
         FetchedChunks(http: self, request: request)
     }
@@ -156,7 +157,8 @@ public final class HTTPCache: Sendable {
         return Task { [self] in
             // Ends by being cancelled, which is all that sleeping can fail by.
             while (try? await Task.sleep(for: .milliseconds(100))) != nil {
-                guard let key = watched.value.withLock({ $0 }), let state = await state(of: key) else { continue }
+                guard let key = watched.value.withLock({ $0 }) else { continue }
+                guard let state = await state(of: key) else { continue }
                 if !Task.isCancelled { progress(state) }
             }
         }

@@ -27,7 +27,7 @@ struct Served: Sendable {
             let location = fields.first("Location")
         else { return nil }
         guard let target = request.url.resolving(location) else {
-            throw FetchError(.unsupportedRedirect, "\(url.place): a redirect to something other than http and https")
+            throw FetchError(.unsupportedRedirect, "\(url.place): redirects to neither http nor https")
         }
         var next = request
         next.url = target
@@ -76,7 +76,8 @@ struct Served: Sendable {
         return switch body {
         case .nothing: .nothing
         case .data(let data): .data(data.prefix(most))
-        case .file(let file, let range): .file(file, range.lowerBound..<min(range.upperBound, range.lowerBound + most))
+        case .file(let file, let range):
+            .file(file, range.lowerBound..<min(range.upperBound, range.lowerBound + most))
         }
     }
 }

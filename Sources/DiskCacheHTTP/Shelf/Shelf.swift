@@ -39,7 +39,8 @@ struct Found: Sendable {
     }
 }
 
-/// The responses in a cache: under a URL which fields of a request choose, under the URL and their digest what is chosen.
+/// The responses in a cache: under a URL which fields of a request choose, under the URL and their digest
+/// what is chosen.
 struct Shelf: Sendable {
     let cache: SharedCache
     let options: HTTPCacheOptions
@@ -103,9 +104,8 @@ struct Shelf: Sendable {
     ) async -> Found {
         var found = Found()
         do throws(CacheError) {
-            guard let hit = try await cache.get(forKey: key(request.url)), let choice = Choice(hit.value) else {
-                return found
-            }
+            let hit = try await cache.get(forKey: key(request.url))
+            guard let choice = hit.flatMap({ Choice($0.value) }) else { return found }
             found.choice = choice
             var candidates: [Stored] = []
             for variant in choice.index.variants(for: request, seal: { seal($0) }) {
@@ -121,7 +121,11 @@ struct Shelf: Sendable {
         return found
     }
 
-    private func read(_ key: String, _ choice: Choice, _ wantsBytes: Bool) async throws(CacheError) -> Stored? {
+    private func read(
+        _ key: String,
+        _ choice: Choice,
+        _ wantsBytes: Bool
+    ) async throws(CacheError) -> Stored? {
         let reading = ReadOptions(acceptsStale: true)
         if wantsBytes {
             guard let hit = try await cache.get(forKey: key, reading: reading) else { return nil }
@@ -162,9 +166,13 @@ extension Shelf {
     }
 
     /// Gives what was found another head: no byte of it is written; nil where it is another one meanwhile.
-    func renew(_ stored: Stored, as response: StoredResponse, _ url: HTTPURL, _ choice: Choice?, _ terms: Terms)
-        throws -> Stored?
-    {
+    func renew(
+        _ stored: Stored,
+        as response: StoredResponse,
+        _ url: HTTPURL,
+        _ choice: Choice?,
+        _ terms: Terms
+    ) throws -> Stored? {
         guard try enroll(response.variant, url, seen: choice, terms) != nil else { return nil }
         let head = StoredHead(response, epoch: stored.head.epoch)
         var terms = terms
@@ -198,7 +206,8 @@ extension Shelf {
         )
     }
 
-    /// Notes what chooses a response that is stored now; the epoch, nil where the URL was invalidated since `seen`.
+    /// Notes what chooses a response that is stored now; the epoch, nil where the URL was invalidated since
+    /// `seen`.
     private func enroll(_ variant: Variant, _ url: HTTPURL, seen: Choice?, _ terms: Terms) throws -> String? {
         let life = Duration.seconds(terms.fresh) + options.keepsStale
         let least = now.addingTimeInterval(Double(life.saturatingNanoseconds) / 1e9)

@@ -2,10 +2,11 @@
 
 import FoundationEssentials
 
-/// The head of a response as it is kept beside the body: in the metadata of its entry, or in the note of a download.
+/// The head of a response as it is kept beside the body: in the metadata of its entry, or in the note of a
+/// download.
 ///
-/// A line of numbers, then one for each field that has chosen it, then the fields of the response. No line of a head has
-/// an end of line in it.
+/// A line of numbers, then one for each field that has chosen it, then the fields of the response. No line of
+/// a head has an end of line in it.
 struct StoredHead: Sendable, Equatable {
     /// Its name in the metadata of an entry.
     static let name = "http"
@@ -16,7 +17,8 @@ struct StoredHead: Sendable, Equatable {
     var received: HTTPDate
     var variant: Variant
     var fields: HTTPFields
-    /// Which life of its URL's choice it belongs to: what was stored before the URL was invalidated is of no use.
+    /// Which life of its URL's choice it belongs to: what was stored before the URL was invalidated is of no
+    /// use.
     var epoch: String
     /// The length of the whole body, where that is known before it is there.
     var length: Int?
@@ -47,7 +49,9 @@ struct StoredHead: Sendable, Equatable {
         for (name, value) in variant.values.sorted(by: { $0.key < $1.key }) {
             lines.append(value.map { "?\(name): \($0)" } ?? "?\(name)")
         }
-        for line in fields.lines where HTTPText.isToken(line.name) { lines.append("\(line.name): \(line.value)") }
+        for line in fields.lines where HTTPText.isToken(line.name) {
+            lines.append("\(line.name): \(line.value)")
+        }
         return lines.joined(separator: "\n")
     }
 
@@ -55,8 +59,8 @@ struct StoredHead: Sendable, Equatable {
     init?(_ text: String) {
         let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         let words = lines.first?.split(separator: " ", omittingEmptySubsequences: false) ?? []
-        guard words.count == 6, words[0] == Self.version, let status = Int(words[1]), let requested = Int(words[2]),
-            let received = Int(words[3]), let length = Int(words[4])
+        guard words.count == 6, words[0] == Self.version, let status = Int(words[1]),
+            let requested = Int(words[2]), let received = Int(words[3]), let length = Int(words[4])
         else { return nil }
         self.status = status
         self.requested = HTTPDate(seconds: requested)
@@ -97,7 +101,8 @@ struct Choice: Sendable, Equatable {
 
     /// Nil for what is none.
     init?(_ data: Data) {
-        let lines = String(decoding: data, as: UTF8.self).split(separator: "\n", omittingEmptySubsequences: false)
+        let text = String(decoding: data, as: UTF8.self)
+        let lines = text.split(separator: "\n", omittingEmptySubsequences: false)
         guard let first = lines.first, first.hasPrefix("1 ") else { return nil }
         epoch = String(first.dropFirst(2))
         // The newest is added last.
