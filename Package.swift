@@ -176,7 +176,9 @@ let package = Package(
         ),
         .testTarget(
             name: "DiskCacheHTTPTests",
-            dependencies: ["DiskCacheHTTP", "DiskCache", "CacheStore", "Transport", "Platform", "TestSupport"],
+            dependencies: [
+                "DiskCacheHTTP", "DiskCache", "CacheStore", "Transport", "Platform", "TestSupport",
+            ],
             swiftSettings: testSettings
         ),
         .testTarget(
@@ -199,7 +201,8 @@ let package = Package(
             path: "IntegrationTests",
             exclude: [
                 "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe",
-                "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "FetchProbe", "Scripts", "Expectations",
+                "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "FetchProbe", "Scripts",
+                "Expectations",
             ],
             swiftSettings: testSettings
         ),

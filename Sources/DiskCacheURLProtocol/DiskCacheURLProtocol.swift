@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import DiskCacheHTTP
-public import Foundation
+import Foundation
 import Platform
 
 #if canImport(FoundationNetworking)

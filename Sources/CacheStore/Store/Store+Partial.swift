@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import Platform
+import Platform
 
 // Values that were fetched bit by bit, whose file becomes the object: no byte of them is written twice.
 

@@ -261,10 +261,12 @@ final class Download: Sendable {
         }
     }
 
-    /// Ends it without a response: what can be continued stays.
-    func abandon() {
+    /// Ends it without a response, because of `error`: what can be continued stays.
+    func abandon(after error: (any Error)? = nil) {
         guard let partial else { return }
-        if partial.noted == nil || state.withLock({ $0.isTooLarge }) { partial.discard() }
+        let code = (error as? FetchError)?.code
+        let isWrong = code == .tooLarge || code == .digestMismatch
+        if isWrong || partial.noted == nil { partial.discard() }
     }
 
     /// Ends it with a response that does not become an object.

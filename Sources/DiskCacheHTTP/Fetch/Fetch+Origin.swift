@@ -33,7 +33,7 @@ extension Fetch {
                 }
             }
         } catch {
-            await http.blocking { () throws(Never) in download.abandon() }
+            await http.blocking { () throws(Never) in download.abandon(after: error) }
             throw error
         }
     }
