@@ -28,6 +28,8 @@ let package = Package(
     name: "diskcache",
     products: [
         .library(name: "DiskCache", targets: ["DiskCache"]),
+        .library(name: "DiskCacheHTTP", targets: ["DiskCacheHTTP"]),
+        .library(name: "DiskCacheURLProtocol", targets: ["DiskCacheURLProtocol"]),
         .executable(name: "diskcache", targets: ["diskcache"]),
     ],
     targets: [
@@ -48,7 +50,16 @@ let package = Package(
             dependencies: ["DiskCache", "CacheStore", "Platform"],
             swiftSettings: productSettings
         ),
-        .target(name: "DiskCacheHTTP", dependencies: ["DiskCache"], swiftSettings: productSettings),
+        .target(
+            name: "DiskCacheHTTP",
+            dependencies: ["DiskCache", "CacheStore", "Transport", "Platform"],
+            swiftSettings: productSettings
+        ),
+        .target(
+            name: "DiskCacheURLProtocol",
+            dependencies: ["DiskCacheHTTP", "Platform"],
+            swiftSettings: productSettings
+        ),
         .executableTarget(
             name: "diskcache",
             dependencies: ["DiskCache", "CacheStore", "Platform"],
@@ -117,6 +128,12 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .executableTarget(
+            name: "FetchProbe",
+            dependencies: ["DiskCacheHTTP", "DiskCache"],
+            path: "IntegrationTests/FetchProbe",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
             name: "CacheWorker",
             dependencies: ["DiskCache", "Platform"],
             path: "IntegrationTests/CacheWorker",
@@ -159,7 +176,14 @@ let package = Package(
         ),
         .testTarget(
             name: "DiskCacheHTTPTests",
-            dependencies: ["DiskCacheHTTP", "TestSupport"],
+            dependencies: [
+                "DiskCacheHTTP", "DiskCache", "CacheStore", "Transport", "Platform", "TestSupport",
+            ],
+            swiftSettings: testSettings
+        ),
+        .testTarget(
+            name: "DiskCacheURLProtocolTests",
+            dependencies: ["DiskCacheURLProtocol", "DiskCacheHTTP", "DiskCache", "TestSupport"],
             swiftSettings: testSettings
         ),
         .testTarget(
@@ -172,12 +196,13 @@ let package = Package(
             dependencies: [
                 "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
                 "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe",
-                "StopProbe", "HostileProbe", "LockProbe",
+                "StopProbe", "HostileProbe", "LockProbe", "FetchProbe",
             ],
             path: "IntegrationTests",
             exclude: [
                 "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe",
-                "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "Scripts", "Expectations",
+                "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "FetchProbe", "Scripts",
+                "Expectations",
             ],
             swiftSettings: testSettings
         ),

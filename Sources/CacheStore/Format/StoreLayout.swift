@@ -17,6 +17,7 @@ package import Platform
 /// locks/flight-ab12… (64 hexadecimal digits: SHA-256 of the key; while its value is computed)
 /// locks/lock-ab12…-0 (SHA-256 of the name, number of the permit; while somebody holds it)
 /// tmp/               (only where something can't be published from an unnamed file)
+/// tmp/part-ab12…     (SHA-256 of a key: a value that is being fetched, or that a killed process was fetching)
 /// ```
 package enum StoreLayout {
     package static let objects: RelativePath = "objects"
@@ -114,9 +115,21 @@ package enum StoreLayout {
         return RelativePath(prefix + String(generator.next(), radix: 36))
     }
 
+    /// What the names of values that are fetched piece by piece begin with; the key's digest follows.
+    static let partialPrefix = "part-"
+
+    /// The file in `tmp/` of a value that is fetched: `part-ab12…`.
+    static func partialName(_ key: Digest) -> RelativePath {
+        var name: RelativePath = "part-"
+        name.append(hexadecimal: key.rawWords)
+        return name
+    }
+
     /// The path of a file in `tmp/` that bears a name of ours; nil for anybody else's.
     static func path(ofTemporary name: String) -> RelativePath? {
-        let isOwn = name.hasPrefix("put-") || name.hasPrefix("setup-")
+        let isPartial = name.hasPrefix(partialPrefix)
+            && Digest(hexadecimal: name.dropFirst(partialPrefix.utf8.count)) != nil
+        let isOwn = isPartial || name.hasPrefix("put-") || name.hasPrefix("setup-")
         return isOwn && name.utf8.count <= RelativePath.capacity ? RelativePath(name) : nil
     }
 

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+
+/// Tells credentials apart without keeping them: a keyed digest, whose key each directory has for itself.
+struct Seal: Sendable {
+    /// Where the key is.
+    static let name = "http seal"
+
+    private let key: Data
+
+    init(key: Data) {
+        self.key = key
+    }
+
+    /// A key that nobody can guess.
+    static func makeKey() -> Data {
+        var generator = SystemRandomNumberGenerator()
+        return Data((0..<32).map { _ in UInt8.random(in: 0 ... .max, using: &generator) })
+    }
+
+    /// Two digests, one around the other, as in HMAC: what is hashed can't be added to.
+    func callAsFunction(_ secret: String) -> String {
+        let inner = Digest(of: key + Data(secret.utf8)).description
+        return Digest(of: key + Data(inner.utf8)).description
+    }
+}
