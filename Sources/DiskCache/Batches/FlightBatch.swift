@@ -42,16 +42,14 @@ struct FlightBatch<Source: FlightSource>: Sendable {
     private var backoff = Backoff(upTo: FlightLock.longestPause)
     /// How long to wait for room, less what was waited in vain: for all values together no longer than for one.
     private var patience = Request.roomPatience
-    /// Until when other machines may be asked: all of it takes no longer than one call.
-    private let askingEnd: ContinuousClock.Instant?
 
     /// Looks for all these keys, on the calling thread.
     init(_ keys: [String], in source: Source, _ terms: PutOptions, _ options: ReadOptions) {
         let kind: FlightCourse.Kind = options.failsAtWaitLimit ? .valueInTime : .cancellable
         var request = Request(source, "", terms, options, kind)
         request.deadline = options.waitLimit.map { .now + .nanoseconds(max(0, $0.saturatingNanoseconds)) }
+        request.askingEnd = source.cache.remote.map { ContinuousClock.now + $0.tier.limit }
         self.request = request
-        askingEnd = source.cache.remote.map { ContinuousClock.now + $0.tier.limit }
         for key in keys { look(for: key) }
         places.sort { $1.digest.word(0) < $0.digest.word(0) }
     }
@@ -118,7 +116,6 @@ struct FlightBatch<Source: FlightSource>: Sendable {
     private mutating func advance(flightAt index: Int) {
         let start = ContinuousClock.now
         flights[index].making.patience = patience
-        flights[index].making.askingEnd = askingEnd
         flights[index].advance()
         let spent = ContinuousClock.now - start
         if flights[index].making.isUnstored { patience = max(.zero, patience - spent) }

@@ -23,6 +23,8 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     let oldest: Timestamp?
     /// When to wait no more for somebody else's computation; nil: the limit counts from when the waiting begins.
     var deadline: ContinuousClock.Instant?
+    /// When to wait no more for other machines; nil: the limit for that counts from when they are asked.
+    var askingEnd: ContinuousClock.Instant?
 
     /// A request for the value of `key`, to be stored on these terms if it is computed.
     init(
@@ -143,9 +145,9 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     }
 
     /// What another machine has, where that may be of use; asked by the leader of a flight alone, before it computes.
-    func sharedByOthers(until deadline: ContinuousClock.Instant?) -> End? {
+    func sharedByOthers() -> End? {
         if options.recomputes { return nil }
-        let hit = source.cache.findRemotely(key, source.codec, until: deadline)
+        let hit = source.cache.findRemotely(key, source.codec, until: askingEnd)
         guard let hit, isYoungEnough(hit.created) else { return nil }
         return .success(hit)
     }
