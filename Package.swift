@@ -28,6 +28,7 @@ let package = Package(
     name: "diskcache",
     products: [
         .library(name: "DiskCache", targets: ["DiskCache"]),
+        .library(name: "DiskCacheRemote", targets: ["DiskCacheRemote"]),
         .executable(name: "diskcache", targets: ["diskcache"]),
     ],
     targets: [
@@ -45,7 +46,12 @@ let package = Package(
         .target(name: "Transport", dependencies: ["CTransport", "Platform"], swiftSettings: productSettings),
         .target(
             name: "RemoteStore",
-            dependencies: ["DiskCache", "CacheStore", "Platform"],
+            dependencies: ["DiskCache", "CacheStore", "Platform", "Transport"],
+            swiftSettings: productSettings
+        ),
+        .target(
+            name: "DiskCacheRemote",
+            dependencies: ["DiskCache", "RemoteStore"],
             swiftSettings: productSettings
         ),
         .target(name: "DiskCacheHTTP", dependencies: ["DiskCache"], swiftSettings: productSettings),
@@ -122,6 +128,12 @@ let package = Package(
             path: "IntegrationTests/CacheWorker",
             swiftSettings: testSettings
         ),
+        .executableTarget(
+            name: "RemoteProbe",
+            dependencies: ["DiskCacheRemote"],
+            path: "IntegrationTests/RemoteProbe",
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "TestSupportTests",
             dependencies: ["TestSupport"],
@@ -154,7 +166,9 @@ let package = Package(
         ),
         .testTarget(
             name: "RemoteStoreTests",
-            dependencies: ["RemoteStore", "DiskCache", "CacheStore", "Platform", "TestSupport", "Models"],
+            dependencies: [
+                "RemoteStore", "DiskCache", "CacheStore", "Platform", "Transport", "TestSupport", "Models",
+            ],
             swiftSettings: testSettings
         ),
         .testTarget(
@@ -170,14 +184,15 @@ let package = Package(
         .testTarget(
             name: "IntegrationTests",
             dependencies: [
-                "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
-                "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe",
-                "StopProbe", "HostileProbe", "LockProbe",
+                "DiskCache", "CacheStore", "Platform", "TestSupport", "DiskCacheRemote", "RemoteStore",
+                "diskcache", "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe",
+                "LimitProbe", "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "RemoteProbe",
             ],
             path: "IntegrationTests",
             exclude: [
                 "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe",
-                "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "Scripts", "Expectations",
+                "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "RemoteProbe", "Scripts",
+                "Expectations",
             ],
             swiftSettings: testSettings
         ),

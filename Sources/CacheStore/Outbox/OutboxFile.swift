@@ -2,13 +2,14 @@
 
 package import Platform
 
-/// The file `outbox`: a journal of the keys that stores on other machines have to be told of (``OutboxRecord``).
+/// The file `outbox`: a journal of the keys that stores on other machines have to be told of
+/// (``OutboxRecord``).
 ///
-/// Each writer appends whole records, each by one write to a file opened for appending, so those of several processes
-/// do not mix and nobody needs a lock. What a killed process or a full disk has left of one spoils that one alone:
-/// readers look for the next (``OutboxRecord/all(in:)``). Who alone sends, under a lock of its own, may put a shorter
-/// file in its place: an appender who finds that its file has lost its name appends once more, and what was appended
-/// before is taken over after the renaming, so nothing gets lost.
+/// Each writer appends whole records, each by one write to a file opened for appending, so those of several
+/// processes do not mix and nobody needs a lock. What a killed process or a full disk has left of one spoils
+/// that one alone: readers look for the next (``OutboxRecord/all(in:)``). Who alone sends, under a lock of
+/// its own, may put a shorter file in its place: an appender who finds that its file has lost its name
+/// appends once more, and what was appended before is taken over after the renaming, so nothing gets lost.
 package final class OutboxFile: Sendable {
     /// Bytes; what does not fit is not noted. 64 Ki records and as many that say that they are done.
     package static let longest: Int64 = 12 << 20
@@ -90,8 +91,8 @@ package final class OutboxFile: Sendable {
 
     // MARK: Sending
 
-    /// Puts a file with these records in the place of the one that was read up to `offset`; what was appended to that one
-    /// since is appended to it. Whoever calls it is the only one who sends.
+    /// Puts a file with these records in the place of the one that was read up to `offset`; what was appended
+    /// to that one since is appended to it. Whoever calls it is the only one who sends.
     package func replace(by records: [UInt8], readUpTo offset: Int64) throws(Errno) {
         var opened = try ifExists { () throws(Errno) -> FileDescriptor in
             try directory.root.open(StoreLayout.outbox, .readOnly)
@@ -110,7 +111,8 @@ package final class OutboxFile: Sendable {
 }
 
 extension OutboxRecord {
-    /// The records in bytes of a journal, and how many bytes were read: what may be the beginning of another is left.
+    /// The records in bytes of a journal, and how many bytes were read: what may be the beginning of another
+    /// is left.
     package static func all(in bytes: [UInt8]) -> (records: [OutboxRecord], count: Int) {
         var records: [OutboxRecord] = []
         var start = 0

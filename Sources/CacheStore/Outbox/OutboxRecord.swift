@@ -102,6 +102,8 @@ package struct OutboxRecord: Sendable, Hashable {
 
 extension [UInt8] {
     fileprivate mutating func append(littleEndian number: UInt64) {
-        for shift in stride(from: UInt64(0), to: 64, by: 8) { append(UInt8(truncatingIfNeeded: number >> shift)) }
+        for shift in stride(from: UInt64(0), to: 64, by: 8) {
+            append(UInt8(truncatingIfNeeded: number >> shift))
+        }
     }
 }

@@ -7,10 +7,11 @@ package import Platform
 extension Store {
     // MARK: Noting
 
-    /// Notes what has to be done about `key` there; the caller, who is about to change the entry, holds its stripe.
+    /// Notes what has to be done about `key` there; the caller, who is about to change the entry, holds its
+    /// stripe.
     ///
-    /// Before the change: killed after it, nobody would know. Who sends looks at the entry only once the stripe was free.
-    /// One load where there are no such stores, else two system calls.
+    /// Before the change: killed after it, nobody would know. Who sends looks at the entry only once the
+    /// stripe was free. One load where there are no such stores, else two system calls.
     @inline(__always)
     func note(_ key: Digest, _ work: @autoclosure () -> OutboxRecord.Work) {
         guard let words = control.writableWords, words.load(.remoteNotes) != 0 else { return }
@@ -61,8 +62,8 @@ extension Store {
         package let stored: StoredEntry?
     }
 
-    /// What to hold against what there is once another machine has answered; nil: that is not to be asked, as there is a
-    /// value by now, or it is known that there is none, or it can't be told who writes meanwhile.
+    /// What to hold against what there is once another machine has answered; nil: that is not to be asked, as
+    /// there is a value by now, or it is known that there is none, or it can't be told who writes meanwhile.
     ///
     /// One system call.
     package func absence(of key: Digest, now: Timestamp) throws(CacheError) -> Absence? {
@@ -99,7 +100,8 @@ extension Store {
 }
 
 extension Record {
-    /// As it goes to other machines: without its key, which they know who ask for it, and without what is of this directory.
+    /// As it goes to other machines: without its key, which they know who ask for it, and without what is of
+    /// this directory.
     package var forOthers: Record {
         var record = self
         record.key = nil

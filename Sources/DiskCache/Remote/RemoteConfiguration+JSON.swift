@@ -3,7 +3,8 @@
 public import CacheStore
 import FoundationEssentials
 
-/// What `config.json` has under the key `remote`. Every key may be missing; those that are unknown are left alone.
+/// What `config.json` has under the key `remote`. Every key may be missing; those that are unknown are left
+/// alone.
 private struct RemoteDocument: Codable {
     struct Server: Codable {
         var url: String
@@ -52,7 +53,9 @@ extension RemoteConfiguration {
         tags = document.tags ?? tags
         credentials = document.credentials
         if let text = document.limit {
-            guard let span = Self.duration(text) else { throw Self.bad("limit: \(text) is no time: say 250ms") }
+            guard let span = Self.duration(text) else {
+                throw Self.bad("limit: \(text) is no time: say 250ms")
+            }
             limit = span
         }
         guard minimumSize >= 0, maximumSize >= minimumSize else {
@@ -77,7 +80,8 @@ extension RemoteConfiguration {
     }
 
     private static func bad(_ words: String) -> CacheError {
-        CacheError(.badConfiguration, "read the configuration of the remote: \(words): correct it in config.json")
+        let reason = "read the configuration of the remote: \(words)"
+        return CacheError(.badConfiguration, "\(reason): correct it in config.json")
     }
 
     /// What `config.json` has under the key `remote`.

@@ -8,8 +8,8 @@
 /// let cache = try SharedCache(at: "/var/cache/thumbs", remote: remote)      // import DiskCacheRemote
 /// ```
 ///
-/// All who use the same servers must give them the same URLs, and have the same path and namespace: these choose the
-/// server of a value, and its place there.
+/// All who use the same servers must give them the same URLs, and have the same path and namespace: these
+/// choose the server of a value, and its place there.
 public struct RemoteConfiguration: Sendable, Equatable {
     /// What is done with the servers.
     public enum Mode: String, Sendable {
@@ -23,8 +23,8 @@ public struct RemoteConfiguration: Sendable, Equatable {
 
     /// How a server has entries.
     public enum Format: String, Sendable {
-        /// As Bazel's remote cache has them: contents by their digests, and ActionResults (REAPI) that name them, in which
-        /// small values are inlined.
+        /// As Bazel's remote cache has them: contents by their digests, and ActionResults (REAPI) that name
+        /// them, in which small values are inlined.
         case action
         /// Record and value in one body, at one place.
         case plain
@@ -42,7 +42,8 @@ public struct RemoteConfiguration: Sendable, Equatable {
             case redis
         }
 
-        /// `http:`, `https:`, `redis:` or `redis+unix:`; without user and password, which belong in the file of credentials.
+        /// `http:`, `https:`, `redis:` or `redis+unix:`; without user and password, which belong in the file
+        /// of credentials.
         public var url: String
         /// How much of the values it gets, beside the weights of the others of its level.
         public var weight: Double
@@ -64,14 +65,15 @@ public struct RemoteConfiguration: Sendable, Equatable {
     public var levels: [[Server]]
     /// Default: they are asked and told.
     public var mode = Mode.readWrite
-    /// Where a server has what, below its URL: `{namespace}`; `{kind}`, "cas" or "ac"; `{digest}`, 64 hexadecimal digits.
+    /// Where a server has what, below its URL: `{namespace}`; `{kind}`, "cas" or "ac"; `{digest}`, 64
+    /// hexadecimal digits.
     ///
     /// Not for Redis. Default: `{namespace}/{kind}/{digest}`.
     public var path = RemoteConfiguration.defaultPath
     /// Default: as Bazel's remote cache. Not for Redis.
     public var format = Format.action
-    /// Keeps the keys of one group of users apart from those of others: at most 64 letters, digits, `-`, `_` and `.`, of
-    /// ASCII. Default: empty, none.
+    /// Keeps the keys of one group of users apart from those of others: at most 64 letters, digits, `-`, `_`
+    /// and `.`, of ASCII. Default: empty, none.
     public var namespace = ""
     /// How long a call may take longer because of the servers. Default: 250 ms.
     public var limit: Duration = .milliseconds(250)
@@ -81,7 +83,8 @@ public struct RemoteConfiguration: Sendable, Equatable {
     public var maximumSize: Int64 = 16 << 20
     /// Only what has one of these tags goes there. Default: empty, everything does.
     public var tags: [String] = []
-    /// A file with lines `host = user:password`, or `host = key:secret` for S3, that nobody else can read or write.
+    /// A file with lines `host = user:password`, or `host = key:secret` for S3, that nobody else can read or
+    /// write.
     ///
     /// Default: nil, what the environment's `DISKCACHE_REMOTE_CREDENTIALS` has, in such lines.
     public var credentials: String?

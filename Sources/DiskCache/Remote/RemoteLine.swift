@@ -5,7 +5,8 @@ import Platform
 
 /// The remote tier of an open cache, with what this process asks it at the moment.
 ///
-/// Held by the ``SharedCache`` and by what closes it: when both go, the tier is told to end, and nobody waits for it.
+/// Held by the ``SharedCache`` and by what closes it: when both go, the tier is told to end, and nobody waits
+/// for it.
 final class RemoteLine: Sendable {
     let tier: any RemoteTier
     private let core: CacheCore
@@ -22,7 +23,8 @@ final class RemoteLine: Sendable {
         if core.isOwn { tier.close(until: .now) }
     }
 
-    /// Whether the caller is to ask for `key`; false: another thread did, and is done now, or there is no time left.
+    /// Whether the caller is to ask for `key`; false: another thread did, and is done now, or there is no
+    /// time left.
     func enter(_ key: Digest, until deadline: ContinuousClock.Instant) -> Bool {
         if keys.withLock({ $0.insert(key).inserted }) { return true }
         _ = keys.wait(until: deadline) { $0.contains(key) ? nil : true }
@@ -34,8 +36,8 @@ final class RemoteLine: Sendable {
         keys.wakeAll()
     }
 
-    /// Names the lock among the processes of the one who asks: another one than that of who computes, as it is held for no
-    /// longer than the limit.
+    /// Names the lock among the processes of the one who asks: another one than that of who computes, as it
+    /// is held for no longer than the limit.
     static func lockName(_ key: Digest) -> Digest {
         let bytes = Array("remote".utf8) + (0..<32).map(key.byte)
         return Digest(of: bytes.span)

@@ -14,7 +14,8 @@ package protocol RemoteTier: AnyObject, Sendable {
     /// Whether it is worth asking for a key now: no system call but one, to see what others have noted.
     func isWorthAsking(_ key: Digest) -> Bool
 
-    /// What the remote has: nil where it has nothing, is not asked, is too slow or gives something that is not right.
+    /// What the remote has: nil where it has nothing, is not asked, is too slow or gives something that is
+    /// not right.
     ///
     /// Blocks the calling thread, one of ours, until `deadline` at most.
     func look(_ key: Digest, until deadline: ContinuousClock.Instant) -> RemoteValue?

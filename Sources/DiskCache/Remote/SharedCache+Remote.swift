@@ -4,11 +4,12 @@ import CacheStore
 import FoundationEssentials
 import Platform
 
-// Between the disk and a computation: what other machines have. One request a key and machine goes out; what it brings is
-// put on disk, by the rules of a computed value, and found there by all who have waited.
+// Between the disk and a computation: what other machines have. One request a key and machine goes out; what
+// it brings is put on disk, by the rules of a computed value, and found there by all who have waited.
 
 extension SharedCache {
-    /// The value of `key` from another machine, where this one has none; nil also where there is no time left.
+    /// The value of `key` from another machine, where this one has none; nil also where there is no time
+    /// left.
     ///
     /// What fails is no more than a miss, and counted.
     ///

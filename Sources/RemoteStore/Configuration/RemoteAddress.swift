@@ -17,7 +17,9 @@ package struct RemoteAddress: Sendable, Hashable {
 
     /// - Throws: ``CacheError/Code/badConfiguration``; not with what stands before an @.
     package init(_ url: String) throws(CacheError) {
-        guard let separator = url.firstRange(of: "://"), url.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f }) else {
+        guard let separator = url.firstRange(of: "://"),
+            url.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7f })
+        else {
             throw Self.bad("a URL of a server has no scheme, or a blank in it")
         }
         scheme = url[..<separator.lowerBound].lowercased()
@@ -35,7 +37,9 @@ package struct RemoteAddress: Sendable, Hashable {
             throw Self.bad("a URL has a user in it: put it into the file of credentials")
         }
         rest = rest.dropFirst(authority.count)
-        guard !rest.contains("?"), !rest.contains("#") else { throw Self.bad("a URL of a server has a query") }
+        guard !rest.contains("?"), !rest.contains("#") else {
+            throw Self.bad("a URL of a server has a query")
+        }
         (host, port) = try Self.hostAndPort(authority, scheme)
         socketPath = nil
         var path = String(rest)
@@ -47,10 +51,11 @@ package struct RemoteAddress: Sendable, Hashable {
         _ authority: Substring,
         _ scheme: String
     ) throws(CacheError) -> (String, UInt16) {
-        guard let usual = [("http", 80), ("https", 443), ("redis", 6379)].first(where: { $0.0 == scheme })?.1 else {
+        let ports: [String: UInt16] = ["http": 80, "https": 443, "redis": 6379]
+        guard let usual = ports[scheme] else {
             throw bad("servers are reached by http, https, redis or redis+unix, not by \(scheme)")
         }
-        var (host, port) = (authority, Optional(UInt16(usual)))
+        var (host, port) = (authority, Optional(usual))
         if authority.hasPrefix("["), let end = authority.firstIndex(of: "]") {
             host = authority[authority.index(after: authority.startIndex)..<end]
             let rest = authority[authority.index(after: end)...]
@@ -59,7 +64,9 @@ package struct RemoteAddress: Sendable, Hashable {
             host = authority[..<colon]
             port = UInt16(authority[authority.index(after: colon)...])
         }
-        guard !host.isEmpty, let port, port > 0 else { throw bad("a URL of a server has no host, or a wrong port") }
+        guard !host.isEmpty, let port, port > 0 else {
+            throw bad("a URL of a server has no host, or a wrong port")
+        }
         return (host.lowercased(), port)
     }
 

@@ -35,7 +35,8 @@ package struct RemoteCredentials: Sendable {
             let parts = halves[1].split(separator: ":", omittingEmptySubsequences: false).map(String.init)
             guard parts.count >= 2 else { continue }
             let secret = parts.dropFirst().joined(separator: ":")
-            entries[halves[0].lowercased()] = Entry(user: parts[0], secret: secret, rest: Array(parts.dropFirst()))
+            let entry = Entry(user: parts[0], secret: secret, rest: Array(parts.dropFirst()))
+            entries[halves[0].lowercased()] = entry
         }
     }
 
@@ -69,7 +70,8 @@ package struct RemoteCredentials: Sendable {
             )
         }
         guard let bytes else {
-            throw CacheError(.badConfiguration, "read credentials in \(path): it is no file of credentials", path: path)
+            let words = "read credentials in \(path): it is no file of credentials: name another"
+            throw CacheError(.badConfiguration, words, path: path)
         }
         self.init(text: String(decoding: bytes, as: UTF8.self))
     }
@@ -77,6 +79,7 @@ package struct RemoteCredentials: Sendable {
     /// Those for a server: of its host and port, else of its host, else of its socket's path.
     package func entry(for address: RemoteAddress) -> Entry? {
         if let path = address.socketPath { return entries[path.lowercased()] }
-        return entries["\(address.host):\(address.port)"] ?? entries[address.authority] ?? entries[address.host]
+        let exact = entries["\(address.host):\(address.port)"]
+        return exact ?? entries[address.authority] ?? entries[address.host]
     }
 }

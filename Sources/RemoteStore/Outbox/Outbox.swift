@@ -2,7 +2,8 @@
 
 package import CacheStore
 
-/// What the file `outbox` (`OutboxFile`) says: what still has to be done at the servers, in the order in which it came.
+/// What the file `outbox` (`OutboxFile`) says: what still has to be done at the servers, in the order in
+/// which it came.
 ///
 /// Processes append whole records (``OutboxRecord``) to the file, so it is a journal: later work on a key
 /// takes the place of earlier work, and what is done goes. A file that is cut off or damaged anywhere loses

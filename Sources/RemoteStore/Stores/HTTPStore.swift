@@ -119,7 +119,10 @@ final class HTTPStore: RemoteClient {
     // MARK: Requests
 
     /// nil: there is nothing.
-    private func fetch(_ path: String, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> Data? {
+    private func fetch(
+        _ path: String,
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) -> Data? {
         let response = try send("GET", path, until: deadline)
         if response.status == 404 || response.status == 410 { return nil }
         try check(response, "GET")
@@ -159,7 +162,7 @@ final class HTTPStore: RemoteClient {
         until deadline: ContinuousClock.Instant
     ) throws(RemoteFailure) -> TransportResponse {
         let rest = deadline - .now
-        guard rest > .zero else { throw RemoteFailure(.slow, "\(address.name): no time left") }
+        guard rest > .zero else { throw RemoteFailure(.skipped, "\(address.name): no time left") }
         let whole = address.path + path
         var request = TransportRequest(address.origin + whole, method: method)
         request.timeLimit = rest

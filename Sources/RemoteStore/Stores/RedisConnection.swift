@@ -38,7 +38,10 @@ final class RedisConnection: @unchecked Sendable {
     var isIdle: Bool { decoder.waitingBytes == 0 && socket.isIdle }
 
     /// Sends a command and waits for its answer. After a failure the connection is of no use any more.
-    func ask(_ command: [UInt8], until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RedisReply {
+    func ask(
+        _ command: [UInt8],
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) -> RedisReply {
         try passing { () throws(Errno) in try socket.write(command, until: deadline) }
         while true {
             if let reply = try nextReply() {

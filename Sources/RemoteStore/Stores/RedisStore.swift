@@ -74,15 +74,21 @@ final class RedisStore: RemoteClient {
     private func bytes(of key: Digest) -> [UInt8] { prefix + key.description.utf8 }
 
     private func unexpected(_ reply: RedisReply) -> RemoteFailure {
-        guard let code = reply.errorCode else { return RemoteFailure(.failed, "\(name): an unexpected answer") }
+        guard let code = reply.errorCode else {
+            return RemoteFailure(.failed, "\(name): an unexpected answer")
+        }
         // Full, starting, or somebody's script is running: later perhaps.
-        let passes = ["OOM", "LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN", "MISCONF"].contains(code)
+        let passing = ["OOM", "LOADING", "BUSY", "TRYAGAIN", "MASTERDOWN", "CLUSTERDOWN", "MISCONF"]
+        let passes = passing.contains(code)
         return RemoteFailure(passes ? .failed : .refused, "\(name): \(code)")
     }
 
     // MARK: Connections
 
-    private func ask(_ command: [UInt8], until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RedisReply {
+    private func ask(
+        _ command: [UInt8],
+        until deadline: ContinuousClock.Instant
+    ) throws(RemoteFailure) -> RedisReply {
         // One that the server has closed meanwhile tells nothing of the server.
         if let known = takeIdle() {
             do throws(RemoteFailure) {

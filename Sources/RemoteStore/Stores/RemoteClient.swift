@@ -51,7 +51,8 @@ package struct RemoteFailure: Error, Sendable, Equatable {
 
 /// A server, whatever it speaks. Its calls block their thread until the deadline at most.
 ///
-/// A kind of store is one type that conforms to this, and a line where the tier makes them (`RemoteServer.client`).
+/// A kind of store is one type that conforms to this, and a line where the tier makes them
+/// (`RemoteServer.client`).
 package protocol RemoteClient: AnyObject, Sendable {
     /// nil: it has none. The bytes are not checked yet.
     func get(_ key: Digest, until deadline: ContinuousClock.Instant) throws(RemoteFailure) -> RemoteParcel?
@@ -82,11 +83,14 @@ enum Envelope {
         var bytes = signature
         bytes.reserveCapacity(8 + parcel.record.count + parcel.bytes.count)
         let count = UInt32(parcel.record.count)
-        for shift in stride(from: UInt32(0), to: 32, by: 8) { bytes.append(UInt8(truncatingIfNeeded: count >> shift)) }
+        for shift in stride(from: UInt32(0), to: 32, by: 8) {
+            bytes.append(UInt8(truncatingIfNeeded: count >> shift))
+        }
         return bytes + parcel.record + parcel.bytes
     }
 
-    /// nil for what ``seal(_:)`` did not make. The digest is not that of the bytes yet, but the one that the record names.
+    /// nil for what ``seal(_:)`` did not make. The digest is not that of the bytes yet, but the one that the
+    /// record names.
     static func open(_ bytes: Data, for key: Digest) -> RemoteParcel? {
         let start = bytes.startIndex
         guard bytes.count >= 8, bytes.prefix(4).elementsEqual(signature) else { return nil }
@@ -95,6 +99,7 @@ enum Envelope {
         guard count <= bytes.count - 8 else { return nil }
         let record = [UInt8](bytes[start + 8..<start + 8 + count])
         guard let content = RecordCodec.decode(record, for: key)?.content else { return nil }
-        return RemoteParcel(record: record, bytes: Data(bytes[(start + 8 + count)...]), digest: content.digest)
+        let value = Data(bytes[(start + 8 + count)...])
+        return RemoteParcel(record: record, bytes: value, digest: content.digest)
     }
 }

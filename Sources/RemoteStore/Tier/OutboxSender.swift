@@ -5,11 +5,12 @@ import DiskCache
 import FoundationEssentials
 import Platform
 
-/// Tells the servers what the outbox says, on a thread of its own: one process of the machine at a time, by a lock that is
-/// free as soon as its holder dies.
+/// Tells the servers what the outbox says, on a thread of its own: one process of the machine at a time, by a
+/// lock that is free as soon as its holder dies.
 ///
-/// It makes each server's value of a key what the disk has: puts the value that is there, or removes what the server has
-/// where there is none. So work may be done twice, and in whatever order. The thread holds this object, and this no cache.
+/// It makes each server's value of a key what the disk has: puts the value that is there, or removes what the
+/// server has where there is none. So work may be done twice, and in whatever order. The thread holds this
+/// object, and this no cache.
 final class OutboxSender: Sendable {
     /// A value that is wrong at a server, to be removed there.
     struct Repair: Sendable {
@@ -46,7 +47,12 @@ final class OutboxSender: Sendable {
     private let view: OutboxView
     private let state = Monitored(State())
 
-    init(_ levels: [RemoteLevel], _ configuration: RemoteConfiguration, _ host: RemoteHost, _ view: OutboxView) {
+    init(
+        _ levels: [RemoteLevel],
+        _ configuration: RemoteConfiguration,
+        _ host: RemoteHost,
+        _ view: OutboxView
+    ) {
         self.levels = levels
         self.configuration = configuration
         self.host = host
@@ -147,6 +153,7 @@ final class OutboxSender: Sendable {
     }
 
     private func remove(_ repair: Repair, _ store: Store) {
+        if isOver { return }
         do throws(RemoteFailure) {
             try repair.server.request(in: store) { () throws(RemoteFailure) in
                 try repair.server.client.remove(repair.key, content: repair.content, until: deadline)
@@ -162,7 +169,8 @@ final class OutboxSender: Sendable {
         return end.map { min($0, usual) } ?? usual
     }
 
-    /// Takes in what was appended; what there was no room for is not sent, and must not be taken from there either.
+    /// Takes in what was appended; what there was no room for is not sent, and must not be taken from there
+    /// either.
     private func follow(_ store: Store) {
         do throws(Errno) {
             let refused = try view.follow(store.outbox)
@@ -214,7 +222,7 @@ final class OutboxSender: Sendable {
     private func send(_ record: OutboxRecord, _ store: Store) -> Bool {
         do throws(CacheError) {
             let found = try store.settled(record.entry, now: host.now())
-            let parcel = found.flatMap { parcel($0.record, $0.value, record.entry) }
+            let parcel = found.flatMap { makeParcel($0.record, $0.value, record.entry) }
             var isDone = true
             for level in levels {
                 guard let server = level.server(for: record.entry) else { continue }
@@ -228,11 +236,11 @@ final class OutboxSender: Sendable {
     }
 
     /// What is to be there; nil: nothing.
-    private func parcel(_ record: Record, _ value: Data, _ key: Digest) -> RemoteParcel? {
+    private func makeParcel(_ record: Record, _ value: Data, _ key: Digest) -> RemoteParcel? {
         let tags = record.details.tags
         guard !record.isNothing, Int64(value.count) >= configuration.minimumSize,
             Int64(value.count) <= configuration.maximumSize,
-            configuration.tags.isEmpty || tags.contains(where: configuration.tags.contains)
+            configuration.tags.isEmpty || tags.contains(where: { configuration.tags.contains($0) })
         else { return nil }
         let bytes = RecordCodec.encode(record.forOthers, for: key)
         var parcel = RemoteParcel(record: bytes, bytes: value, digest: record.content.digest)
@@ -241,7 +249,12 @@ final class OutboxSender: Sendable {
     }
 
     /// Whether the server has been told, or will never want to know.
-    private func tell(_ server: RemoteServer, _ key: Digest, _ parcel: RemoteParcel?, _ store: Store) -> Bool {
+    private func tell(
+        _ server: RemoteServer,
+        _ key: Digest,
+        _ parcel: RemoteParcel?,
+        _ store: Store
+    ) -> Bool {
         do throws(RemoteFailure) {
             try server.request(in: store) { () throws(RemoteFailure) in
                 if let parcel {

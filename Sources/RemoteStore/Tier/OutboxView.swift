@@ -3,7 +3,8 @@
 import CacheStore
 import Platform
 
-/// What waits in the outbox of a directory, as this process follows it: it reads what was appended since the last look.
+/// What waits in the outbox of a directory, as this process follows it: it reads what was appended since the
+/// last look.
 final class OutboxView: Sendable {
     private struct State {
         var outbox = Outbox()

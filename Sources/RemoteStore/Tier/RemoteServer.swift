@@ -5,7 +5,8 @@ import DiskCache
 import Platform
 import Transport
 
-/// A server of the tier: what it is asked by, its breaker, which all processes of the machine share, and how fast it is.
+/// A server of the tier: what it is asked by, its breaker, which all processes of the machine share, and how
+/// fast it is.
 final class RemoteServer: Sendable {
     let name: String
     let client: any RemoteClient
@@ -75,7 +76,8 @@ final class RemoteServer: Sendable {
             guard let word = control.breaker(ofServer: hash) else { return nil }
             let breaker = Breaker(word: word)
             let (ticket, next) = breaker.asking(at: Timestamp.monotonicMilliseconds, terms)
-            if next.word == word || control.replaceBreaker(ofServer: hash, word, by: next.word) { return ticket }
+            let isSame = next.word == word
+            if isSame || control.replaceBreaker(ofServer: hash, word, by: next.word) { return ticket }
         }
     }
 
@@ -162,8 +164,9 @@ extension RemoteServer {
         // Whoever has one place for both keeps them apart by their digests.
         let content = path.replacing("{kind}", with: "cas")
         let entry = path.replacing("{kind}", with: "ac")
-        guard let paths = RemotePaths(content: content, entry: entry, namespace: configuration.namespace) else {
-            throw bad("the path or the namespace is none: \(configuration.path), \(configuration.namespace)")
+        let namespace = configuration.namespace
+        guard let paths = RemotePaths(content: content, entry: entry, namespace: namespace) else {
+            throw bad("the path or the namespace is none: \(configuration.path), \(namespace)")
         }
         return paths
     }

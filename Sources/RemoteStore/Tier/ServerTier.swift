@@ -6,7 +6,8 @@ import FoundationEssentials
 import Platform
 import Transport
 
-/// The remote tier: servers in levels, each asked only while its breaker is closed, and told in the background.
+/// The remote tier: servers in levels, each asked only while its breaker is closed, and told in the
+/// background.
 package final class ServerTier: RemoteTier {
     private let configuration: RemoteConfiguration
     private let levels: [RemoteLevel]
@@ -84,7 +85,8 @@ package final class ServerTier: RemoteTier {
         var hasAnswer = false
         for (index, level) in levels.enumerated() {
             let rest = deadline - ContinuousClock.now
-            guard rest > .zero else { break }
+            // So little is no fair trial of a server.
+            guard rest > configuration.limit / 8 else { break }
             guard let server = level.server(for: key) else { continue }
             // One that hangs leaves time for the next.
             let end = ContinuousClock.now + rest / (levels.count - index)

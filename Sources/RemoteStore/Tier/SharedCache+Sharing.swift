@@ -7,15 +7,16 @@ import Platform
 extension SharedCache {
     /// Opens the cache at `path`, and shares its values with other machines through servers.
     ///
-    /// What is not in memory and not on disk is looked for at the servers, by `get`, `value`, `hit` and the calls for many
-    /// keys: by one thread of one process a key, and never for longer than the limit for that. What comes is checked,
-    /// stored here with the terms that it was stored with there, and judged by them. What is put or removed here is told to
-    /// the servers in the background, from a queue in the directory that outlives this process. A server that fails, or is
-    /// too slow, is not asked for a moment, by any process of the machine; nothing fails because of it.
+    /// What is not in memory and not on disk is looked for at the servers, by `get`, `value`, `hit` and the
+    /// calls for many keys: by one thread of one process a key, and never for longer than the limit for that.
+    /// What comes is checked, stored here with the terms that it was stored with there, and judged by them.
+    /// What is put or removed here is told to the servers in the background, from a queue in the directory
+    /// that outlives this process. A server that fails, or is too slow, is not asked for a moment, by any
+    /// process of the machine; nothing fails because of it.
     ///
-    /// A value that was removed here, or replaced, is never taken from a server again; on other machines it is found until
-    /// their servers have been told. All processes that use the directory note what they change as soon as one has opened it
-    /// in this way.
+    /// A value that was removed here, or replaced, is never taken from a server again; on other machines it
+    /// is found until their servers have been told. All processes that use the directory note what they
+    /// change as soon as one has opened it in this way.
     ///
     /// ```swift
     /// import DiskCacheRemote
@@ -39,7 +40,9 @@ extension SharedCache {
         try self.init(at: path, configuration: configuration) {
             (host: RemoteHost) throws(CacheError) -> (any RemoteTier)? in
             let store = host.store()
-            guard let present = try remote ?? Self.configured(in: store) else { return nil }
+            var given = remote
+            if given == nil { given = try Self.configured(in: store) }
+            guard let present = given else { return nil }
             guard present.isActive else {
                 // So nobody notes any more what nobody sends.
                 if remote == nil { _ = store.control.setRemoteNotes(.none) }
