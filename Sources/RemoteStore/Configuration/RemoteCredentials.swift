@@ -15,12 +15,16 @@ import Platform
 /// Never printed, and in no error.
 package struct RemoteCredentials: Sendable {
     /// What stands behind the host.
-    package struct Entry: Sendable, Equatable {
+    package struct Entry: Sendable, Equatable, CustomStringConvertible, CustomDebugStringConvertible {
         /// May be empty.
         package let user: String
         package let secret: String
         /// Everything behind the first colon: a password may have some.
         package let rest: [String]
+
+        /// Without the secret.
+        package var description: String { "credentials of \(user)" }
+        package var debugDescription: String { description }
     }
 
     private var entries: [String: Entry] = [:]
