@@ -136,8 +136,13 @@ extension CacheDirectory {
     /// Which servers the directory's `config.json` names for sharing values; nil: none.
     ///
     /// - Throws: ``CacheError/Code/badConfiguration``.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func remoteConfiguration() throws(CacheError) -> RemoteConfiguration? {
-        let json = try withStore { (store, _) throws(CacheError) in store.configuration.remote }
+        let json = try withStore { (store, _) throws(CacheError) -> [UInt8]? in
+            store.followConfiguration()
+            if let failure = store.configurationFailure { throw failure }
+            return store.configuration.remote
+        }
         guard let json else { return nil }
         return try RemoteConfiguration(json: json)
     }

@@ -64,6 +64,6 @@ import Testing
         #expect(try other.directory.remoteConfiguration() == remote)
         try other.directory.setRemoteConfiguration(nil)
         #expect(try other.directory.remoteConfiguration() == nil)
-        #expect(try SharedCache(at: directory.path + "/cache").directory.limits.maximumEntries == 10)
+        #expect(try other.directory.limits().maximumEntries == 10)
     }
 }
