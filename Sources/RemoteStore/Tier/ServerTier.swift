@@ -55,8 +55,15 @@ package final class ServerTier: RemoteTier {
             (state.answers, state.latency) = server.latency.summary
             return state
         }
+        // What could not be read is told as it was.
+        _ = try? follow(host.store())
         activity.waiting = view.count
         return activity
+    }
+
+    /// Takes in what was noted; what there was no room for must not be taken from there.
+    private func follow(_ store: Store) throws(Errno) {
+        if try view.follow(store.outbox) > 0 { store.control.raiseRemoteBarrier(to: host.now()) }
     }
 
     // MARK: Asking
@@ -68,7 +75,7 @@ package final class ServerTier: RemoteTier {
         else { return false }
         do throws(Errno) {
             // What was changed here, and is not there yet.
-            if try view.follow(store.outbox) > 0 { store.control.raiseRemoteBarrier(to: host.now()) }
+            try follow(store)
             return !view.contains(key)
         } catch {
             return false
