@@ -20,14 +20,18 @@ package struct StreamSocket: ~Copyable, Sendable {
     ///
     /// - Throws: ``Errno/timedOut``; ``Errno/noDeviceOrAddress`` for a name that is unknown.
     package init(to place: SocketPlace, until deadline: ContinuousClock.Instant) throws(Errno) {
+        descriptor = FileDescriptor(owning: try Self.connect(to: place, until: deadline))
+    }
+
+    private static func connect(
+        to place: SocketPlace,
+        until deadline: ContinuousClock.Instant
+    ) throws(Errno) -> Int32 {
         var failure = Errno.noDeviceOrAddress
-        for address in try Self.addresses(of: place, until: deadline) {
-            let limit = try Self.milliseconds(until: deadline)
+        for address in try addresses(of: place, until: deadline) {
+            let limit = try milliseconds(until: deadline)
             let number = unsafe ctransport_connect(address, UInt32(address.count), limit)
-            if number >= 0 {
-                descriptor = FileDescriptor(owning: number)
-                return
-            }
+            if number >= 0 { return number }
             failure = Errno(rawValue: -number)
         }
         throw failure

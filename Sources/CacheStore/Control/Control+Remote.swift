@@ -5,7 +5,7 @@ package import Platform
 /// What writers note about their keys for stores on other machines.
 package enum RemoteNotes: UInt64, Sendable {
     /// Nothing: there are no such stores.
-    case none = 0
+    case nothing = 0
     /// What has to be sent.
     case changes = 1
     /// What must not be taken from there any more, as nothing is sent.
@@ -16,7 +16,7 @@ package enum RemoteNotes: UInt64, Sendable {
 extension Control {
     /// What writers note; nothing also where there is no control file.
     package var remoteNotes: RemoteNotes {
-        writableWords.flatMap { RemoteNotes(rawValue: $0.load(.remoteNotes)) } ?? .none
+        writableWords.flatMap { RemoteNotes(rawValue: $0.load(.remoteNotes)) } ?? .nothing
     }
 
     /// False: there is no control file that could be written.

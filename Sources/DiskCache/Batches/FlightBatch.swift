@@ -64,9 +64,13 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         let request = asking(for: key)
         if request.options.source != .anywhere {
             let hit = request.withoutFailing { () throws(CacheError) in
-                try request.source.get(forKey: key, reading: request.options)
+                try request.source.get(forKey: key, reading: request.options.withoutOthers)
             }
-            values[key] = hit?.value
+            if let hit {
+                values[key] = hit.value
+            } else if case .success(let shared?) = request.sharedByOthers() {
+                values[key] = shared.value
+            }
             return
         }
         let hit = request.firstLook()

@@ -141,8 +141,7 @@ extension SharedCache {
         // For all of them no longer than for one.
         let end = remote.map { ContinuousClock.now + $0.tier.limit }
         let asks = reading.asksRemote && reading.source != .memory
-        var here = reading
-        here.asksRemote = false
+        let here = reading.withoutOthers
         for key in distinct(keys) {
             hits[key] = try find(key, codec, here)
             guard asks, hits[key] == nil, let end else { continue }

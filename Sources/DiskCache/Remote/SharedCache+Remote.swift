@@ -21,6 +21,8 @@ extension SharedCache {
     ) -> CacheHit<Codec.Value>? {
         guard let remote, core.isOwn else { return nil }
         let digest = Digest(ofKey: key)
+        // A put of this process that is still to be published: what others have is older.
+        if !writeBehind.isIdle, writeBehind.latest({ digest }) != nil { return nil }
         let deadline = deadline ?? ContinuousClock.now + remote.tier.limit
         guard deadline > .now, remote.tier.isWorthAsking(digest) else {
             counters.add(.remoteSkipped)

@@ -116,6 +116,13 @@ extension ReadOptions {
         return options
     }
 
+    /// The same, on this machine alone.
+    var withoutOthers: ReadOptions {
+        var options = self
+        options.asksRemote = false
+        return options
+    }
+
     /// Whether a get may take what the tiers give it as it is.
     ///
     /// Asked for each get, so that the rest is looked at by few.

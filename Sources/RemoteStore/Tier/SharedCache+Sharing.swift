@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+public import CacheStore
 public import DiskCache
 import Platform
 
@@ -45,7 +45,7 @@ extension SharedCache {
             guard let present = given else { return nil }
             guard present.isActive else {
                 // So nobody notes any more what nobody sends.
-                if remote == nil { _ = store.control.setRemoteNotes(.none) }
+                if remote == nil { _ = store.control.setRemoteNotes(.nothing) }
                 return nil
             }
             return try ServerTier(present, host)

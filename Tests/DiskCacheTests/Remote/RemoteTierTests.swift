@@ -28,7 +28,7 @@ import Testing
         #expect(text(hit) == "theirs" && hit.source == .remote)
         #expect(try cache.get(forKey: "key")?.source == .memory)
         let other = try SharedCache(at: directory.path + "/cache")
-        #expect(text(try other.get(forKey: "key")) == "theirs", "it is on disk")
+        #expect(try text(other.get(forKey: "key")) == "theirs", "it is on disk")
         #expect(tier.lookCount == 1)
         let activity = cache.directory.activity
         #expect(activity.remoteHits == 1 && activity.misses == 1)
@@ -38,7 +38,7 @@ import Testing
         tier.set("1", "a")
         tier.set("2", "b")
         tier.set("3", "c")
-        #expect(text(try await cache.get(forKey: "a")) == "1")
+        #expect(try await text(cache.get(forKey: "a")) == "1")
         #expect(try await cache.get(forKey: "none") == nil)
         #expect(try await cache.namespace("").typed(Int.self).get(forKey: "b")?.value == 2)
         let path = directory.path + "/copy"
@@ -48,7 +48,7 @@ import Testing
 
     @Test func `it is not asked for what is here, nor by who looks here alone`() throws {
         try cache.put("ours", forKey: "key")
-        #expect(text(try cache.get(forKey: "key")) == "ours")
+        #expect(try text(cache.get(forKey: "key")) == "ours")
         #expect(try cache.get(forKey: "absent", reading: ReadOptions(source: .memory)) == nil)
         #expect(try cache.entry(forKey: "absent") == nil)
         #expect(try cache.contains(forKey: "absent") == false)
@@ -153,7 +153,7 @@ import Testing
         tier.set("theirs", "key")
         let other = try SharedCache(at: directory.path + "/cache")
         tier.onLook { try? other.put("ours", forKey: "key") }
-        #expect(text(try cache.get(forKey: "key")) == "ours")
+        #expect(try text(cache.get(forKey: "key")) == "ours")
     }
 
     @Test func `what was removed or replaced later is not given out of memory`() throws {
@@ -161,7 +161,7 @@ import Testing
         #expect(try cache.get(forKey: "key") != nil)
         let other = try SharedCache(at: directory.path + "/cache")
         try other.put("ours", forKey: "key")
-        #expect(text(try cache.get(forKey: "key")) == "ours")
+        #expect(try text(cache.get(forKey: "key")) == "ours")
         tier.setUseful(false)
         try other.remove(forKey: "key")
         #expect(try cache.get(forKey: "key") == nil)
