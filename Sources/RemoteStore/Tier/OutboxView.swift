@@ -71,9 +71,12 @@ final class OutboxView: Sendable {
 
     /// What should take the place of the file, and up to where that was read; nil: it is good as it is.
     func replacement(withoutAvoided: Bool) -> (records: [UInt8], offset: Int64)? {
-        state.withLock { state in
-            if withoutAvoided { return (state.outbox.compactedWithoutAvoided(), state.offset) }
-            return state.outbox.needsCompaction ? (state.outbox.compacted(), state.offset) : nil
+        state.withLock { state -> (records: [UInt8], offset: Int64)? in
+            if withoutAvoided {
+                return (records: state.outbox.compactedWithoutAvoided(), offset: state.offset)
+            }
+            guard state.outbox.needsCompaction else { return nil }
+            return (records: state.outbox.compacted(), offset: state.offset)
         }
     }
 }

@@ -152,7 +152,7 @@ import Testing
     @Test func `a put while it is asked is what is found`() throws {
         tier.set("theirs", "key")
         let other = try SharedCache(at: directory.path + "/cache")
-        tier.onLook { try? other.put("ours", forKey: "key") }
+        tier.onLook { _ = try? other.put("ours", forKey: "key") }
         #expect(try text(cache.get(forKey: "key")) == "ours")
     }
 
