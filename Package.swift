@@ -30,6 +30,7 @@ let package = Package(
         .library(name: "DiskCache", targets: ["DiskCache"]),
         .library(name: "DiskCacheHTTP", targets: ["DiskCacheHTTP"]),
         .library(name: "DiskCacheURLProtocol", targets: ["DiskCacheURLProtocol"]),
+        .library(name: "DiskCacheRemote", targets: ["DiskCacheRemote"]),
         .executable(name: "diskcache", targets: ["diskcache"]),
     ],
     targets: [
@@ -47,7 +48,12 @@ let package = Package(
         .target(name: "Transport", dependencies: ["CTransport", "Platform"], swiftSettings: productSettings),
         .target(
             name: "RemoteStore",
-            dependencies: ["DiskCache", "CacheStore", "Platform"],
+            dependencies: ["DiskCache", "CacheStore", "Platform", "Transport"],
+            swiftSettings: productSettings
+        ),
+        .target(
+            name: "DiskCacheRemote",
+            dependencies: ["DiskCache", "RemoteStore"],
             swiftSettings: productSettings
         ),
         .target(
@@ -139,6 +145,12 @@ let package = Package(
             path: "IntegrationTests/CacheWorker",
             swiftSettings: testSettings
         ),
+        .executableTarget(
+            name: "RemoteProbe",
+            dependencies: ["DiskCacheRemote"],
+            path: "IntegrationTests/RemoteProbe",
+            swiftSettings: testSettings
+        ),
         .testTarget(
             name: "TestSupportTests",
             dependencies: ["TestSupport"],
@@ -171,7 +183,9 @@ let package = Package(
         ),
         .testTarget(
             name: "RemoteStoreTests",
-            dependencies: ["RemoteStore", "DiskCache", "CacheStore", "Platform", "TestSupport", "Models"],
+            dependencies: [
+                "RemoteStore", "DiskCache", "CacheStore", "Platform", "Transport", "TestSupport", "Models",
+            ],
             swiftSettings: testSettings
         ),
         .testTarget(
@@ -194,14 +208,14 @@ let package = Package(
         .testTarget(
             name: "IntegrationTests",
             dependencies: [
-                "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
-                "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe",
-                "StopProbe", "HostileProbe", "LockProbe", "FetchProbe",
+                "DiskCache", "CacheStore", "Platform", "TestSupport", "DiskCacheRemote", "RemoteStore",
+                "diskcache", "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe",
+                "LimitProbe", "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe",
             ],
             path: "IntegrationTests",
             exclude: [
                 "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe",
-                "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "FetchProbe", "Scripts",
+                "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe", "Scripts",
                 "Expectations",
             ],
             swiftSettings: testSettings

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "CSocket.h"
+
 /// The functions of an opened library.
 typedef struct ctransport_library ctransport_library;
 /// A handle of curl's with its connections, and what its present transfer reads and writes.

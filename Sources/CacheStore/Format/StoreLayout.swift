@@ -11,6 +11,7 @@ package import Platform
 /// control            (mapped by every process: ControlLayout)
 /// rules              (what was removed or has expired all at once: RemovalRules)
 /// events  events.1   (which process removed what, and why, if enabled: EventLog)
+/// outbox             (which keys stores on other machines have to be told of: OutboxFile)
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
 /// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/sessions  locks/format
@@ -40,6 +41,8 @@ package enum StoreLayout {
     static let rulesSignature = "rules 1\n"
     static let events: RelativePath = "events"
     static let olderEvents: RelativePath = "events.1"
+    /// What stores on other machines have to be told.
+    static let outbox: RelativePath = "outbox"
     static let formatLock: RelativePath = "format"
     package static let janitorLock: RelativePath = "janitor"
     package static let sessionsLock: RelativePath = "sessions"
@@ -64,7 +67,7 @@ package enum StoreLayout {
     /// The files in the root.
     static let rootFiles: [RelativePath] = [
         cacheDirectoryTag, readme, format, configuration, control, candidates, rules, events,
-        olderEvents,
+        olderEvents, outbox,
     ]
 
     /// The names of all lock files that stay.

@@ -44,6 +44,8 @@ extension Store {
     ///
     /// Beside other writers: one that has replaced it between the look and the deletion is as good as not come yet.
     private func removeIfFresh(_ key: Digest, _ now: Timestamp) throws(CacheError) -> RemovalFinding {
+        // Also where there is no entry: others may have one.
+        note(key, .remove)
         guard let stored = try entries.read(key) else { return .absent }
         guard stored.record != nil else { return .over(stored) }
         guard let freshness = try freshness(of: stored, key, now) else { return .changed }
@@ -63,6 +65,7 @@ extension Store {
         let isAsObserved = try entries.stripes.withLock(.exclusive, stripe: key.stripe) {
             () throws(CacheError) in
             guard StoredEntry.areSame(try entries.read(key), observed) else { return false }
+            note(key, .remove)
             // Raised also where there is no entry, as by any other remove.
             (isRemoved, _) = try entries.writing(key, isRemoval: true) { () throws(CacheError) in
                 try directory.delete(key, .entries)
@@ -94,7 +97,7 @@ extension Store {
         let (isRemoved, generation) = try entries.stripes.withLock(.shared, stripe: key.stripe) {
             () throws(CacheError) in
             try entries.writing(key, isRemoval: true) { () throws(CacheError) in
-                try directory.delete(key, .entries)
+                try deleteNoting(key)
             }
         }
         if isRemoved {
@@ -102,6 +105,11 @@ extension Store {
             log(.removed, of: key, name: name)
         }
         return generation
+    }
+
+    private func deleteNoting(_ key: Digest) throws(CacheError) -> Bool {
+        note(key, .remove)
+        return try directory.delete(key, .entries)
     }
 
     private func noteRemoval() {

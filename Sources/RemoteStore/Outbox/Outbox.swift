@@ -2,7 +2,8 @@
 
 package import CacheStore
 
-/// What the file `outbox` says: what still has to be done at the servers, in the order in which it came.
+/// What the file `outbox` (`OutboxFile`) says: what still has to be done at the servers, in the order in
+/// which it came.
 ///
 /// Processes append whole records (``OutboxRecord``) to the file, so it is a journal: later work on a key
 /// takes the place of earlier work, and what is done goes. A file that is cut off or damaged anywhere loses
@@ -41,6 +42,19 @@ package struct Outbox: Sendable {
     }
 
     package var count: Int { waiting.count }
+
+    /// Work that there was no room for.
+    package private(set) var refusedRecords = 0
+    /// Keys that are to be avoided only: nothing is sent for them.
+    package private(set) var avoidedCount = 0
+
+    /// Whether anything waits for this key.
+    package func contains(_ entry: Digest) -> Bool { waiting[entry] != nil }
+
+    /// Whether this very work still waits.
+    package func contains(_ record: OutboxRecord) -> Bool {
+        waiting[record.entry]?.record.number == record.number
+    }
 
     /// What waits, the oldest first.
     package var pending: [OutboxRecord] {
@@ -85,6 +99,11 @@ package struct Outbox: Sendable {
     /// Whether the file should be replaced by ``compacted()``: most of it counts no more.
     package var needsCompaction: Bool { fileRecords > 1024 && fileRecords > 4 * waiting.count }
 
+    /// The same without the keys that are to be avoided only.
+    package func compactedWithoutAvoided() -> [UInt8] {
+        pending.filter { $0.work != .avoid }.flatMap { $0.encoded() }
+    }
+
     /// A file that says the same in as few bytes as possible; it must replace the other one while nobody
     /// appends.
     package func compacted() -> [UInt8] {
@@ -111,12 +130,18 @@ package struct Outbox: Sendable {
         let earlier = waiting[record.entry]?.record
         if record.work == .done {
             guard earlier?.number == record.number else { return }
+            if earlier?.work == .avoid { avoidedCount -= 1 }
             waiting[record.entry] = nil
             waitingBytes -= Self.length(of: earlier)
             return
         }
         // What others wrote may exceed the limits: then the newest is left out.
-        guard hasRoom(for: record) else { return }
+        guard hasRoom(for: record) else {
+            refusedRecords += 1
+            return
+        }
+        if earlier?.work == .avoid { avoidedCount -= 1 }
+        if record.work == .avoid { avoidedCount += 1 }
         waitingBytes += Self.length(of: record) - Self.length(of: earlier)
         waiting[record.entry] = (place: nextPlace, record: record)
         nextPlace += 1

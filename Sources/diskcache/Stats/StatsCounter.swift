@@ -93,6 +93,26 @@ struct StatsCounter {
                         "ghost_misses",
                         "Misses of keys evicted shortly before, estimated from a sample."
                     ),
+                .init("from other machines", \.remoteHits)
+                    .metric("remote_hits", "Misses for which another machine's store had a value."),
+                .init("  not there either", \.remoteMisses)
+                    .metric("remote_misses", "Misses for which no other machine's store had a value."),
+                .init("  not asked", \.remoteSkips)
+                    .metric("remote_skips", "Misses for which no other machine's store was asked."),
+                .init("  failed", \.remoteErrors)
+                    .metric("remote_errors", "Requests to other machines' stores that failed."),
+                .init("  too slow", \.remoteTimeouts)
+                    .metric("remote_timeouts", "Requests to other machines' stores without answer in time."),
+                .init("  wrong", \.remoteCorruptions)
+                    .metric("remote_corruptions", "Values of other machines' stores that were damaged."),
+                .init("told other machines", \.remoteWrites)
+                    .metric("remote_writes", "Keys sent to other machines' stores, or removed there."),
+                .init("  given up", \.remoteDrops)
+                    .metric("remote_drops", "Keys that were to be sent to other machines and were not."),
+                .init("bytes from other machines", \.remoteBytesReceived)
+                    .metric("remote_received_bytes", "Bytes of values from other machines' stores."),
+                .init("bytes to other machines", \.remoteBytesSent)
+                    .metric("remote_sent_bytes", "Bytes of values sent to other machines' stores."),
                 .init("damaged", \.corruptions).fault("corruption"),
                 .init("value gone", \.danglingEntries).fault("dangling_entry"),
                 .init("damage left to gc", \.unrepairedDamage).fault("unrepaired_damage"),
@@ -109,6 +129,8 @@ struct StatsCounter {
         youngEvictions (used within 10 minutes before), ghostMisses (of keys evicted shortly before, as
         estimated from a sample); computations, waits, refreshes, computeFailures, cacheFailures;
         corruptions, danglingEntries, unnotedAccesses, unrepairedDamage, publishFailures, controlFailures;
+        remoteHits, remoteMisses, remoteSkips, remoteErrors, remoteTimeouts, remoteCorruptions, remoteWrites,
+        remoteDrops, remoteBytesReceived, remoteBytesSent (all of other machines' stores);
         collections, collected by reason, leftMemory by cause
         """
 

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 
-package import CacheStore
 import Platform
 
 /// One line of the outbox: something that must be done at the servers, or that it is done.
@@ -9,7 +8,7 @@ import Platform
 /// offset  bytes  what
 ///      0      2  "ob"
 ///      2      1  version: 1
-///      3      1  kind: 1 put, 2 remove, 3 done
+///      3      1  kind: 1 put, 2 remove, 3 done, 4 avoid
 ///      4      4  CRC-32C of all other bytes, little-endian
 ///      8      8  number, little-endian
 ///     16     32  digest of the key
@@ -24,6 +23,8 @@ package struct OutboxRecord: Sendable, Hashable {
         /// Send an entry, and its content if the server hasn't it.
         case put(content: Digest, length: Int)
         case remove
+        /// Send nothing, and take nothing of this key from there.
+        case avoid
         /// What has this number is done, or given up.
         case done
     }
@@ -48,6 +49,7 @@ package struct OutboxRecord: Sendable, Hashable {
             case .put(let content, let length): (1, content, length)
             case .remove: (2, nil, 0)
             case .done: (3, nil, 0)
+            case .avoid: (4, nil, 0)
             }
         var bytes = [UInt8(ascii: "o"), UInt8(ascii: "b"), 1, kind, 0, 0, 0, 0]
         bytes.reserveCapacity(Self.size)
@@ -69,8 +71,8 @@ package struct OutboxRecord: Sendable, Hashable {
             check |= UInt32(bytes[4 + index]) << (8 * UInt32(index))
             unchecked[4 + index] = 0
         }
-        guard CRC32C.checksum(unchecked.span) == check, bytes[0] == UInt8(ascii: "o"), bytes[1] == UInt8(ascii: "b"),
-            bytes[2] == 1
+        guard CRC32C.checksum(unchecked.span) == check, bytes[0] == UInt8(ascii: "o"),
+            bytes[1] == UInt8(ascii: "b"), bytes[2] == 1
         else { return nil }
         number = Self.number(bytes, at: 8)
         entry = Self.digest(bytes, at: 16)
@@ -80,6 +82,7 @@ package struct OutboxRecord: Sendable, Hashable {
             work = .put(content: Self.digest(bytes, at: 48), length: length)
         case 2: work = .remove
         case 3: work = .done
+        case 4: work = .avoid
         default: return nil
         }
     }
@@ -99,6 +102,8 @@ package struct OutboxRecord: Sendable, Hashable {
 
 extension [UInt8] {
     fileprivate mutating func append(littleEndian number: UInt64) {
-        for shift in stride(from: UInt64(0), to: 64, by: 8) { append(UInt8(truncatingIfNeeded: number >> shift)) }
+        for shift in stride(from: UInt64(0), to: 64, by: 8) {
+            append(UInt8(truncatingIfNeeded: number >> shift))
+        }
     }
 }
