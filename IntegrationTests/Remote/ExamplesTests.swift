@@ -31,7 +31,11 @@ import Testing
     ]
     private static let hasPython = Server(name: "python3", program: "python3").isInstalled
 
-    @Test("each does what it is there for", .enabled(if: hasPython, "python3 is not installed"), arguments: servers)
+    @Test(
+        "each does what it is there for",
+        .enabled(if: hasPython, "python3 is not installed"),
+        arguments: servers
+    )
     func server(_ server: Server) throws {
         guard server.isInstalled else {
             print("skipped: \(server.program) is not installed")
@@ -49,7 +53,8 @@ import Testing
         for name in ["nginx", "redis", "bazel-remote", "ccache"] {
             let place = root.appendingPathComponent(name)
             let article = try String(contentsOf: place.appendingPathComponent("README.md"), encoding: .utf8)
-            for file in try FileManager.default.contentsOfDirectory(atPath: place.path) where file != "README.md" {
+            let names = try FileManager.default.contentsOfDirectory(atPath: place.path)
+            for file in names where file != "README.md" {
                 let isNamed = article.contains(file) || file.hasPrefix("diskcache-remote")
                 #expect(isNamed, "\(name)/\(file)")
             }

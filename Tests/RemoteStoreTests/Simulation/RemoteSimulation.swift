@@ -87,7 +87,11 @@ struct RemoteSimulation {
     }
 
     /// How long the server is waited for, and whether it answers in time.
-    private mutating func ask(_ server: Int, on machine: Int, at now: Double) -> (wait: Double, isAnswered: Bool) {
+    private mutating func ask(
+        _ server: Int,
+        on machine: Int,
+        at now: Double
+    ) -> (wait: Double, isAnswered: Bool) {
         let place = machine * terms.servers + server
         var ticket = Breaker.Ticket.ordinary
         if terms.hasBreaker {
@@ -103,7 +107,9 @@ struct RemoteSimulation {
         let isAnswered = !answer.isError && answer.wait <= terms.budget
         if !isAnswered { outcome.faults += 1 }
         let wait = min(answer.wait, terms.budget)
-        if terms.hasBreaker { verdicts.insert((place, ticket, isAnswered ? .prompt : .fault), at: now + wait) }
+        if terms.hasBreaker {
+            verdicts.insert((place, ticket, isAnswered ? .prompt : .fault), at: now + wait)
+        }
         return (wait, isAnswered)
     }
 

@@ -111,11 +111,11 @@ struct RemoteSimulationTests {
     func article() throws {
         let article = try String(contentsOf: SimulationTables.article, encoding: .utf8)
         for line in SimulationTables.all([.small]) where !article.contains(line) {
-            Issue.record("not in RemoteStores.md: \(line)\nDISKCACHE_TABLES=1 swift test --filter RemoteSimulationTests")
+            Issue.record("not in RemoteStores.md: \(line)\n\(SimulationTables.begin)")
         }
     }
 
-    @Test("the article's tables, anew", .enabled(if: writesTables, "only with DISKCACHE_TABLES=1, some minutes; -c release is quicker"))
+    @Test("the article's tables, anew", .enabled(if: writesTables, "only with DISKCACHE_TABLES=1"))
     func tables() throws {
         let lines = SimulationTables.all([.small, .middle, .large])
         print(lines.joined(separator: "\n"))

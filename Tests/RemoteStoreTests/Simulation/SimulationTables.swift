@@ -23,7 +23,9 @@ enum SimulationTables {
             return terms
         }
 
-        var name: String { "\(number(machines)) machines, \(servers == 1 ? "a server" : "\(servers) servers")" }
+        var name: String {
+            "\(number(machines)) machines, " + (servers == 1 ? "a server" : "\(servers) servers")
+        }
     }
 
     static let loadHead = [
@@ -41,7 +43,8 @@ enum SimulationTables {
         let gets = Double(fleet.terms.requests * fleet.terms.callers)
         let cells = [
             fleet.name, number(Int(gets / fleet.minutes / 60)), percent(Double(outcome.diskHits) / gets),
-            percent(Double(outcome.joined) / gets), percent(Double(outcome.remoteHits) / gets), percent(Double(outcome.computations) / gets),
+            percent(Double(outcome.joined) / gets), percent(Double(outcome.remoteHits) / gets),
+            percent(Double(outcome.computations) / gets),
             number(Int(Double(outcome.load.total) / fleet.minutes / 60)), number(outcome.load.busiestSecond),
             "\(tenths(Double(without) / Double(max(1, outcome.load.total)))) × as many",
         ]
@@ -49,8 +52,8 @@ enum SimulationTables {
     }
 
     static let troubleHead = [
-        "| a third of the time | breakers | in vain | waited in vain | not asked | computed | p50 | p95 | p99 "
-            + "| requests to it |",
+        "| a third of the time | breakers | in vain | waited in vain | not asked | computed "
+            + "| p50 | p95 | p99 | requests to it |",
         "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
     ]
 
@@ -63,8 +66,8 @@ enum SimulationTables {
         let cells = [
             "\(fleet.name), one \(trouble.rawValue)", hasBreaker ? "yes" : "no", number(outcome.faults),
             "\(number(Int(lost))) s", number(outcome.skipped), number(outcome.computations),
-            milliseconds(outcome.wait(0.5)), milliseconds(outcome.wait(0.95)), milliseconds(outcome.wait(0.99)),
-            number(outcome.load.requests[0]),
+            milliseconds(outcome.wait(0.5)), milliseconds(outcome.wait(0.95)),
+            milliseconds(outcome.wait(0.99)), number(outcome.load.requests[0]),
         ]
         return row(cells)
     }
@@ -84,7 +87,8 @@ enum SimulationTables {
 
     // MARK: The article
 
-    static let begin = "<!-- simulation: written by DISKCACHE_TABLES=1 swift test --filter RemoteSimulationTests -->"
+    static let begin =
+        "<!-- simulation: written by DISKCACHE_TABLES=1 swift test --filter RemoteSimulationTests -->"
     static let end = "<!-- end -->"
 
     static let article = URL(fileURLWithPath: #filePath)
