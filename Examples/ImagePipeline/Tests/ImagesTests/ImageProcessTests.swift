@@ -35,7 +35,8 @@ struct ImageProcessTests {
         let lines = try await shown(inRound: 1)
         for name in Self.names {
             for step in ["load", "decode", "computed"] {
-                #expect(lines.filter { $0.hasPrefix("\(step) \(server.url(name))") }.count == 1, "\(step) \(name)")
+                let beginning = "\(step) \(server.url(name))"
+                #expect(lines.filter { $0.hasPrefix(beginning) }.count == 1, "\(beginning)")
             }
             expectShown(name, in: lines)
         }
@@ -43,11 +44,11 @@ struct ImageProcessTests {
         #expect(try server.requests().sorted() == Self.names.map { "GET 200 /\($0)" }.sorted())
     }
 
-    @Test func `what has not changed is renewed by a 304, and what has changed is decoded once`() async throws {
+    @Test func `what has not changed is renewed by a 304, what has changed decoded once`() async throws {
         let first = try await shown(inRound: 1)
         try await recheck()
         let second = try await shown(inRound: 2)
-        #expect(second.filter { $0.hasPrefix("load ") }.count == Self.names.count, "each by one of the processes")
+        #expect(second.filter { $0.hasPrefix("load ") }.count == Self.names.count, "each by one of them")
         #expect(!second.contains { $0.hasPrefix("decode ") })
         #expect(pictures(first) == pictures(second))
         try offer("0.png", 99)
