@@ -110,7 +110,7 @@ struct RemoteSimulationTests {
     @Test("the article has what comes out", .enabled(if: !writesTables))
     func article() throws {
         let article = try String(contentsOf: SimulationTables.article, encoding: .utf8)
-        for line in SimulationTables.all([.small]) where !article.contains(line) {
+        for line in SimulationTables.all([.small]) where !line.isEmpty && !article.contains(line) {
             Issue.record("not in RemoteStores.md: \(line)\n\(SimulationTables.begin)")
         }
     }
