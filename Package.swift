@@ -29,6 +29,7 @@ let package = Package(
     products: [
         .library(name: "DiskCache", targets: ["DiskCache"]),
         .executable(name: "diskcache", targets: ["diskcache"]),
+        .executable(name: "diskcache-net", targets: ["diskcache-net"]),
     ],
     targets: [
         .target(
@@ -49,10 +50,22 @@ let package = Package(
             swiftSettings: productSettings
         ),
         .target(name: "DiskCacheHTTP", dependencies: ["DiskCache"], swiftSettings: productSettings),
+        .target(
+            name: "DiskCacheCommand",
+            dependencies: ["DiskCache", "CacheStore", "Platform"],
+            swiftSettings: productSettings
+        ),
         .executableTarget(
             name: "diskcache",
-            dependencies: ["DiskCache", "CacheStore", "Platform"],
+            dependencies: ["DiskCacheCommand"],
             exclude: ["Examples"],
+            swiftSettings: productSettings
+        ),
+        .executableTarget(
+            name: "diskcache-net",
+            dependencies: [
+                "DiskCacheCommand", "DiskCacheHTTP", "RemoteStore", "DiskCache", "CacheStore", "Platform",
+            ],
             swiftSettings: productSettings
         ),
         .target(
@@ -164,15 +177,18 @@ let package = Package(
         ),
         .testTarget(
             name: "CommandTests",
-            dependencies: ["diskcache", "DiskCache", "CacheStore", "Platform", "TestSupport"],
+            dependencies: [
+                "DiskCacheCommand", "diskcache", "diskcache-net", "DiskCache", "CacheStore", "Platform",
+                "TestSupport",
+            ],
             swiftSettings: testSettings
         ),
         .testTarget(
             name: "IntegrationTests",
             dependencies: [
-                "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
-                "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe",
-                "StopProbe", "HostileProbe", "LockProbe",
+                "DiskCache", "CacheStore", "Platform", "TestSupport", "DiskCacheCommand", "diskcache",
+                "diskcache-net", "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe",
+                "LoadProbe", "LimitProbe", "HostProbe", "StopProbe", "HostileProbe", "LockProbe",
             ],
             path: "IntegrationTests",
             exclude: [

@@ -3,7 +3,7 @@
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// What the shells are answered, and which keys are proposed.
 @Suite(.takesTurns) struct CompletionTests {

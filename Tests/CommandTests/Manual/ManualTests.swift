@@ -4,7 +4,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// The page of the manual, and the text that it is made of.
 @Suite(.takesTurns) struct ManualTests {

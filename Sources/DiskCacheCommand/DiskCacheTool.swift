@@ -4,8 +4,7 @@ import DiskCache
 import Platform
 
 /// The command: finds the subcommand, and turns whatever it throws into one line and an exit status.
-@main
-struct DiskCacheTool {
+package enum DiskCacheTool {
     static let version = "0.1.0"
 
     /// Those that are shown to people, in the order of the overview.
@@ -13,9 +12,9 @@ struct DiskCacheTool {
         [
             PutCommand.self, GetCommand.self, HasCommand.self, RemoveCommand.self, ClearCommand.self,
             TouchCommand.self, IncrementCommand.self, ListCommand.self, InfoCommand.self, RunCommand.self,
-            LockCommand.self, ServeCommand.self, CollectCommand.self, StatsCommand.self, VerifyCommand.self,
-            LogCommand.self, DoctorCommand.self, ConfigCommand.self, DirectoryCommand.self, BenchCommand.self,
-            CompletionsCommand.self,
+            LockCommand.self, ServeCommand.self, FetchCommand.self, PushCommand.self, PullCommand.self,
+            CollectCommand.self, StatsCommand.self, VerifyCommand.self, LogCommand.self, DoctorCommand.self,
+            ConfigCommand.self, DirectoryCommand.self, BenchCommand.self, CompletionsCommand.self,
         ]
     }
 
@@ -29,21 +28,26 @@ struct DiskCacheTool {
         Option("--version  print the version"),
     ]
 
-    static func main() {
+    /// Does what the command line says, and ends the process.
+    ///
+    /// - Parameter network: what reaches other machines; nil: where that is needed the process becomes `diskcache-net`.
+    package static func main(reaching network: (any Network)?) -> Never {
         // Swift's runtime prints a backtrace at Ctrl-\ and goes on, where people want the process to end.
         Signal.quit.restoreDefault()
         // A write past the limit of a file's size (`ulimit -f`) is to fail, and not to end the process.
         Signal.fileSizeLimit.ignore()
         CurrentProcess.occupyStandardDescriptors()
-        CurrentProcess.exit(run(CurrentProcess.arguments).rawValue)
+        CurrentProcess.exit(run(CurrentProcess.arguments, reaching: network).rawValue)
     }
 
     /// Runs one command line.
-    static func run(_ words: [[UInt8]]) -> ExitStatus {
+    static func run(_ words: [[UInt8]], reaching network: (any Network)? = nil) -> ExitStatus {
         do {
-            return try dispatch(words)
+            return try dispatch(words, network)
         } catch let failure as Failure {
             return report(failure.message, failure.status)
+        } catch let failure as NetworkFailure {
+            return report(failure.message, ExitStatus(failure.kind))
         } catch let error as CacheError {
             // Whoever read our output has gone: not worth a word, as with any filter.
             if error.errno == Errno.brokenPipe.rawValue { return .inputOutput }
@@ -60,7 +64,7 @@ struct DiskCacheTool {
         }
     }
 
-    private static func dispatch(_ words: [[UInt8]]) throws -> ExitStatus {
+    private static func dispatch(_ words: [[UInt8]], _ network: (any Network)?) throws -> ExitStatus {
         let globals = try Arguments(words, options, command: "", directory: nil, stopsAtOperand: true)
         if globals.has("version") {
             try Output.print("diskcache \(version)\n")
@@ -82,7 +86,8 @@ struct DiskCacheTool {
             let suggestion = Suggestion.words(for: name, among: shown.map { $0.name })
             throw Failure.usage("unknown command '\(name)'\(suggestion): see `diskcache --help`")
         }
-        return try command.main(Array(words.dropFirst()), directory: globals.value("dir"))
+        let rest = Array(words.dropFirst())
+        return try command.main(rest, directory: globals.value("dir"), reaching: network)
     }
 
     private static func report(_ message: String, _ status: ExitStatus) -> ExitStatus {
@@ -106,8 +111,8 @@ struct DiskCacheTool {
         """
 
     static let statuses = """
-        0 done; 1 a miss, or nothing found; 64 usage; 65 corrupt data found; 70 internal;
-        73 can't create; 74 input or output; 75 try again; 77 permission; 78 configuration
+        0 done; 1 a miss, or nothing found; 64 usage; 65 corrupt data found; 69 a server can't be used;
+        70 internal; 73 can't create; 74 input or output; 75 try again; 77 permission; 78 configuration
         """
 
     private static var overview: String {

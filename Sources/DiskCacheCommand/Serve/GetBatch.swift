@@ -12,7 +12,9 @@ enum GetBatch {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         try arguments.expectOperands(0...0, "no KEY with --batch")
         let scope = try arguments.scope()
-        let cache = try arguments.openExistingCache()
+        // Before anything is read, which another program would not get to see.
+        arguments.shareIfConfigured()
+        let cache = try arguments.openExistingCache(sharing: true)
         let separator: UInt8 = arguments.has("null") ? 0 : UInt8(ascii: "\n")
         let reading = ReadOptions(acceptsStale: arguments.has("stale"))
         var input = LineInput(of: "get", separator: separator)

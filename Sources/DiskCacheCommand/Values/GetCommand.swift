@@ -25,6 +25,9 @@ enum GetCommand: Command {
         With --digest, as `sha256sum`, `put --json` and `info` print it, writes a value whatever its key is, also
         one that has expired or was replaced, until a collection removes it. Reads all of it into memory.
 
+        Where config.json names stores of other machines, a value that is not here is got from there, and kept; not
+        with --digest. That takes no longer than `diskcache config get remote.limit` says.
+
         --batch answers each key in turn with {"found":true,"key":"page","length":5}, a newline and so many
         bytes, or with {"found":false,"key":"page"} and a newline. A scope stands before each key, and is not a
         part of the answer. Memory use is constant.
@@ -59,17 +62,24 @@ enum GetCommand: Command {
             // From now on this number may become one of the cache's own descriptors.
             throw Failure(.inputOutput, "get: write \(path): it is not open: open it first")
         }
-        guard let cache = try arguments.openExistingCache() else { return .miss }
+        guard let cache = try arguments.openExistingCache(sharing: true) else { return .miss }
         if let digest {
             guard let data = try cache.directory.data(for: digest) else { return .miss }
             try write(data, to: arguments.value("output") ?? "-")
             return .done
         }
+        if try write(key, of: cache, arguments) { return .done }
+        // In `diskcache-net` others were asked already.
+        arguments.shareIfConfigured()
+        return .miss
+    }
+
+    /// Writes the value; false: there is none.
+    private static func write(_ key: String, of cache: SharedCache, _ arguments: Arguments) throws -> Bool {
         let reading = ReadOptions(acceptsStale: arguments.has("stale"))
         if let path = arguments.value("output"), path != "-" {
             do throws(CacheError) {
-                let entry = try cache.copyValue(forKey: key, toFile: path, reading: reading)
-                return entry == nil ? .miss : .done
+                return try cache.copyValue(forKey: key, toFile: path, reading: reading) != nil
             } catch {
                 // A get writes nothing into the cache: it is the output that is full or can't be written.
                 guard [.noSpace, .readOnly].contains(error.code) else { throw error }
@@ -81,7 +91,7 @@ enum GetCommand: Command {
             try FileDescriptor.duplicate(Terminal.standardOutput)
                 .copyAll(from: FileDescriptor.duplicate(value))
         }
-        return found == nil ? .miss : .done
+        return found != nil
     }
 
     /// Writes a value that is in memory to the user's file, or to standard output for "-".

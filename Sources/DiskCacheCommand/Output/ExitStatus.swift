@@ -10,6 +10,8 @@ enum ExitStatus: Int32 {
     case usage = 64
     /// Corrupt data was found.
     case dataError = 65
+    /// A server, or what reaches it, can't be used.
+    case unavailable = 69
     case `internal` = 70
     case cannotCreate = 73
     case inputOutput = 74

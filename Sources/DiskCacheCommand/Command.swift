@@ -75,6 +75,8 @@ protocol Command: Sendable {
     static var optionList: String { get }
     /// Groups of options of which one can be given.
     static var exclusive: [[String]] { get }
+    /// Whether it is nothing without other machines: then `diskcache` becomes `diskcache-net` for it.
+    static var needsNetwork: Bool { get }
     static func run(_ arguments: Arguments) throws -> ExitStatus
 }
 
@@ -85,6 +87,7 @@ extension Command {
     static var optionList: String { "" }
     static var options: [Option] { optionList.split(separator: "\n").map { Option($0) } }
     static var exclusive: [[String]] { [] }
+    static var needsNetwork: Bool { false }
     /// Whether the first operand ends the options: where "[--]" says that another command line follows.
     static var stopsAtOperand: Bool { operands.hasPrefix("[--]") }
 
@@ -94,14 +97,22 @@ extension Command {
     }
 
     /// Parses the command line, and answers `--help` or runs.
-    static func main(_ words: [[UInt8]], directory: String?) throws -> ExitStatus {
+    static func main(
+        _ words: [[UInt8]],
+        directory: String?,
+        reaching network: (any Network)?
+    ) throws -> ExitStatus {
         var arguments = try parse(words, directory: directory)
+        arguments.network = network
         if arguments.has("help") {
             try Output.print(help)
             return .done
         }
         try check(&arguments)
-        return try run(arguments)
+        if needsNetwork { try arguments.requireNetwork() }
+        let status = try run(arguments)
+        network?.finish()
+        return status
     }
 
     static func parse(_ words: [[UInt8]], directory: String?) throws(Failure) -> Arguments {

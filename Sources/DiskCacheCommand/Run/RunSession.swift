@@ -9,6 +9,8 @@ struct RunSession: ~Copyable {
     private let order: RunOrder
     /// nil if it can't be used, which was reported.
     private let cache: SharedCache?
+    /// Called before anything is run: another machine may have the result.
+    private let share: () -> Void
     private var course: FlightCourse
     private var lock: FlightLock?
     private var waiting: RunWaiting?
@@ -20,9 +22,15 @@ struct RunSession: ~Copyable {
     /// How this process will end.
     private var end = SpawnedProcess.End.exited(0)
 
-    init(_ kind: FlightCourse.Kind, _ order: RunOrder, _ cache: SharedCache?) {
+    init(
+        _ kind: FlightCourse.Kind,
+        _ order: RunOrder,
+        _ cache: SharedCache?,
+        share: @escaping () -> Void
+    ) {
         self.order = order
         self.cache = cache
+        self.share = share
         course = FlightCourse(kind)
     }
 
@@ -97,7 +105,10 @@ struct RunSession: ~Copyable {
         waiting = nil
         if order.isForced { return .miss }
         do {
-            guard let found = try find(in: cache, body: { try emit($0) }) else { return .miss }
+            guard let found = try find(in: cache, body: { try emit($0) }) else {
+                share()
+                return .miss
+            }
             end = .exited(found.status)
             return found.verdict == .stale ? .agingHit : .hit
         } catch let error as Errno where error == .brokenPipe {

@@ -23,6 +23,9 @@ enum RemoveCommand: Command {
         Of a key that was not kept (longer than 1 KiB, or on request) nobody knows how it begins: it goes with any
         prefix, and with no pattern.
 
+        Where config.json names stores of other machines to which this one may write, each KEY is removed there, too;
+        what the options mean is not.
+
         JSON: {"removed": number of keys}; of those that the options mean as many as were there just before, for
         which rm looks at every entry.
 
@@ -44,7 +47,8 @@ enum RemoveCommand: Command {
         // All of them first, so that a wrong word is not found when half is done.
         let keys = try arguments.operands.map { try arguments.key($0) }
         var removed = 0
-        let cache = try arguments.openExistingCache()
+        arguments.shareIfConfigured()
+        let cache = try arguments.openExistingCache(sharing: true)
         if let cache {
             for key in keys where try cache.remove(forKey: key) { removed += 1 }
             for selection in selections {

@@ -34,6 +34,9 @@ enum PutCommand: Command {
         can be a plain date, which means midnight UTC. The latest is 2262-04-11. Without --ttl and --expires-at the
         time to expiration is $DISKCACHE_TTL, if that is set, and else there is none.
 
+        Where config.json names stores of other machines to which this one may write, the value is sent there once
+        it is stored here: put gives that a second, and what is left the next process does.
+
         --digest takes what `sha256sum` prints: what was cut off or changed on its way is refused, and the old
         value stays.
 
@@ -54,9 +57,11 @@ enum PutCommand: Command {
         let key = try arguments.key()
         let terms = try terms(arguments)
         let digest = try arguments.value("digest", as: Quantity.digest)
+        // Before standard input is read.
+        arguments.shareIfConfigured()
         // Before the cache is opened, so that a missing file creates no directory.
         let input = try open(arguments.operands.dropFirst().first)
-        let cache = try arguments.openCache()
+        let cache = try arguments.openCache(sharing: true)
         let stored: CacheEntry
         if arguments.has("if-absent") {
             // Asked before all of the value is read into memory; what is stored meanwhile is noticed below.

@@ -40,6 +40,9 @@ enum RunCommand: Command {
         then runs it. --warm returns once there is a result, with its exit status; put & after it to continue
         meanwhile.
 
+        Where config.json names stores of other machines, a result that is not here is looked for there before CMD is
+        run, and what CMD has written is sent there.
+
         An exit status other than 0 is a failure. Failures are stored only with --cache-failures, and replayed
         only to calls that give it too; otherwise the next process that waits runs CMD itself. A result is never
         stored if a signal ended CMD, if CMD was cut off because nobody read its output (as in `| head -1`), or
@@ -67,15 +70,21 @@ enum RunCommand: Command {
         }
         let order = try RunOrder(arguments)
         Signal.brokenPipe.ignore()
-        var session = RunSession(.valueInTime, order, cache(order, arguments))
-        end(try session.run { renew(order, in: $0, arguments) })
+        // What is made anew is for other machines, too.
+        if order.isForced { arguments.shareIfConfigured() }
+        var session = RunSession(.valueInTime, order, cache(order, arguments)) {
+            arguments.shareIfConfigured()
+        }
+        let end = try session.run { renew(order, in: $0, arguments) }
+        arguments.network?.finish()
+        RunCommand.end(end)
     }
 
     /// nil if it can't be used, for whatever reason: the command runs anyway.
     private static func cache(_ order: RunOrder, _ arguments: Arguments) -> SharedCache? {
         do {
             if let obstacle = order.obstacle { throw obstacle }
-            return try arguments.openCache()
+            return try arguments.openCache(sharing: true)
         } catch {
             Notice.warnUncached(error)
             return nil
@@ -119,10 +128,14 @@ enum RefreshCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         CurrentProcess.closeInheritedDescriptors()
+        arguments.shareIfConfigured()
         var order = try RunOrder(arguments)
         order.isSilent = true
         Signal.brokenPipe.ignore()
-        var session = RunSession(.refresh, order, try arguments.openCache())
-        RunCommand.end(try session.run { _ in })
+        // It is to be made anew, whatever others have.
+        var session = RunSession(.refresh, order, try arguments.openCache(sharing: true)) {}
+        let end = try session.run { _ in }
+        arguments.network?.finish()
+        RunCommand.end(end)
     }
 }

@@ -43,6 +43,7 @@ enum ServeCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
+        arguments.shareIfConfigured()
         let memory = try arguments.value("memory", as: Quantity.size) ?? .mebibytes(64)
         let longest = try arguments.value("max-value", as: Quantity.size) ?? .mebibytes(256)
         var configuration = try arguments.configuration()
@@ -55,7 +56,7 @@ enum ServeCommand: Command {
         let end = try EndRequest()
         // Where nobody reads the answers, the cache is closed all the same.
         Signal.brokenPipe.ignore()
-        let cache = try SharedCache(at: arguments.directory(), configuration: configuration)
+        let cache = try arguments.open(arguments.directory(), configuration, sharing: true)
         // Less than is left after a signal.
         defer { cache.close(deadline: .seconds(3)) }
         let operations = ServeOperations(cache: cache, longestValue: Int(clamping: longest.bytes))

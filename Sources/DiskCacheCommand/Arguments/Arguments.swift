@@ -12,6 +12,8 @@ struct Arguments {
     /// The command's name, with which its messages begin.
     let command: String
     private let globalDirectory: String?
+    /// What reaches other machines; nil in `diskcache`.
+    var network: (any Network)?
 
     init(_ scanned: ScannedOptions, options: [Option], command: String, directory: String?) {
         operands = scanned.operands
@@ -238,12 +240,24 @@ struct Arguments {
     }
 
     /// The cache, created if it is missing.
-    func openCache() throws -> SharedCache {
-        try SharedCache(at: directory(), configuration: configuration())
+    ///
+    /// - Parameter sharing: whether it shares with other machines, where its `config.json` says so.
+    func openCache(sharing: Bool = false) throws -> SharedCache {
+        try open(directory(), configuration(), sharing: sharing)
+    }
+
+    /// The cache at a path, created if it is missing.
+    func open(
+        _ path: String,
+        _ configuration: CacheConfiguration,
+        sharing: Bool
+    ) throws -> SharedCache {
+        if sharing, let network { return try network.open(path, configuration) }
+        return try SharedCache(at: path, configuration: configuration)
     }
 
     /// The cache; nil if there is none: no directory, or an empty one, which then stays empty.
-    func openExistingCache() throws -> SharedCache? {
+    func openExistingCache(sharing: Bool = false) throws -> SharedCache? {
         let path = try directory()
         let configuration = try configuration()
         do throws(Errno) {
@@ -252,12 +266,12 @@ struct Arguments {
             if error == .noEntry { return nil }
             // Anything else is reported by the attempt to open it as a cache.
         }
-        return try SharedCache(at: path, configuration: configuration)
+        return try open(path, configuration, sharing: sharing)
     }
 
     /// The cache, which must exist.
-    func requireCache() throws -> SharedCache {
-        if let cache = try openExistingCache() { return cache }
+    func requireCache(sharing: Bool = false) throws -> SharedCache {
+        if let cache = try openExistingCache(sharing: sharing) { return cache }
         throw Failure(.configuration, "there is no cache at \(try directory()): `diskcache put` creates one")
     }
 }
