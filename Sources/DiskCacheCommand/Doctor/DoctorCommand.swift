@@ -10,6 +10,7 @@ enum DoctorCommand: Command {
     static let summary = "check what the directory supports, and what is risky about it"
     static let optionList = """
         -b, --bench  also measure the file system, for a second or two
+        -r, --remote  also ask the servers that config.json names, and store a small object there
         \(Option.json)
         """
     static let details = """
@@ -21,25 +22,30 @@ enum DoctorCommand: Command {
         16 MiB, and removes it again, even after Ctrl-C. The cache itself isn't touched. A median above the
         usual range is marked SLOW: the disk is slow, or busy with something else.
 
+        --remote asks each server: whether it can be reached, how long it takes, whether a small object can be
+        stored, read and removed there (with remote.mode read: read), and how its clock goes.
+
         JSON: path, findings (each with subject, level: fine, fallback or risk, state, and advice unless it is
         fine); with --bench: bench (each with operation, count, perSecond, medianMicroseconds,
         p99Microseconds, usualMicroseconds: from, to).
 
-        Exit status: 0 nothing to do; 64 usage; 73 DIR isn't a directory; 77 permission; 78 a risk was found, or
+        Exit status: 0 nothing to do; 64 usage; 69 --remote, and diskcache-net is missing; 73 DIR isn't a directory; 77 permission; 78 a risk was found, or
         there is no cache.
 
         Examples:
           diskcache doctor
           diskcache doctor --bench --json
+          diskcache doctor --remote
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
+        if arguments.has("remote") { try arguments.requireNetwork() }
         // Before opening the cache, which replaces another version's control file.
         let version = ControlVersion.foreign(in: try arguments.directory())
         let cache = try arguments.requireCache()
         var facts = try DirectoryFacts(of: cache)
         facts.replacedControlVersion = version
-        let findings = facts.findings
+        let findings = try facts.findings + RemoteChecks.findings(of: cache, arguments)
         var rows: [DirectoryBench.Row]?
         if arguments.has("bench") {
             guard facts.space.availableBytes >= DirectoryBench.room else {

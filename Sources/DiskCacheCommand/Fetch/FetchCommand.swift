@@ -105,7 +105,8 @@ struct FetchPlan {
         let files = arguments.all("output")
         if files.contains("") { throw .usage("fetch: --output: the file name is empty: give FILE") }
         guard files.isEmpty || files.count == orders.count else {
-            throw .usage("fetch: --output: \(files.count) for \(orders.count) URLs: give one for each, or none")
+            let words = "\(files.count) for \(orders.count) URLs: give one for each, or none"
+            throw .usage("fetch: --output: \(words)")
         }
         if terms.digest != nil, orders.count > 1 {
             throw .usage("fetch: --digest is for one URL: fetch the others with another call")

@@ -94,7 +94,8 @@ extension Fetched {
         if status < 400 { return nil }
         // The cache's own, RFC 9111, section 5.2.1.7; a server's that is stored is a hit.
         if status == 504, mode == .offline || mode == .onlyIfCached, outcome == .fetched {
-            return NetworkFailure(.notStored, "\(place): nothing is stored that will do, and nobody may be asked")
+            let words = "nothing is stored that will do, and nobody may be asked"
+            return NetworkFailure(.notStored, "\(place): \(words)")
         }
         let kind: NetworkFailure.Kind =
             switch status {
@@ -110,10 +111,11 @@ extension Fetched {
 /// The reason phrases of RFC 9110 that people are likely to see.
 enum StatusWords {
     private static let words = [
-        200: "OK", 201: "Created", 202: "Accepted", 203: "Non-Authoritative Information", 204: "No Content",
-        206: "Partial Content", 300: "Multiple Choices", 301: "Moved Permanently", 302: "Found", 303: "See Other",
-        304: "Not Modified", 307: "Temporary Redirect", 308: "Permanent Redirect", 400: "Bad Request",
-        401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 405: "Method Not Allowed", 406: "Not Acceptable",
+        200: "OK", 201: "Created", 202: "Accepted", 203: "Non-Authoritative Information",
+        204: "No Content", 206: "Partial Content", 300: "Multiple Choices", 301: "Moved Permanently",
+        302: "Found", 303: "See Other", 304: "Not Modified", 307: "Temporary Redirect",
+        308: "Permanent Redirect", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
+        404: "Not Found", 405: "Method Not Allowed", 406: "Not Acceptable",
         407: "Proxy Authentication Required", 408: "Request Timeout", 410: "Gone", 412: "Precondition Failed",
         416: "Range Not Satisfiable", 425: "Too Early", 429: "Too Many Requests",
         451: "Unavailable For Legal Reasons", 500: "Internal Server Error", 501: "Not Implemented",

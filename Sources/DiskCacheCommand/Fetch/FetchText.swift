@@ -13,7 +13,7 @@ enum FetchText {
             throw .usage("fetch: '\(shown)' can't be fetched: write a URL like https://example.org/")
         }
         guard text.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
-            throw .usage("fetch: a URL has a blank or a control character: write it as %20, or as % and its number")
+            throw .usage("fetch: a URL has a blank or a control character: write it like %20")
         }
         return text
     }
@@ -87,7 +87,8 @@ enum FetchText {
     static func mode(_ text: String) throws(Failure) -> FetchOrder.Mode {
         if let mode = FetchOrder.Mode(rawValue: text) { return mode }
         let names = FetchOrder.Mode.allCases.map(\.rawValue)
-        throw .usage("unknown mode '\(text)'\(Suggestion.words(for: text, among: names)): give one of \(modes)")
+        let suggestion = Suggestion.words(for: text, among: names)
+        throw .usage("unknown mode '\(text)'\(suggestion): give one of \(modes)")
     }
 
     /// "default, revalidate, …".

@@ -13,6 +13,16 @@ enum NetworkProgram {
         return ["\(folder)/\(name)", "\(folder)/../libexec/diskcache/\(name)"]
     }
 
+    /// Whether it is in one of these places.
+    ///
+    /// C: `readlink`, `open`.
+    static var isThere: Bool {
+        let places = CurrentProcess.executablePath.map(places(beside:)) ?? []
+        return places.contains { path in
+            (try? FileDescriptor(opening: path, .readOnly).isReadable()) ?? false
+        }
+    }
+
     /// Has it take the place of this process, with the same command line; returns why it could not.
     ///
     /// C: `readlink`, `execv`.
@@ -23,10 +33,11 @@ enum NetworkProgram {
             let error = SpawnRequest(bytes: words).replaceProcess()
             if error != .noEntry { return Failure(.unavailable, "start \(place): \(error): install it again") }
         }
-        let looked = places.isEmpty ? "it can't be looked for" : places.joined(separator: " and ") + " are not there"
+        let looked =
+            places.isEmpty ? "nothing tells where to look" : "neither is there: \(places.joined(separator: ", "))"
         return Failure(
             .unavailable,
-            "the network needs the program \(name): \(looked): `make && make install` installs it with this one"
+            "the network needs the program \(name): \(looked): `make install` installs it with this one"
         )
     }
 }

@@ -38,7 +38,8 @@ enum PullCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let plan = try TransferPlan(arguments)
         guard !plan.isEmpty else {
-            throw Failure.usage("pull: missing operand: give KEY…, --prefix or --tag; see `diskcache pull --help`")
+            let words = "give KEY…, --prefix or --tag; see `diskcache pull --help`"
+            throw Failure.usage("pull: missing operand: \(words)")
         }
         let parallel = try arguments.count("parallel", in: 1...64) ?? 8
         let stores = try TransferPlan.stores(arguments, limit: patience)

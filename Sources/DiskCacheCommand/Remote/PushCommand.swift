@@ -20,7 +20,7 @@ enum PushCommand: Command {
         What is stored while config.json names a store to which this machine may write goes there by itself, in the
         background; a list on disk, which outlives every process, says what is still to be sent. push waits until
         it is empty. With KEY, --prefix or --tag it first puts these on it, such as what was there before. What is too
-        long or too short for the stores is not sent (remote.max-size, remote.min-size). A key that begins with -
+        long or too short for the stores is not sent (remote.maximumSize, remote.minimumSize). A key that begins with -
         needs -- before it.
 
         With --prefix or --tag a list of the keys is sent, too, so that pull with the same option knows them

@@ -49,7 +49,7 @@ struct Transfer {
                 guard next() else { break }
                 pool.run {
                     let tally = self.end(Result { () throws(CacheError) in try work(key) })
-                    line.show(tally.line(self.verb, of: self.count, after: .now - self.begin))
+                    line.show(tally.line(self.verb, of: self.count, after: ContinuousClock.now - self.begin))
                 }
             }
             let ended = state.wait { $0.underWay == 0 ? ($0.tally, $0.failure) : nil }

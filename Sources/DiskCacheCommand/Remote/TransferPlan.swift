@@ -29,6 +29,7 @@ struct TransferPlan {
             return stores
         }
         let advice = "name one with `diskcache config set remote.servers URL`"
-        throw Failure(.configuration, "\(arguments.command): the config.json of \(path) names no store: \(advice)")
+        let problem = "the config.json of \(path) names no store"
+        throw Failure(.configuration, "\(arguments.command): \(problem): \(advice)")
     }
 }

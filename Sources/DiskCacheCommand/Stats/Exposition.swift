@@ -14,7 +14,12 @@ struct Exposition {
     private let directory: String
 
     /// - Parameter directory: the value of the label that every sample has.
-    init(_ totals: CacheStatistics.Totals, _ last: CacheStatistics.LastCollection?, directory: String) {
+    init(
+        _ totals: CacheStatistics.Totals,
+        _ last: CacheStatistics.LastCollection?,
+        _ remote: RemoteActivity? = nil,
+        directory: String
+    ) {
         self.directory = directory
         let usage: CacheStatistics.Usage? = totals.usage.isCounted ? totals.usage : nil
         gauge("entries", usage?.entries)
@@ -32,12 +37,23 @@ struct Exposition {
             sample(name, metric.label, "\(counter.count(totals.activity))")
             previous = name
         }
+        if let remote { add(remote) }
         gauge("last_collection_start_timestamp_seconds", last.map { seconds($0.began) })
         guard let last, let ended = last.ended else { return }
         gauge("last_collection_end_timestamp_seconds", seconds(ended))
         gauge("last_collection_worked_seconds", last.worked.inSeconds)
         gauge("last_collection_complete", last.isComplete ? 1 : 0)
         gauge("last_collection_removed_bytes", last.removedBytes)
+    }
+
+    /// What can be told of the stores of other machines.
+    private mutating func add(_ remote: RemoteActivity) {
+        gauge("remote_waiting", remote.waiting)
+        if remote.servers.isEmpty { return }
+        head("remote_server_up", "1 if the store of other machines is asked, 0 after it has failed.", "gauge")
+        for server in remote.servers {
+            sample("remote_server_up", ("server", server.name), server.breaker == "closed" ? "1" : "0")
+        }
     }
 
     /// What each gauge is, after its name.
@@ -49,6 +65,7 @@ struct Exposition {
         limit_entries Keys that the directory may hold.
         eviction_age_seconds How long the value evicted last had not been used.
         counting_start_timestamp_seconds When counting began.
+        remote_waiting Keys that stores of other machines have still to be told of.
         last_collection_start_timestamp_seconds When the last collection began.
         last_collection_end_timestamp_seconds When the last collection ended.
         last_collection_worked_seconds How long the last collection worked, not counting pauses.

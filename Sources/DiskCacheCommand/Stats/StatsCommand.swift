@@ -40,7 +40,9 @@ enum StatsCommand: Command {
         usage (as added up: entries, bytes, overheadBytes: of directories and the cache's own files, isCounted);
         limits (as `config`); evictionAgeSeconds (how long the value last evicted for want of room had not been
         used), isBelowWorkingSet (whether larger limits would save many misses); lastCollection (as
-        `gc --last`). With --watch also time, seconds (of the interval), hitRatio (in it), and perSecond:
+        `gc --last`);
+        \(RemoteActivity.help).
+        With --watch also time, seconds (of the interval), hitRatio (in it), and perSecond:
         hits, misses, puts, removals, bytesRead, bytesWritten, computations, waits, collected. With --reset:
         path, reset, totals (until then). With --prefix: path, prefix, entries, entryBytes, expiredEntries,
         objects, objectBytes, bytes, logicalBytes, oldestAccess.
@@ -55,14 +57,16 @@ enum StatsCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
+        arguments.shareIfConfigured()
         if let interval = try arguments.value("watch", as: interval) {
             try StatsWatch.run(arguments, every: interval)
         }
-        let cache = try arguments.requireCache()
+        let cache = try arguments.requireCache(sharing: true)
         if arguments.has("prometheus") {
             let reading = try StatsReading(of: cache)
             let directory = try Exposition.label(forPath: cache.path)
-            try Output.print(Exposition(reading.totals, reading.last, directory: directory).text)
+            let metrics = Exposition(reading.totals, reading.last, reading.remote, directory: directory)
+            try Output.print(metrics.text)
         } else if arguments.has("reset") {
             try reset(cache, arguments)
         } else if let prefix = try SelectionOptions.prefix(arguments) {
@@ -76,9 +80,13 @@ enum StatsCommand: Command {
             try arguments.print(StatsText.counts(reading, now: .now), json: reading.json())
         } else {
             let statistics = try cache.directory.statistics()
-            let common: JSON.Object = ["path": cache.path, "lastCollection": statistics.lastCollection?.json]
+            let remote = cache.directory.remote
+            let common: JSON.Object = [
+                "path": cache.path, "lastCollection": statistics.lastCollection?.json,
+                "remote": remote?.json,
+            ]
             try arguments.print(
-                StatsText.everything(cache.path, statistics, now: .now),
+                StatsText.everything(cache.path, statistics, remote, now: .now),
                 json: JSON.Object(common, statistics.json, statistics.totals?.json ?? [:])
             )
         }
@@ -114,6 +122,8 @@ struct StatsReading {
     let instant = ContinuousClock.now
     let totals: CacheStatistics.Totals
     let last: CacheStatistics.LastCollection?
+    /// nil: the directory is not shared with other machines, or this program can't reach them.
+    let remote: RemoteActivity?
 
     init(of cache: SharedCache) throws {
         path = cache.path
@@ -125,10 +135,15 @@ struct StatsReading {
         }
         self.totals = totals
         last = try cache.directory.lastCollection()
+        remote = cache.directory.remote
     }
 
     /// - Parameter part: what the form of the command has on top of what is common to all.
     func json(_ part: JSON.Object = [:]) -> JSON.Object {
-        JSON.Object(part, totals.json, ["path": path, "lastCollection": last?.json] as JSON.Object)
+        JSON.Object(
+            part,
+            totals.json,
+            ["path": path, "lastCollection": last?.json, "remote": remote?.json] as JSON.Object
+        )
     }
 }

@@ -14,22 +14,33 @@ enum StatsText {
     }
 
     /// What a scan and all processes have counted.
-    static func everything(_ path: String, _ statistics: CacheStatistics, now: Date) -> String {
+    static func everything(
+        _ path: String,
+        _ statistics: CacheStatistics,
+        _ remote: RemoteActivity? = nil,
+        now: Date
+    ) -> String {
         var text = "\(path.escaped)\n" + contents(statistics, now: now)
         if let totals = statistics.totals {
             text += limits(totals) + "\n" + self.totals(totals, now: now) + advice(totals.activity)
         } else {
             text += "\nno control file: what processes do is not counted; see `diskcache doctor`\n"
         }
-        return text + "\n" + lastCollection(statistics.lastCollection, now: now)
+        return text + shared(remote) + "\n" + lastCollection(statistics.lastCollection, now: now)
     }
 
     /// What all processes have counted, in all and in an interval.
     static func counts(_ reading: StatsReading, now: Date, _ interval: StatsInterval? = nil) -> String {
         let totals = reading.totals
         return "\(reading.path.escaped)\n" + usage(totals.usage) + limits(totals) + "\n"
-            + self.totals(totals, now: now, interval) + advice(totals.activity) + "\n"
-            + lastCollection(reading.last, now: now)
+            + self.totals(totals, now: now, interval) + advice(totals.activity)
+            + shared(reading.remote) + "\n" + lastCollection(reading.last, now: now)
+    }
+
+    /// The stores of other machines; nothing without.
+    static func shared(_ remote: RemoteActivity?) -> String {
+        guard let remote, !remote.rows.isEmpty else { return "" }
+        return "\n" + rows(remote.rows)
     }
 
     // MARK: What there is

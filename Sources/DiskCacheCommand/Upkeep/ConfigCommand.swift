@@ -8,8 +8,10 @@ enum ConfigCommand: Command {
     static let name = "config"
     static let operands = "[get NAME | set NAME VALUE | unset NAME]"
     static let operandCount = 0...3
-    static let operandChoices = [["get", "set", "unset"], Setting.all.map(\.name)]
-    static let summary = "show or change the limits of the directory"
+    static let operandChoices = [
+        ["get", "set", "unset"], Setting.all.map(\.name) + RemoteSetting.all.map(\.name),
+    ]
+    static let summary = "show or change the limits of the directory, and what it shares with other machines"
     static let optionList = """
         -f, --force  set: accept an age, length or min-free with which nothing can be kept
         \(Option.json)
@@ -31,6 +33,13 @@ enum ConfigCommand: Command {
           assume-local    true: all users of the directory are on this machine, even though its file system is
                           unknown or FUSE; takes effect in processes that open it afterwards
 
+        \(RemoteSetting.help)
+
+        What is stored here goes to those servers, and what is not here comes from there; when they are down or slow
+        everything works as without. Programs take part that open the cache with the library DiskCacheRemote, and the
+        commands get, put, rm, run and serve if diskcache-net is installed; `diskcache doctor --remote` checks it all.
+        A change counts for those that open the cache afterwards.
+
         `get` prints just the value, and nothing if the limit is not set. `set` creates the cache if there is
         none. It refuses a limit of 0, and a min-free of everything the file system has or more: with those,
         nothing could be kept. --force sets max-age, max-idle, max-value-size and min-free anyway. `unset`
@@ -38,7 +47,8 @@ enum ConfigCommand: Command {
 
         JSON, and config.json: maximumSize, maximumEntries, minimumFree (bytes, or "10%"), maximumAge and
         maximumIdleTime (seconds), maximumValueSize, eventLog, assumeLocal; limits that are not
-        set are left out.
+        set are left out. remote: servers (each with url, weight, kind, region), or levels, a list of such lists; mode,
+        limit, namespace, path, format, minimumSize, maximumSize, tags, credentials.
 
         Exit status: 0 done; 1 get: the limit is not set; 64 usage; 73 not a directory, or a read-only file
         system; 75 another process is changing them; 77 permission; 78 there is no cache, or config.json is
@@ -48,14 +58,12 @@ enum ConfigCommand: Command {
           diskcache config set max-size 2G
           diskcache config get max-size
           diskcache config unset max-idle
+          diskcache config set remote.servers http://cache-1:8080/,http://cache-2:8080/
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         guard let verb = arguments.operands.first else {
-            let limits = try arguments.requireCache().directory.limits()
-            var table = Table(.left, .left)
-            for setting in Setting.all { table.add(setting.name, setting.texts(limits)?.shown ?? "-") }
-            try arguments.print(table.text, json: limits)
+            try show(arguments)
             return .done
         }
         guard let form = ["get": "get NAME", "set": "set NAME VALUE", "unset": "unset NAME"][verb] else {
@@ -65,12 +73,30 @@ enum ConfigCommand: Command {
         }
         let count = form.split(separator: " ").count
         try arguments.expectOperands(count...count, form)
+        if arguments.operands[1].hasPrefix("remote.") { return try RemoteSetting.run(verb, arguments) }
         let setting = try setting(arguments)
         switch verb {
         case "get": return try get(setting, arguments)
         case "set": return try set(setting, arguments)
         default: return try change(try arguments.requireCache(), setting, to: CacheLimits(), arguments)
         }
+    }
+
+    private static func show(_ arguments: Arguments) throws {
+        let directory = try arguments.requireCache().directory
+        let limits = try directory.limits()
+        var table = Table(.left, .left)
+        for setting in Setting.all { table.add(setting.name, setting.texts(limits)?.shown ?? "-") }
+        guard let remote = try directory.remoteConfiguration() else {
+            return try arguments.print(table.text, json: limits)
+        }
+        for setting in RemoteSetting.all {
+            if let texts = setting.texts(remote) { table.add(setting.name, texts.shown) }
+        }
+        try arguments.print(
+            table.text,
+            json: JSON.Object(limits, ["remote": remote.described] as JSON.Object)
+        )
     }
 
     private static func set(_ setting: Setting, _ arguments: Arguments) throws -> ExitStatus {

@@ -26,7 +26,7 @@ enum GetCommand: Command {
         one that has expired or was replaced, until a collection removes it. Reads all of it into memory.
 
         Where config.json names stores of other machines, a value that is not here is got from there, and kept; not
-        with --digest. That takes no longer than `diskcache config get remote.limit` says.
+        with --digest. That takes no longer than remote.limit (see `diskcache config --help`).
 
         --batch answers each key in turn with {"found":true,"key":"page","length":5}, a newline and so many
         bytes, or with {"found":false,"key":"page"} and a newline. A scope stands before each key, and is not a
