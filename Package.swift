@@ -64,7 +64,8 @@ let package = Package(
         .executableTarget(
             name: "diskcache-net",
             dependencies: [
-                "DiskCacheCommand", "DiskCacheHTTP", "RemoteStore", "DiskCache", "CacheStore", "Platform",
+                "DiskCacheCommand", "DiskCacheHTTP", "RemoteStore", "Transport", "DiskCache", "CacheStore",
+                "Platform",
             ],
             swiftSettings: productSettings
         ),

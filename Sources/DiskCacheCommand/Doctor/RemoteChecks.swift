@@ -27,8 +27,9 @@ enum RemoteChecks {
         }
         let found = try network.stores(of: cache.path, arguments.configuration(), limit: patience)
         guard let stores = found else { return [configured(remote, isReachable: true)] }
-        return [configured(remote, isReachable: true)]
-            + stores.examine().flatMap { findings($0, limit: remote.limit, writes: remote.mode == .readWrite) }
+        let writes = remote.mode == .readWrite
+        return try [configured(remote, isReachable: true)]
+            + stores.examine().flatMap { findings($0, limit: remote.limit, writes: writes) }
     }
 
     /// Whether what asks them is installed.

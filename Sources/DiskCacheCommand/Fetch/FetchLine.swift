@@ -12,7 +12,7 @@ final class FetchLine: Sendable {
     }
 
     /// Shows how far the download at a place is.
-    func hear(_ progress: FetchProgress, of index: Int) {
+    func hear(_ progress: DownloadProgress, of index: Int) {
         let now = ContinuousClock.now
         let words = text.withLock { text in
             text.hear(progress, of: index, at: now)
@@ -32,7 +32,7 @@ final class FetchLine: Sendable {
 struct FetchProgressText {
     private let names: [String]
     /// Those that are under way, by their places.
-    private var present: [Int: FetchProgress] = [:]
+    private var present: [Int: DownloadProgress] = [:]
     private var ended = 0
     /// Bytes that have come since it was first heard, in all, and when that was.
     private var received: Int64 = 0
@@ -46,7 +46,7 @@ struct FetchProgressText {
         self.names = names
     }
 
-    mutating func hear(_ progress: FetchProgress, of index: Int, at now: ContinuousClock.Instant) {
+    mutating func hear(_ progress: DownloadProgress, of index: Int, at now: ContinuousClock.Instant) {
         if begin == nil { begin = now }
         // What was there before it began, of an earlier attempt, did not come now.
         if let before = present[index] { received += max(0, progress.received - before.received) }

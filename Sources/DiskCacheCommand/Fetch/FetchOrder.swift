@@ -56,7 +56,7 @@ package struct FieldLine: Sendable, Equatable, Encodable {
 }
 
 /// How far a download is.
-package struct FetchProgress: Sendable, Equatable {
+package struct DownloadProgress: Sendable, Equatable {
     /// Bytes of the body that are there, also from an earlier attempt.
     package var received: Int64
     /// Bytes of the whole body; nil: the server has not said.

@@ -48,7 +48,7 @@ package protocol Downloads: Sendable {
     func fetch(
         _ order: FetchOrder,
         to target: FetchTarget,
-        progress: @escaping @Sendable (FetchProgress) -> Void
+        progress: @escaping @Sendable (DownloadProgress) -> Void
     ) throws(NetworkFailure) -> Fetched
 }
 
@@ -63,6 +63,9 @@ package protocol Stores: Sendable {
     /// What is there under a key at present; nil: nothing. Neither looks at the disk nor keeps anything there.
     func look(_ key: String) -> Data?
 
+    /// How many keys are still to be sent, by whichever process.
+    func backlogCount() throws(CacheError) -> Int
+
     /// Asks each server, and stores, reads and removes a small object of its own there.
-    func examine() -> [RemoteExamination]
+    func examine() throws(CacheError) -> [RemoteExamination]
 }

@@ -52,7 +52,7 @@ enum PushCommand: Command {
         let cache = stores.cache
         let before = cache.directory.activity
         let missing = try note(plan, in: cache)
-        let waiting = wait(for: cache)
+        let waiting = try wait(for: stores)
         let sent = cache.directory.activity.since(before)
         let tally = TransferTally(
             done: sent.remoteWrites,
@@ -88,23 +88,23 @@ enum PushCommand: Command {
     }
 
     /// Waits until nothing is left to be sent, or nothing could be sent for too long; returns what is left.
-    private static func wait(for cache: SharedCache) -> Int {
-        ProgressLine.during { line in
-            let begin = ContinuousClock.now
-            let bytes = cache.directory.activity.remoteBytesSent
-            let all = cache.directory.remote?.waiting ?? 0
+    private static func wait(for stores: any Stores) throws -> Int {
+        let begin = ContinuousClock.now
+        let all = try stores.backlogCount()
+        let before = stores.cache.directory.activity
+        return try ProgressLine.during { (line) throws -> Int in
             var (least, changed) = (all, begin)
-            while let waiting = cache.directory.remote?.waiting, waiting > 0 {
+            while true {
+                let waiting = try stores.backlogCount()
                 let now = ContinuousClock.now
                 if waiting < least { (least, changed) = (waiting, now) }
-                if now - changed > patience { return waiting }
+                if waiting == 0 || now - changed > patience { return waiting }
                 var tally = TransferTally()
                 tally.done = max(0, all - waiting)
-                tally.bytes = Int64(cache.directory.activity.remoteBytesSent - bytes)
+                tally.bytes = Int64(stores.cache.directory.activity.since(before).remoteBytesSent)
                 line.show(tally.line("pushing", of: all, after: now - begin))
                 sleepThread(for: .milliseconds(20))
             }
-            return 0
         }
     }
 
