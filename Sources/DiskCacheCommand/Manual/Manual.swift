@@ -65,6 +65,9 @@ enum Manual {
         DISKCACHE_TTL The `--ttl` of `put`, `incr` and `run` where none is given.
         DISKCACHE_METADATA `automatic`, as by default, or `sidecar`: metadata in files even where extended attributes work.
         XDG_CACHE_HOME Where the default directory is, if it is an absolute path; else ~/.cache.
+        DISKCACHE_REMOTE_CREDENTIALS Lines `host = user:password` for the servers that config.json names.
+        http_proxy Which proxy is used, as with curl(1); so do https_proxy, all_proxy and no_proxy.
+        SSL_CERT_FILE The authorities that servers of https are trusted by, if not the system's.
         HOME Where ~/.cache is.
         NO_COLOR No colours, also on a terminal, if it is set to anything.
         """
@@ -75,8 +78,9 @@ enum Manual {
         control What all processes map: who is writing what, which keys there are, counts.
         locks/ Files for flock(2). Never delete one.
         tmp/ New files, where the file system has none without a name.
-        config.json The limits of the directory.
+        config.json The limits of the directory, and the servers that it shares values through.
         candidates Which keys are evicted next, where something limits the size.
+        outbox What is still to be sent to the servers that config.json names.
         rules Which values were removed, or have expired, all at once.
         events The log of removals, if there is to be one; the older half is in events.1.
         format "diskcache 1": a newer number is refused.
@@ -108,6 +112,10 @@ enum Manual {
 
           diskcache run --ttl 1h -- curl -sf https://example.org/rates.json
 
+        A download, which is asked for again only when it is no longer fresh:
+
+          diskcache fetch -o rates.json --stale-if-error 1d https://example.org/rates.json
+
         A directory of its own, kept small by cron(8):
 
           export DISKCACHE_DIR=/var/cache/thumbs
@@ -128,7 +136,7 @@ enum Manual {
         """
 
     private static let seeAlso = [
-        "cron(8)", "flock(2)", "sha256sum(1)", "systemd.timer(5)", "tar(1)", "xattr(7)",
+        "cron(8)", "curl(1)", "flock(2)", "sha256sum(1)", "systemd.timer(5)", "tar(1)", "xattr(7)",
     ]
     .map { "\(Roff.bold(String($0.dropLast(3))))\($0.suffix(3))" }.joined(separator: ",\n")
 }
