@@ -57,7 +57,8 @@ struct FetchCommandTests {
     func `an error is one line and a status, and no output`(path: String, status: Int32) throws {
         let run = try serving("fetch --retries 0 \"$ORIGIN/\(path)\"")
         #expect(run.status == status && run.outputData.isEmpty, "\(run.output)\(run.error)")
-        #expect(run.error.split(separator: "\n").count == 1 && run.error.contains("/\(path): "), "\(run.error)")
+        #expect(run.error.split(separator: "\n").count == 1, "\(run.error)")
+        #expect(run.error.contains("/\(path): "), "\(run.error)")
     }
 
     @Test func `with include the head comes before the body, also of an error`() throws {
@@ -171,7 +172,8 @@ struct FetchCommandTests {
     }
 
     @Test(arguments: [
-        [], ["ftp://x/y"], ["x"], ["--mode", "nonsense", "http://x/"], ["--mode", "reload", "--offline", "http://x/"],
+        [], ["ftp://x/y"], ["x"], ["--mode", "nonsense", "http://x/"],
+        ["--mode", "reload", "--offline", "http://x/"],
         ["-o", "a", "http://x/", "http://y/"], ["-o", "", "http://x/"], ["--digest", "12", "http://x/"],
         ["-H", "nothing", "http://x/"], ["-p", "0", "http://x/"], ["http://x/a b"],
     ])

@@ -54,7 +54,8 @@ final class CommandStores: Stores {
             found.writing = report.storing.map(Self.outcome)
             found.reading = report.reading.map(Self.outcome)
             found.removing = report.removing.map(Self.outcome)
-            if report.obstacle == nil, report.name.hasPrefix("http") { found.clockSkew = skew(of: report.name) }
+            let isHTTP = report.name.hasPrefix("http")
+            if report.obstacle == nil, isHTTP { found.clockSkew = skew(of: report.name) }
             return found
         }
     }

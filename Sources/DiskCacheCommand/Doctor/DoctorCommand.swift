@@ -29,8 +29,8 @@ enum DoctorCommand: Command {
         fine); with --bench: bench (each with operation, count, perSecond, medianMicroseconds,
         p99Microseconds, usualMicroseconds: from, to).
 
-        Exit status: 0 nothing to do; 64 usage; 69 --remote, and diskcache-net is missing; 73 DIR isn't a directory; 77 permission; 78 a risk was found, or
-        there is no cache.
+        Exit status: 0 nothing to do; 64 usage; 69 --remote, and diskcache-net is missing; 73 DIR isn't a
+        directory; 77 permission; 78 a risk was found, or there is no cache.
 
         Examples:
           diskcache doctor

@@ -68,10 +68,12 @@ enum RemoteChecks {
             findings.append(isSlow ? fault(name, state, advice) : fine(name, state))
         }
         if writes {
-            findings += finding(name, found.writing, "stores", "let this machine write there, or set remote.mode read")
+            let advice = "let this machine write there, or set remote.mode read"
+            findings += finding(name, found.writing, "stores", advice)
         }
         findings += finding(name, found.reading, "gives back what was stored", "look at what lies between")
-        findings += finding(name, found.removing, "removes", "let this machine delete there, or clean it up elsewhere")
+        let advice = "let this machine delete there, or clean it up elsewhere"
+        findings += finding(name, found.removing, "removes", advice)
         if let skew = found.clockSkew {
             let size = max(skew, .zero - skew)
             let relation = "\(Quantity.text(size)) \(skew < .zero ? "behind" : "ahead of") this machine's"

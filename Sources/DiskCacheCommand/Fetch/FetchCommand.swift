@@ -29,33 +29,34 @@ enum FetchCommand: Command {
     static let exclusive = [["mode", "offline"]]
     static let details = """
         A private cache as RFC 9111 has it: what is fresh is not asked for, what is stale is validated (ETag,
-        Last-Modified), and a 304 renews it without a byte. One process downloads a URL, and all others that want
-        it wait for that one and get the same bytes. A download that broke off is resumed, by whichever process.
-        Creates the directory if it is missing.
+        Last-Modified), and a 304 renews it without a byte. One process downloads a URL, and all others that
+        want it wait for that one and get the same bytes. A download that broke off is resumed, by whichever
+        process. Creates the directory if it is missing.
 
-        Modes: default; revalidate: ask the server in any case; reload: download it anew; only-if-cached: what is
-        fresh, or nothing; cache-first: whatever is stored, or else ask; offline: whatever is stored, or nothing.
+        Modes: default; revalidate: ask the server in any case; reload: download it anew; only-if-cached: what
+        is fresh, or nothing; cache-first: whatever is stored, or else ask; offline: whatever is stored, or
+        nothing.
 
-        Nothing is written before the whole body is there and checked. Without -o the bodies go to standard output,
-        in the order of the URLs. The body of an error (a status of 400 and above) is written with --include only.
-        With --json a body goes to its FILE or nowhere.
+        Nothing is written before the whole body is there and checked. Without -o the bodies go to standard
+        output, in the order of the URLs. The body of an error (a status of 400 and above) is written with
+        --include only. With --json a body goes to its FILE or nowhere.
 
-        Cookie and Authorization are sent and never stored. `--header @FILE` keeps them from the list of processes;
-        @- is standard input. A proxy is taken from http_proxy, https_proxy and no_proxy, authorities from
-        SSL_CERT_FILE, or else the system's.
+        Cookie and Authorization are sent and never stored. `--header @FILE` keeps them from the list of
+        processes; @- is standard input. A proxy is taken from http_proxy, https_proxy and no_proxy,
+        authorities from SSL_CERT_FILE, or else the system's.
 
-        -v says hit (fresh), stale, revalidated, fetched or joined (another process has fetched it), and behind it
-        the field Cache-Status: fwd= is why the server was asked, fwd-status= what it said, ttl= how many seconds
-        are left.
+        -v says hit (fresh), stale, revalidated, fetched or joined (another process has fetched it), and
+        behind it the field Cache-Status: fwd= is why the server was asked, fwd-status= what it said, ttl= how
+        many seconds are left.
 
         \(Fetched.help)
 
-        Exit status: 0 done; 1 the server has no such thing (404, 410), or nothing is stored and nobody may be asked;
-        64 usage; 65 the body is too long, or has another SHA-256; 69 the server can't be reached or failed, or
-        libcurl or diskcache-net is missing; 73 can't create the directory, or no space; 74 the cache can't be read,
-        or the output not written; 75 not in time, or the server asks to try later (429, 503); 77 the server refuses
-        it (401, 403), or permission is missing here; 78 not a cache. Of several URLs all are fetched, and the first
-        that failed counts.
+        Exit status: 0 done; 1 the server has no such thing (404, 410), or nothing is stored and nobody may be
+        asked; 64 usage; 65 the body is too long, or has another SHA-256; 69 the server can't be reached or
+        failed, or libcurl or diskcache-net is missing; 73 can't create the directory, or no space; 74 the
+        cache can't be read, or the output not written; 75 not in time, or the server asks to try later (429,
+        503); 77 the server refuses it (401, 403), or permission is missing here; 78 not a cache. Of several
+        URLs all are fetched, and the first that failed counts.
 
         Examples:
           diskcache fetch https://example.org/rates.json
@@ -66,7 +67,7 @@ enum FetchCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let plan = try FetchPlan(arguments)
         guard let network = arguments.network else { throw NetworkFailure(.missing, "fetch: no network") }
-        // Not for sharing: what one user's cache may keep (RFC 9111) others may not see.
+        // Other machines are not asked: each response is valid on its own terms, which a server may have renewed.
         let cache = try arguments.openCache()
         return try FetchRun(plan, network.downloads(in: cache), directory: cache.path).run()
     }

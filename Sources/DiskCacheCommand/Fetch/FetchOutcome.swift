@@ -19,7 +19,8 @@ enum FetchOutcome: String {
         if parameters["collapsed"] != nil {
             self = .joined
         } else if parameters["hit"] != nil {
-            let isStale = parameters["ttl"].flatMap { Int($0) }.map { $0 < 0 } ?? false
+            // With nothing left it is not fresh any more (RFC 9111, section 4.2).
+            let isStale = parameters["ttl"].flatMap { Int($0) }.map { $0 <= 0 } ?? false
             self = isStale ? .stale : .hit
         } else {
             self = parameters["fwd-status"] == "304" ? .revalidated : .fetched
@@ -70,9 +71,10 @@ extension Fetched {
 
     /// The names in ``json(asked:file:)``, for the help.
     static let help = """
-        JSON: an object for each URL on a line of its own, in their order: url; finalURL (after redirects), status,
-        fields (each with name and value), length (bytes of the body), digest, age (seconds), outcome (hit, stale,
-        revalidated, fetched, joined), cacheStatus, file; or error instead of these. What does not apply is left out.
+        JSON: an object for each URL on a line of its own, in their order: url; finalURL (after redirects),
+        status, fields (each with name and value), length (bytes of the body), digest, age (seconds), outcome
+        (hit, stale, revalidated, fetched, joined), cacheStatus, file; or error instead of these. What does
+        not apply is left out.
         """
 
     /// The head as HTTP/1.1 has it, RFC 9112, with what the cache did.

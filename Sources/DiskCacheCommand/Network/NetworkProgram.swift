@@ -31,10 +31,12 @@ enum NetworkProgram {
         for place in places {
             let words = [Array(place.utf8)] + CurrentProcess.arguments
             let error = SpawnRequest(bytes: words).replaceProcess()
-            if error != .noEntry { return Failure(.unavailable, "start \(place): \(error): install it again") }
+            guard error == .noEntry else {
+                return Failure(.unavailable, "start \(place): \(error): install it again")
+            }
         }
-        let looked =
-            places.isEmpty ? "nothing tells where to look" : "neither is there: \(places.joined(separator: ", "))"
+        let list = places.joined(separator: ", ")
+        let looked = places.isEmpty ? "nothing tells where to look" : "neither is there: \(list)"
         return Failure(
             .unavailable,
             "the network needs the program \(name): \(looked): `make install` installs it with this one"

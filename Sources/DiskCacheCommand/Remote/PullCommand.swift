@@ -16,13 +16,13 @@ enum PullCommand: Command {
         \(Option.json)
         """
     static let details = """
-        A get finds by itself what other machines have; pull is for having it here before anybody asks. A store
-        can't be asked which keys it has: --prefix and --tag go by the list that push has left there. KEY and the
-        options can be combined. What does not fit below the limits of the directory is evicted as ever. Creates no
-        directory. A key that begins with - needs -- before it.
+        A get finds by itself what other machines have; pull is for having it here before anybody asks. A
+        store can't be asked which keys it has: --prefix and --tag go by the list that push has left there.
+        KEY and the options can be combined. What does not fit below the limits of the directory is evicted as
+        ever. Creates no directory. A key that begins with - needs -- before it.
 
-        JSON: keys, bytes (of the values that came), present (keys that were here), missing (keys that nobody has, or
-        could be asked for), failed (requests).
+        JSON: keys, bytes (of the values that came), present (keys that were here), missing (keys that nobody
+        has, or could be asked for), failed (requests).
 
         Exit status: 0 all are here; 1 nobody has one of the keys, or a list; 64 usage; 69 the stores can't be
         reached; 73 no space; 77 permission; 78 there is no cache, or config.json names no store.

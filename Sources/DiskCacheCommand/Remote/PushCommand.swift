@@ -17,22 +17,22 @@ enum PushCommand: Command {
         \(Option.json)
         """
     static let details = """
-        What is stored while config.json names a store to which this machine may write goes there by itself, in the
-        background; a list on disk, which outlives every process, says what is still to be sent. push waits until
-        it is empty. With KEY, --prefix or --tag it first puts these on it, such as what was there before. What is too
-        long or too short for the stores is not sent (remote.maximumSize, remote.minimumSize). A key that begins with -
-        needs -- before it.
+        What is stored while config.json names a store to which this machine may write goes there by itself,
+        in the background; a list on disk, which outlives every process, says what is still to be sent. push
+        waits until it is empty. With KEY, --prefix or --tag it first puts these on it, such as what was there
+        before. What is too long or too short for the stores is not sent (remote.maximumSize,
+        remote.minimumSize). A key that begins with - needs -- before it.
 
         With --prefix or --tag a list of the keys is sent, too, so that pull with the same option knows them
         elsewhere. It is kept here under the key diskcache:list and what was asked for. Keys that were not kept
         (longer than 1 KiB, or on request) are left out.
 
-        JSON: keys, bytes (of the values that this process has sent), missing (keys without a value), dropped (what a
-        server refuses), waiting (what is still to be sent).
+        JSON: keys, bytes (of the values that this process has sent), missing (keys without a value), dropped
+        (what a server refuses), waiting (what is still to be sent).
 
-        Exit status: 0 nothing is left to be sent; 1 one of the keys has no value; 64 usage; 69 the stores can't be
-        reached, or refuse what they get; 75 nothing could be sent for half a minute; 77 permission, or
-        remote.mode is read; 78 there is no cache, or config.json names no store.
+        Exit status: 0 nothing is left to be sent; 1 one of the keys has no value; 64 usage; 69 the stores
+        can't be reached, or refuse what they get; 75 nothing could be sent for half a minute; 77 permission,
+        or remote.mode is read; 78 there is no cache, or config.json names no store.
 
         Examples:
           diskcache push

@@ -40,8 +40,8 @@ enum RunCommand: Command {
         then runs it. --warm returns once there is a result, with its exit status; put & after it to continue
         meanwhile.
 
-        Where config.json names stores of other machines, a result that is not here is looked for there before CMD is
-        run, and what CMD has written is sent there.
+        Where config.json names stores of other machines, a result that is not here is looked for there before
+        CMD is run, and what CMD has written is sent there.
 
         An exit status other than 0 is a failure. Failures are stored only with --cache-failures, and replayed
         only to calls that give it too; otherwise the next process that waits runs CMD itself. A result is never

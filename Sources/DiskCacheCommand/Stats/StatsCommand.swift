@@ -57,10 +57,11 @@ enum StatsCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
-        arguments.shareIfConfigured()
         if let interval = try arguments.value("watch", as: interval) {
             try StatsWatch.run(arguments, every: interval)
         }
+        // Which servers there are, and how they are.
+        arguments.shareIfConfigured()
         let cache = try arguments.requireCache(sharing: true)
         if arguments.has("prometheus") {
             let reading = try StatsReading(of: cache)

@@ -26,7 +26,8 @@ extension RemoteActivity {
 
     private static func rows(_ latency: Latency) -> [[String]] {
         [
-            ["    half within", text(latency.median), ""], ["    99 % within", text(latency.percentile99), ""],
+            ["    half within", text(latency.median), ""],
+            ["    99 % within", text(latency.percentile99), ""],
             ["    all within", text(latency.longest), ""],
         ]
     }
@@ -49,8 +50,8 @@ extension RemoteActivity {
 
     /// The names in ``json``, for the help.
     static let help = """
-        remote (where config.json names stores of other machines, and diskcache-net is installed: servers, each with
-        name, breaker: closed, open or probing, answers, medianSeconds, p99Seconds, longestSeconds of those that this
-        process has got; waiting: keys that are still to be sent)
+        remote (where config.json names stores of other machines and diskcache-net is installed; without
+        --watch: servers, each with name, breaker: closed, open or probing, answers, and medianSeconds,
+        p99Seconds, longestSeconds of those to this process; waiting: keys that are still to be sent)
         """
 }

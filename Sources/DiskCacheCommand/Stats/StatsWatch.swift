@@ -12,7 +12,7 @@ enum StatsWatch {
         let stop = try StopSignal([.hangup, .interrupt, .terminate])
         let isJSON = arguments.has("json")
         let isScreen = !isJSON && Terminal.isInteractive(Terminal.standardOutput)
-        var before = try StatsReading(of: arguments.requireCache(sharing: true))
+        var before = try StatsReading(of: arguments.requireCache())
         if isScreen {
             // ECMA-48 ED: the whole screen.
             try draw(before, nil, "\u{1B}[2J")
@@ -25,7 +25,7 @@ enum StatsWatch {
             due = max(due + interval, .now)
             if let signal = stop.wait(until: due) { CurrentProcess.end(like: signal) }
             // Opened again each time, because the directory or its control file may have been replaced.
-            let reading = try StatsReading(of: arguments.requireCache(sharing: true))
+            let reading = try StatsReading(of: arguments.requireCache())
             let elapsed = max((reading.instant - before.instant).inSeconds, 0.001)
             let activity = reading.totals.activity.since(before.totals.activity)
             let done = StatsInterval(activity: activity, seconds: elapsed)

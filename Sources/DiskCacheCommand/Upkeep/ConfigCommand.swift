@@ -35,10 +35,10 @@ enum ConfigCommand: Command {
 
         \(RemoteSetting.help)
 
-        What is stored here goes to those servers, and what is not here comes from there; when they are down or slow
-        everything works as without. Programs take part that open the cache with the library DiskCacheRemote, and the
-        commands get, put, rm, run and serve if diskcache-net is installed; `diskcache doctor --remote` checks it all.
-        A change counts for those that open the cache afterwards.
+        What is stored here goes to those servers, and what is not here comes from there; when they are down
+        or slow everything works as without. Programs take part that open the cache with the library
+        DiskCacheRemote, and the commands get, put, rm, run and serve if diskcache-net is installed;
+        `diskcache doctor --remote` checks it all. A change counts for those that open the cache afterwards.
 
         `get` prints just the value, and nothing if the limit is not set. `set` creates the cache if there is
         none. It refuses a limit of 0, and a min-free of everything the file system has or more: with those,
@@ -46,8 +46,8 @@ enum ConfigCommand: Command {
         removes a limit.
 
         JSON, and config.json: maximumSize, maximumEntries, minimumFree (bytes, or "10%"), maximumAge and
-        maximumIdleTime (seconds), maximumValueSize, eventLog, assumeLocal; limits that are not
-        set are left out. remote: servers (each with url, weight, kind, region), or levels, a list of such lists; mode,
+        maximumIdleTime (seconds), maximumValueSize, eventLog, assumeLocal; limits that are not set are left
+        out. remote: servers (each with url, weight, kind, region), or levels, a list of such lists; mode,
         limit, namespace, path, format, minimumSize, maximumSize, tags, credentials.
 
         Exit status: 0 done; 1 get: the limit is not set; 64 usage; 73 not a directory, or a read-only file

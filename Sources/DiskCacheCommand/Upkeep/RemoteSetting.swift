@@ -50,8 +50,8 @@ struct RemoteSetting {
 
     /// What `config --help` says of them.
     static let help = """
-          remote.servers      stores that other machines share: URL[,URL…]; a value goes to one of them. After a
-                              semicolon come those that are asked next: 'redis://host:6379/0;http://cache:8080/'
+          remote.servers      stores that other machines share: URL[,URL…]; a value goes to one of them.
+                              After a semicolon come those that are asked next: 'redis://a;http://b:8080/'
           remote.mode         off, read, or readWrite, as it is by itself
           remote.limit        how much longer a get may take because of them: 250ms
           remote.namespace    keeps apart those who share the servers and nothing else
@@ -93,8 +93,8 @@ struct RemoteSetting {
     private static func url(_ text: String) throws(Failure) -> String {
         let scheme = text.prefix { $0 != ":" }
         let rest = text.dropFirst(scheme.count)
-        guard ["http", "https", "redis", "redis+unix"].contains(scheme), rest.hasPrefix("://"), rest.count > 3,
-            text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
+        guard ["http", "https", "redis", "redis+unix"].contains(scheme),
+            rest.hasPrefix("://"), rest.count > 3, text.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F })
         else {
             let shown = FetchText.withoutCredentials(text)
             throw .usage("'\(shown)' is no server: write it like http://cache:8080/ or redis://cache:6379/0")

@@ -22,11 +22,11 @@ enum GetCommand: Command {
         The whole value is checked before its first byte is written. A miss writes nothing and leaves FILE
         alone. `-o -` is standard output. A key that begins with - needs -- before it.
 
-        With --digest, as `sha256sum`, `put --json` and `info` print it, writes a value whatever its key is, also
-        one that has expired or was replaced, until a collection removes it. Reads all of it into memory.
+        With --digest, as `sha256sum`, `put --json` and `info` print it, writes a value whatever its key is,
+        also one that has expired or was replaced, until a collection removes it. Reads all of it into memory.
 
-        Where config.json names stores of other machines, a value that is not here is got from there, and kept; not
-        with --digest. That takes no longer than remote.limit (see `diskcache config --help`).
+        Where config.json names stores of other machines, a value that is not here is got from there, and
+        kept; not with --digest. That takes no longer than remote.limit (see `diskcache config --help`).
 
         --batch answers each key in turn with {"found":true,"key":"page","length":5}, a newline and so many
         bytes, or with {"found":false,"key":"page"} and a newline. A scope stands before each key, and is not a

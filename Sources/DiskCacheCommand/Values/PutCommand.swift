@@ -30,12 +30,12 @@ enum PutCommand: Command {
         put warns on standard error. In a pipeline put can't know whether the command before it failed: let a
         command that may fail half-way write a file first. A key that begins with - needs -- before it.
 
-        SPAN is a number and a unit: ms, s, m, h, d or w, or several, as in 1h30m; a bare number is seconds. TIME
-        can be a plain date, which means midnight UTC. The latest is 2262-04-11. Without --ttl and --expires-at the
-        time to expiration is $DISKCACHE_TTL, if that is set, and else there is none.
+        SPAN is a number and a unit: ms, s, m, h, d or w, or several, as in 1h30m; a bare number is seconds.
+        TIME can be a plain date, which means midnight UTC. The latest is 2262-04-11. Without --ttl and
+        --expires-at the time to expiration is $DISKCACHE_TTL, if that is set, and else there is none.
 
-        Where config.json names stores of other machines to which this one may write, the value is sent there once
-        it is stored here: put gives that a second, and what is left the next process does.
+        Where config.json names stores of other machines to which this one may write, the value is sent there
+        once it is stored here: put gives that a second, and what is left the next process does.
 
         --digest takes what `sha256sum` prints: what was cut off or changed on its way is refused, and the old
         value stays.

@@ -41,7 +41,8 @@ package enum ServerProbe {
         let transport = Transport(mostTransfers: 1)
         var reports: [Report] = []
         for server in configuration.levels.joined() {
-            let remote = try RemoteServer(server, configuration, credentials, over: transport, Breaker.Terms())
+            let terms = Breaker.Terms()
+            let remote = try RemoteServer(server, configuration, credentials, over: transport, terms)
             reports.append(examine(remote, configuration))
         }
         return reports

@@ -97,7 +97,8 @@ import Testing
     @Test func `modes and settings are proposed`() {
         #expect(Self.words("fetch", "--mode", "re") == ["revalidate", "reload"])
         #expect(Self.words("fetch", "--mode=off") == ["--mode=offline"])
-        #expect(Self.words("config", "set", "remote.m") == ["remote.mode", "remote.minimumSize", "remote.maximumSize"])
+        let names = ["remote.mode", "remote.minimumSize", "remote.maximumSize"]
+        #expect(Self.words("config", "set", "remote.m") == names)
     }
 
     @Test func `an option that can't be repeated is proposed once`() {
@@ -123,7 +124,9 @@ import Testing
         }
         #expect(words.count > 100)
         #expect(
-            words.allSatisfy { $0.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-.".contains($0)) } }
+            words.allSatisfy { word in
+                word.allSatisfy { $0.isASCII && ($0.isLetter || $0.isNumber || "-.".contains($0)) }
+            }
         )
     }
 

@@ -8,8 +8,10 @@ import Testing
 /// What a response is called, and what it means to whoever called.
 @Suite(.takesTurns) struct FetchOutcomeTests {
     @Test(arguments: [
-        ("diskcache; hit; ttl=30", FetchOutcome.hit), ("diskcache; hit", .hit), ("diskcache; hit; ttl=-5", .stale),
-        ("diskcache; fwd=uri-miss; fwd-status=200; stored", .fetched), ("diskcache; fwd=bypass", .fetched),
+        ("diskcache; hit; ttl=30", FetchOutcome.hit), ("diskcache; hit", .hit),
+        ("diskcache; hit; ttl=-5", .stale),
+        ("diskcache; hit; ttl=0", .stale), ("diskcache; fwd=uri-miss; fwd-status=200; stored", .fetched),
+        ("diskcache; fwd=bypass", .fetched),
         ("diskcache; fwd=stale; fwd-status=304; ttl=60", .revalidated),
         ("diskcache; fwd=uri-miss; collapsed", .joined),
         ("diskcache; fwd=miss; key=\"a; hit; collapsed\"", .fetched),
@@ -32,7 +34,8 @@ import Testing
     }
 
     @Test(arguments: [
-        (200, nil), (206, nil), (304, nil), (404, .miss), (410, .miss), (401, .permission), (403, .permission),
+        (200, nil), (206, nil), (304, nil), (404, .miss), (410, .miss), (401, .permission),
+        (403, .permission),
         (429, .temporary), (503, .temporary), (500, .unavailable), (400, .unavailable), (504, .unavailable),
     ] as [(Int, ExitStatus?)])
     func `a status of 400 and above is an error, by what to do about it`(status: Int, exit: ExitStatus?) {
@@ -61,8 +64,8 @@ import Testing
         #expect(
             line == """
                 {"age":2,"cacheStatus":"diskcache; hit; ttl=5",\
-                "fields":[{"name":"Content-Type","value":"text/plain"}],"length":5,"outcome":"hit","status":200,\
-                "url":"http://host/a"}
+                "fields":[{"name":"Content-Type","value":"text/plain"}],"length":5,"outcome":"hit",\
+                "status":200,"url":"http://host/a"}
 
                 """
         )

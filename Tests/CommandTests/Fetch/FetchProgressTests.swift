@@ -8,7 +8,11 @@ import Testing
 @Suite(.takesTurns) struct FetchProgressTests {
     private static let start = ContinuousClock.now
 
-    private func line(_ names: [String], _ heard: [(Int, DownloadProgress, Double)], at seconds: Double) -> String {
+    private func line(
+        _ names: [String],
+        _ heard: [(Int, DownloadProgress, Double)],
+        at seconds: Double
+    ) -> String {
         var text = FetchProgressText(names: names)
         for (index, progress, moment) in heard {
             text.hear(progress, of: index, at: Self.start + .seconds(moment))

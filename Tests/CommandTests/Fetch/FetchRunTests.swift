@@ -39,7 +39,8 @@ import Testing
             do throws(Errno) {
                 switch target {
                 case .file(let path):
-                    if status < 400 { try OutputFile.write(path) { (file) throws(Errno) in try file.writeAll(body.span) } }
+                    if status >= 400 { break }
+                    try OutputFile.write(path) { (file) throws(Errno) in try file.writeAll(body.span) }
                 case .descriptor(let number):
                     try FileDescriptor.borrowing(number) { (file) throws(Errno) in
                         if status < 400 { try file.writeAll(body.span) }
@@ -70,7 +71,8 @@ import Testing
         try String(contentsOfFile: "\(place.path)/\(name)", encoding: .utf8)
     }
 
-    @Test(.timeLimit(.minutes(1))) func `as many are under way as were asked for, and each has its file`() throws {
+    @Test(.timeLimit(.minutes(1)))
+    func `as many are under way as were asked for, and each has its file`() throws {
         let names = (0..<12).map { "f\($0)" }
         var words = ["-p", "4"]
         for name in names { words += ["-o", "\(place.path)/\(name)"] }

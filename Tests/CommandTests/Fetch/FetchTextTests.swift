@@ -10,7 +10,8 @@ import Testing
 @Suite(.takesTurns) struct FetchTextTests {
     @Test(arguments: [
         ("http://me:secret@host/a?b=c#d", "http://host/a?b=c#d"), ("https://host/a@b", "https://host/a@b"),
-        ("http://host?q=a@b", "http://host?q=a@b"), ("http://a@b@host/", "http://host/"), ("nothing", "nothing"),
+        ("http://host?q=a@b", "http://host?q=a@b"), ("http://a@b@host/", "http://host/"),
+        ("nothing", "nothing"),
     ])
     func `user and password are taken out of a URL, and nothing else`(url: String, shown: String) {
         #expect(FetchText.withoutCredentials(url) == shown)
@@ -20,7 +21,9 @@ import Testing
         #expect(FetchText.place("https://me:secret@host/a?token=x#y") == "https://host/a")
     }
 
-    @Test(arguments: ["", "host/", "ftp://host/", "http:/host", "http://", "http://host/a b", "file:///etc/passwd"])
+    @Test(arguments: [
+        "", "host/", "ftp://host/", "http:/host", "http://", "http://host/a b", "file:///etc/passwd",
+    ])
     func `what is no URL of HTTP is refused`(text: String) {
         #expect { _ = try FetchText.url(text) } throws: { ($0 as? Failure)?.status == .usage }
     }

@@ -14,7 +14,8 @@ import Testing
 
     @Test(arguments: [
         ("servers", "http://a:8080/"), ("servers", "redis://a/0;http://b/,https://c/x"),
-        ("servers", "redis+unix:///run/redis.sock"), ("mode", "read"), ("limit", "100ms"), ("limit", "1500ms"),
+        ("servers", "redis+unix:///run/redis.sock"), ("mode", "read"), ("limit", "100ms"),
+        ("limit", "1500ms"),
         ("namespace", "team"), ("path", "x/{digest}"), ("format", "plain"), ("minimumSize", "1024"),
         ("maximumSize", "1048576"), ("tags", "a,b"), ("credentials", "/etc/it"),
     ])
@@ -43,7 +44,10 @@ import Testing
         remote.tags = ["x"]
         let line = try JSON.line(remote.described)
         #expect(
-            line == "{\"limit\":\"250ms\",\"mode\":\"readWrite\",\"servers\":[{\"url\":\"http://a/\"}],\"tags\":[\"x\"]}\n"
+            line == """
+                {"limit":"250ms","mode":"readWrite","servers":[{"url":"http://a/"}],"tags":["x"]}
+
+                """
         )
     }
 }

@@ -29,7 +29,8 @@ import Testing
 
     @Test func `each key is asked for once, and all are counted`() throws {
         let keys = (0..<100).map { "k\($0)" }
-        let tally = try Transfer(verb: "pulling", count: 100, parallel: 4).run(keys) { (key) throws(CacheError) in
+        let transfer = Transfer(verb: "pulling", count: 100, parallel: 4)
+        let tally = try transfer.run(keys) { (key) throws(CacheError) -> Transfer.Outcome in
             switch Int(key.dropFirst()) ?? 0 {
             case 0..<10: .missing
             case 10..<30: .present
@@ -44,16 +45,18 @@ import Testing
     @Test func `an error of the cache ends it`() {
         let failure = CacheError(.noSpace, "full")
         #expect(throws: failure) {
-            _ = try Transfer(verb: "pulling", count: 1, parallel: 1).run(["k"]) { (_) throws(CacheError) in
-                throw failure
-            }
+            let transfer = Transfer(verb: "pulling", count: 1, parallel: 1)
+            _ = try transfer.run(["k"]) { (_) throws(CacheError) -> Transfer.Outcome in throw failure }
         }
     }
 
     @Test func `the line has share, rate and what is left`() {
         var tally = TransferTally()
         (tally.done, tally.bytes, tally.missing) = (400, 4 << 20, 100)
-        #expect(tally.line("pushing", of: 1000, after: .milliseconds(500)) == "pushing: 50 %, 500 keys, 4.0 MiB")
+        #expect(
+            tally.line("pushing", of: 1000, after: .milliseconds(500))
+                == "pushing: 50 %, 500 keys, 4.0 MiB"
+        )
         #expect(
             tally.line("pushing", of: 1000, after: .seconds(2))
                 == "pushing: 50 %, 500 keys, 4.0 MiB, 2.0 MiB/s, 2s left"
