@@ -19,8 +19,9 @@ enum RemoveCommand: Command {
         Removing by prefix or by tag is one step, however many keys there are; for a pattern every entry is
         looked at. KEY and the options can be combined. A key that begins with - needs -- before it.
 
-        \(SelectionOptions.help) Of a key that was not kept (longer than 1 KiB, or on request) nobody knows
-        how it begins: it goes with any prefix, and with no pattern.
+        \(SelectionOptions.help)
+        Of a key that was not kept (longer than 1 KiB, or on request) nobody knows how it begins: it goes with any
+        prefix, and with no pattern.
 
         Where config.json names stores of other machines to which this one may write, each KEY is removed
         there, too; what the options mean is not.
