@@ -32,6 +32,7 @@ let package = Package(
         .library(name: "DiskCacheURLProtocol", targets: ["DiskCacheURLProtocol"]),
         .library(name: "DiskCacheRemote", targets: ["DiskCacheRemote"]),
         .executable(name: "diskcache", targets: ["diskcache"]),
+        .executable(name: "diskcache-net", targets: ["diskcache-net"]),
     ],
     targets: [
         .target(
@@ -66,10 +67,23 @@ let package = Package(
             dependencies: ["DiskCacheHTTP", "Platform"],
             swiftSettings: productSettings
         ),
+        .target(
+            name: "DiskCacheCommand",
+            dependencies: ["DiskCache", "CacheStore", "Platform"],
+            swiftSettings: productSettings
+        ),
         .executableTarget(
             name: "diskcache",
-            dependencies: ["DiskCache", "CacheStore", "Platform"],
+            dependencies: ["DiskCacheCommand"],
             exclude: ["Examples"],
+            swiftSettings: productSettings
+        ),
+        .executableTarget(
+            name: "diskcache-net",
+            dependencies: [
+                "DiskCacheCommand", "DiskCacheHTTP", "RemoteStore", "Transport", "DiskCache", "CacheStore",
+                "Platform",
+            ],
             swiftSettings: productSettings
         ),
         .target(
@@ -202,15 +216,19 @@ let package = Package(
         ),
         .testTarget(
             name: "CommandTests",
-            dependencies: ["diskcache", "DiskCache", "CacheStore", "Platform", "TestSupport"],
+            dependencies: [
+                "DiskCacheCommand", "diskcache", "diskcache-net", "DiskCache", "CacheStore", "Platform",
+                "TestSupport",
+            ],
             swiftSettings: testSettings
         ),
         .testTarget(
             name: "IntegrationTests",
             dependencies: [
                 "DiskCache", "CacheStore", "Platform", "TestSupport", "DiskCacheRemote", "RemoteStore",
-                "diskcache", "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe",
-                "LimitProbe", "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe",
+                "DiskCacheCommand", "diskcache", "diskcache-net", "SystemCallProbe", "CacheWorker",
+                "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe", "StopProbe",
+                "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe",
             ],
             path: "IntegrationTests",
             exclude: [

@@ -6,7 +6,7 @@ import Platform
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// The built command, which lies beside the test program.
 enum BuiltCommand {

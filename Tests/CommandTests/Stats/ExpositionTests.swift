@@ -5,7 +5,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import diskcache
+@testable import DiskCacheCommand
 
 /// `stats --prometheus`: the text format, checked by a parser of its grammar.
 @Suite(.takesTurns) struct ExpositionTests {
