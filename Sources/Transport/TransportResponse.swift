@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import FoundationEssentials
+package import Platform
 
 /// What came: the last response, after redirects.
 package struct TransportResponse: Sendable {
@@ -14,10 +15,12 @@ package struct TransportResponse: Sendable {
     package var redirects = 0
     /// Connections that had to be made; 0: one was there.
     package var connections = 0
-    /// Bytes of the body, also of one that was discarded.
+    /// Bytes of the body, also of one that was discarded as far as it was read.
     package var received: Int64 = 0
     /// The body, where it goes to memory.
     package var body = Data()
+    /// As ``TransportRequest/digest`` asks; nil where it does not, or where the body was not kept.
+    package var digest: SHA256?
 
     package init() {}
 
@@ -26,14 +29,24 @@ package struct TransportResponse: Sendable {
         let name = name.lowercased()
         return fields.filter { $0.name.lowercased() == name }.map(\.value)
     }
+
+    /// Whether nobody can say where the body ends (RFC 9112, 6.3).
+    var hasConflictingLengths: Bool { Set(values("content-length")).count > 1 }
+
+    /// The length of the body as it travels, if the server says one, and only one.
+    package var contentLength: Int64? {
+        let values = Set(values("content-length"))
+        return values.count == 1 ? values.first.flatMap { Int64($0) } : nil
+    }
 }
 
 extension TransportResponse {
-    /// Takes in a head as it came: a status line, then fields, each with its end of line.
+    /// Makes one of a head as it came: a status line, then fields, each with its end of line.
     ///
     /// Bytes that are not UTF-8 are taken for Latin-1, as HTTP once had it. A line that begins with a blank goes on with
     /// the field before it (RFC 9112, 5.2); one without a colon is left out.
-    mutating func read(head: some Collection<UInt8>) {
+    init(head: some Collection<UInt8>) {
+        self.init()
         let lines = head.split(omittingEmptySubsequences: true) { $0 == 0x0A }
         guard let first = lines.first else { return }
         let start = Self.text(first).split(separator: " ")

@@ -11,7 +11,7 @@ final class LoopbackServer: Sendable {
 
     let port: UInt16
     private let listening: Int32
-    private let counts = Locked((connections: 0, requests: [String]()))
+    private let counts = Locked((connections: 0, open: 0, requests: [String]()))
 
     /// Answers with `handler` until it is stopped; else for as long as the process lives.
     init(_ handler: @escaping Handler) throws {
@@ -36,13 +36,17 @@ final class LoopbackServer: Sendable {
                     close(listening)
                     return
                 }
-                self.counts.withLock { $0.connections += 1 }
+                self.counts.withLock {
+                    $0.connections += 1
+                    $0.open += 1
+                }
                 Thread.detachNewThread {
                     let peer = Peer(number)
                     while let head = peer.readHead() {
                         self.counts.withLock { $0.requests.append(head) }
                         if !handler(peer) { break }
                     }
+                    self.counts.withLock { $0.open -= 1 }
                 }
             }
         }
@@ -56,6 +60,8 @@ final class LoopbackServer: Sendable {
 
     func url(_ path: String = "/") -> String { "http://127.0.0.1:\(port)\(path)" }
     var connections: Int { counts.withLock { $0.connections } }
+    /// Those that neither side has ended.
+    var openConnections: Int { counts.withLock { $0.open } }
     /// The heads of the requests so far.
     var requests: [String] { counts.withLock { $0.requests } }
 }
