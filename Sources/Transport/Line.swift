@@ -103,11 +103,11 @@ final class Line: Sendable {
             return unsafe ctransport_perform(line)
         }
         try checkReason(call)
-        if !isStopped { try check(code, request) }
         var response = receiver.response
         if response.hasConflictingLengths {
             throw TransportError(.protocolViolation, "\(request.place): several lengths of one body")
         }
+        if !isStopped { try check(code, request) }
         if case .memory = request.output { response.body = takeBody() }
         return response
     }

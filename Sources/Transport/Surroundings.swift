@@ -18,8 +18,11 @@ struct Surroundings: Sendable {
 
     /// - Parameter variable: the value of a variable, nil where it is not set.
     init(_ variable: (String) -> String?) {
-        let first: ([String]) -> String? = { names in
-            names.lazy.compactMap(variable).first { !$0.isEmpty }
+        func first(_ names: [String]) -> String? {
+            for name in names {
+                if let value = variable(name), !value.isEmpty { return value }
+            }
+            return nil
         }
         authorityFile = first(["SSL_CERT_FILE"])
         // Not HTTP_PROXY: CGI has servers' clients set that, by a field `Proxy`.

@@ -77,8 +77,8 @@ extension TransportError {
     init(curl: Int32, _ words: String, _ place: String) {
         let code: Code =
             switch curl {
-            case 1 where words.contains("HTTP/0.9"): .protocolViolation
-            case 1: .unsupportedScheme
+            // Also what is said of other versions and of a status that is none.
+            case 1: words.hasPrefix("Protocol") ? .unsupportedScheme : .protocolViolation
             case 3: .invalidRequest
             case 5, 6: .nameNotResolved
             case 7, 65, 97: .connectionFailed

@@ -54,12 +54,7 @@ import Testing
             peer.send("SSH-2.0-OpenSSH\r\n\r\n")
             return false
         }
-        do throws(TransportError) {
-            _ = try await transport.perform(TransportRequest(server.url()))
-            Issue.record("taken for a response")
-        } catch {
-            #expect([.protocolViolation, .unsupportedScheme].contains(error.code), "\(error)")
-        }
+        await expectFailure(.protocolViolation, transport, TransportRequest(server.url()))
     }
 
     @Test func `what follows a body of a given length is none of it`() async throws {

@@ -75,7 +75,8 @@ import Testing
         host.value.withLock { $0 = "127.0.0.1:\(server.port)" }
         var request = TransportRequest(server.url("/dir/file"))
         request.mostRedirects = 1
-        #expect(try await transport.perform(request).url == server.url(path))
+        let url = try await transport.perform(request).url
+        #expect(url.lowercased() == server.url(path).lowercased())
     }
 
     @Test func `a redirect's long body holds nothing up`() async throws {

@@ -48,8 +48,9 @@ import Testing
         request.security.keyFile = server.path("client.key")
         let response = try await transport.perform(request)
         #expect(response.status == 200 && response.body == Data("CN=client".utf8))
+        // Another one: this one has a connection to which it has shown who it is.
         request.security.keyFile = server.path("server.key")
-        await expectFailure(.tls, transport, request)
+        await expectFailure(.tls, Transport(), request)
     }
 
     @Test func `a server that does not speak TLS is an error`() async throws {

@@ -3,6 +3,7 @@
 import Foundation
 import Glibc
 import TestSupport
+import Testing
 
 /// A server of nginx's on 127.0.0.1, which speaks TLS, with certificates of an authority of its own.
 final class Nginx: Sendable {
@@ -47,7 +48,8 @@ final class Nginx: Sendable {
     }
 
     deinit {
-        process.terminate()
+        // Not SIGTERM: threads of Dispatch's, which may have started it, leave their blocked signals to it.
+        kill(process.processIdentifier, SIGKILL)
         process.waitUntilExit()
     }
 
