@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -37,7 +38,8 @@ void ctransport_end(ctransport_line *line) {
     if (line->is_added) line->curl->multi_remove_handle(line->multi, line->easy);
     line->is_added = false;
     // What the handle still knows of is forgotten before it goes, secrets among it.
-    if (line->easy != NULL) line->curl->easy_reset(line->easy);
+    if (line->is_set_up) line->curl->easy_reset(line->easy);
+    line->is_set_up = false;
     if (line->headers != NULL) line->curl->slist_free_all(line->headers);
     line->headers = NULL;
     free(line->body);
@@ -73,6 +75,7 @@ int ctransport_begin(ctransport_line *line) {
     const ctransport_library *curl = line->curl;
     void *easy = line->easy;
     ctransport_end(line);
+    line->is_set_up = true;
     line->limit = INT64_MAX;
     line->received = line->sent = 0;
     line->head_count = line->head_total = 0;
@@ -80,6 +83,7 @@ int ctransport_begin(ctransport_line *line) {
     line->is_head_whole = line->is_decided = false;
     line->length = 0;
     line->end = line->stall = -1;
+    line->is_plain = false;
     memset(&line->caller, 0, sizeof(line->caller));
     line->disposition = ctransport_keep;
     line->reason = ctransport_reason_none;
@@ -116,6 +120,8 @@ int ctransport_begin(ctransport_line *line) {
 }
 
 int ctransport_set_text(ctransport_line *line, long option, const char *text) {
+    if (option == ctransport_url) line->is_plain = strncasecmp(text, "http:", 5) == 0;
+    if (option == ctransport_proxy && text[0] != 0) line->is_plain = false;
     return line->curl->easy_setopt(line->easy, (int)option, text);
 }
 

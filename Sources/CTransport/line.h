@@ -115,8 +115,10 @@ struct ctransport_line {
     // Readable: the transfer is to end.
     int wake;
     atomic_bool is_woken;
-    bool is_added;
+    bool is_added, is_set_up;
     char *resolved;
+    // Whether what curl sends may raise SIGPIPE: TLS does, its own sockets do not.
+    bool is_plain;
 
     // A descriptor, or one of ctransport_to_….
     int output;

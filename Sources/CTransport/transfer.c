@@ -82,6 +82,7 @@ static int transfer(ctransport_line *line) {
 }
 
 int ctransport_perform(ctransport_line *line) {
+    if (line->is_plain && line->output_kind != KIND_OTHER) return transfer(line);
     // What TLS and pipes raise where nobody reads any more: it is to be an error, in whatever thread this is.
     sigset_t broken, previous;
     sigemptyset(&broken);

@@ -19,6 +19,7 @@ extension Line {
 
     /// What this module has ended, and not libcurl.
     func checkReason(_ call: Call) throws(TransportError) {
+        guard Int(unsafe ctransport_reason(line)) != ctransport_reason_none else { return }
         let place = call.request.place
         let cause = Errno(rawValue: unsafe ctransport_errno(line))
         switch Int(unsafe ctransport_reason(line)) {
@@ -56,7 +57,7 @@ extension Line {
     var present: TransportResponse {
         var count = 0
         let head = unsafe UnsafeRawBufferPointer(start: ctransport_head(line, &count), count: count)
-        var response = unsafe TransportResponse(head: head)
+        var response = TransportResponse(head: unsafe Span(_unsafeBytes: head))
         response.status = unsafe ctransport_status(line)
         response.connections = unsafe ctransport_connections(line)
         response.received = received

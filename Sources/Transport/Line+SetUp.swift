@@ -49,7 +49,7 @@ extension Line {
 
     private func setUpFields(_ request: TransportRequest) throws(TransportError) {
         // Curl would wait a second for a leave that many servers never give.
-        var lines = request.fields.contains { $0.name.lowercased() == "expect" } ? [] : ["Expect:"]
+        var lines = request.fields.contains { $0.isNamed("expect") } ? [] : ["Expect:"]
         // To curl a colon at the end means: leave that field out.
         lines += request.fields.map { $0.value.isEmpty ? "\($0.name);" : "\($0.name): \($0.value)" }
         for text in lines where unsafe !ctransport_add_header(line, text) {

@@ -103,8 +103,8 @@ final class Line: Sendable {
             return unsafe ctransport_perform(line)
         }
         try checkReason(call)
-        var response = receiver.response
-        if response.hasConflictingLengths {
+        var response = receiver.ended()
+        if receiver.isContradictory {
             throw TransportError(.protocolViolation, "\(request.place): several lengths of one body")
         }
         if !isStopped { try check(code, request) }

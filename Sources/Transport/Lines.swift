@@ -6,7 +6,7 @@ import Platform
 final class Lines: Sendable {
     private struct Idle {
         let line: Line
-        let origin: String
+        let site: String
         let since: ContinuousClock.Instant
     }
 
@@ -34,13 +34,13 @@ final class Lines: Sendable {
 
     /// Does what `call` asks for in the calling thread.
     func perform(_ call: Call) throws(TransportError) -> TransportResponse {
-        let origin = call.request.origin
-        let line = try take(origin)
+        let site = call.request.site
+        let line = try take(site)
         line.forgetWakes()
         let outcome = Result { () throws(TransportError) in try line.perform(call) }
         let letGo: ThreadPool.Work = {
             line.end()
-            self.giveBack(line, origin)
+            self.giveBack(line, site)
         }
         // Whose time is over does not wait for the resolver of names.
         if case .failure(let error) = outcome, error.code == .timedOut, threads.runOnThread(letGo) { throw error }
@@ -50,12 +50,12 @@ final class Lines: Sendable {
 
     private func transfer(_ call: Call) {
         guard !call.hasEnded else { return }
-        let origin = call.request.origin
+        let site = call.request.site
         do throws(TransportError) {
-            let line = try take(origin)
+            let line = try take(site)
             let outcome = line.transfer(call)
             // Before the caller goes on: its next request is to find the connection.
-            giveBack(line, origin)
+            giveBack(line, site)
             if let outcome { call.finish(outcome) }
         } catch {
             call.finish(.failure(error))
@@ -63,9 +63,9 @@ final class Lines: Sendable {
     }
 
     /// The one that was last used for this server; else one that is of no more use for others, or a new one.
-    private func take(_ origin: String) throws(TransportError) -> Line {
+    private func take(_ site: Substring) throws(TransportError) -> Line {
         let known: Line? = idle.withLock { idle in
-            let index = idle.lastIndex { $0.origin == origin }
+            let index = idle.lastIndex { $0.site == site }
             if let index { return idle.remove(at: index).line }
             return idle.count < Self.enoughIdle ? nil : idle.removeFirst().line
         }
@@ -73,14 +73,14 @@ final class Lines: Sendable {
         return try Line(library())
     }
 
-    private func giveBack(_ line: Line, _ origin: String) {
+    private func giveBack(_ line: Line, _ site: Substring) {
         let now = ContinuousClock.now
         // Closed by going, without the lock.
         let old = idle.withLock { idle in
             let count = idle.prefix { $0.since + Self.idleTime < now }.count
             let old = Array(idle.prefix(count))
             idle.removeFirst(count)
-            idle.append(Idle(line: line, origin: origin, since: now))
+            idle.append(Idle(line: line, site: String(site), since: now))
             return old
         }
         withExtendedLifetime(old) {}

@@ -14,6 +14,8 @@ final class Receiver {
     private var head: TransportResponse?
     private var digest: SHA256?
     private var total: Int64?
+    /// Whether the head contradicts itself about where the body ends.
+    private(set) var isContradictory = false
 
     /// - Parameters:
     ///   - request: that of `call`, or where a redirect leads.
@@ -58,16 +60,19 @@ final class Receiver {
         response.redirects = redirects
         head = response
         if request.follows(response) { return Int32(ctransport_discard) }
-        guard !response.hasConflictingLengths else { return Int32(ctransport_stop) }
+        isContradictory = response.hasConflictingLengths
+        if isContradictory { return Int32(ctransport_stop) }
         switch request.disposition(response) {
         case .keep: break
         case .discard: return Int32(ctransport_discard)
         case .stop: return Int32(ctransport_stop)
         }
         digest = begun(response)
-        // Decompressed it will have another length.
-        let isEncoded = request.decodesContent && !response.values("content-encoding").isEmpty
-        total = isEncoded ? nil : response.contentLength
+        if request.progress != nil {
+            // Decompressed it will have another length.
+            let isEncoded = request.decodesContent && !response.values("content-encoding").isEmpty
+            total = isEncoded ? nil : response.contentLength
+        }
         call.pieces?.begin(response)
         return Int32(ctransport_keep)
     }
@@ -83,11 +88,12 @@ final class Receiver {
     }
 
     /// What is known of the response now, without its body.
-    var response: TransportResponse {
+    func ended() -> TransportResponse {
         guard var response = head else {
             var response = line.present
             response.redirects = redirects
             response.digest = begun(response)
+            isContradictory = response.hasConflictingLengths
             return response
         }
         response.received = line.received

@@ -3,22 +3,35 @@
 extension TransportRequest {
     /// The URL without user, password and query, for messages.
     var place: String {
-        guard let scheme = url.firstRange(of: "://") else { return "the URL" }
-        let rest = url[scheme.upperBound...]
-        let bare = rest.prefix { $0 != "?" && $0 != "#" }
-        let authority = bare.prefix { $0 != "/" }
-        let host = authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority
-        return String(url[..<scheme.upperBound] + host + bare[authority.endIndex...])
+        let parts = parts
+        let path = url[parts.authority.upperBound...].prefix { $0 != "?" && $0 != "#" }
+        return parts.isWhole ? String(url[..<parts.authority.lowerBound] + url[parts.server] + path) : "the URL"
     }
+
+    /// The URL up to its path: what has the same one has the same server.
+    var site: Substring { url[..<parts.authority.upperBound] }
 
     /// Scheme, server and port, as they are compared.
     var origin: String {
-        let place = self.place.lowercased()
-        guard let scheme = place.firstRange(of: "://") else { return place }
-        let end = place[scheme.upperBound...].firstIndex(of: "/") ?? place.endIndex
-        let origin = place[..<end]
-        let usual = place.hasPrefix("https:") ? ":443" : ":80"
-        return String(origin.hasSuffix(usual) ? origin.dropLast(usual.count) : origin)
+        let parts = parts
+        let scheme = url[..<parts.authority.lowerBound].lowercased()
+        let server = url[parts.server].lowercased()
+        let usual = scheme == "https://" ? ":443" : ":80"
+        return scheme + (server.hasSuffix(usual) ? server.dropLast(usual.count) : server[...])
+    }
+
+    /// Where the authority is, and the server with its port in it (RFC 3986, 3.2).
+    private var parts: (isWhole: Bool, authority: Range<String.Index>, server: Range<String.Index>) {
+        let text = url.utf8
+        let colon = text.firstIndex(of: UInt8(ascii: ":")) ?? text.endIndex
+        guard text[colon...].starts(with: "://".utf8) else {
+            return (false, text.endIndex..<text.endIndex, text.endIndex..<text.endIndex)
+        }
+        let start = text.index(colon, offsetBy: 3)
+        // "/", "?" or "#".
+        let end = text[start...].firstIndex { $0 == 0x2F || $0 == 0x3F || $0 == 0x23 } ?? text.endIndex
+        let at = text[start..<end].lastIndex(of: UInt8(ascii: "@"))
+        return (true, start..<end, (at.map { text.index(after: $0) } ?? start)..<end)
     }
 
     /// Whether a response is a redirect that is to be followed, or would be if there were not too many.
@@ -32,7 +45,7 @@ extension TransportRequest {
         var next = self
         next.url = url
         if next.origin != origin {
-            next.fields.removeAll { $0.isSecret || $0.name.lowercased() == "host" }
+            next.fields.removeAll { $0.isSecret || $0.isNamed("host") }
             next.credentials = nil
         }
         return next
@@ -42,8 +55,8 @@ extension TransportRequest {
     func check() throws(TransportError) {
         let isToken = !method.isEmpty && method.utf8.allSatisfy(Self.isTokenByte)
         guard isToken else { throw TransportError(.invalidRequest, "\(place): not a method: \(method)") }
-        let scheme = url.prefix { $0 != ":" }.lowercased()
-        guard scheme == "http" || scheme == "https", url.dropFirst(scheme.count).hasPrefix("://") else {
+        let scheme = url[..<parts.authority.lowerBound].lowercased()
+        guard scheme == "http://" || scheme == "https://" else {
             throw TransportError(.unsupportedScheme, "\(place): only http and https are supported")
         }
         guard url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {

@@ -7,14 +7,20 @@ package import Platform
 package struct HeaderField: Sendable, Equatable {
     package var name: String
     package var value: String
-    /// Whether it goes only to the server that is asked, and to no other that a redirect leads to.
-    package var isSecret: Bool
+    private let declared: Bool?
 
-    /// - Parameter isSecret: nil: if the name says so, such as `Authorization`, `Cookie`, `X-Api-Key` or `Private-Token`.
+    /// - Parameter isSecret: nil: if the name says so, such as `Authorization`, `Cookie`, `X-Api-Key` or
+    ///   `Private-Token`.
     package init(_ name: String, _ value: String, isSecret: Bool? = nil) {
         self.name = name
         self.value = value
-        self.isSecret = isSecret ?? Self.isSecret(name)
+        declared = isSecret
+    }
+
+    /// Whether it goes only to the server that is asked, and to no other that a redirect leads to.
+    package var isSecret: Bool {
+        if let declared { return declared }
+        return name.lowercased().split { $0 == "-" || $0 == "_" }.contains { Self.secretWords.contains($0) }
     }
 
     private static let secretWords: Set<Substring> = [
@@ -22,8 +28,14 @@ package struct HeaderField: Sendable, Equatable {
         "signature", "credential", "credentials", "session", "jwt",
     ]
 
-    private static func isSecret(_ name: String) -> Bool {
-        name.lowercased().split { $0 == "-" || $0 == "_" }.contains { secretWords.contains($0) }
+    /// Whether it has this name, which is in small letters.
+    package func isNamed(_ lowercased: String) -> Bool {
+        let (name, other) = (name.utf8.span, lowercased.utf8.span)
+        guard name.count == other.count else { return false }
+        for index in name.indices where name[index] != other[index] {
+            guard (0x41...0x5A).contains(name[index]), name[index] | 0x20 == other[index] else { return false }
+        }
+        return true
     }
 }
 
