@@ -23,7 +23,8 @@ static bool await(ctransport_line *line, int descriptor, short events) {
         };
         int count = poll(requests, 2, limit);
         if (count < 0 && errno != EINTR) {
-            ctransport_fail(line, events == POLLIN ? ctransport_reason_source : ctransport_reason_output, errno);
+            int reason = events == POLLIN ? ctransport_reason_source : ctransport_reason_output;
+            ctransport_fail(line, reason, errno);
             return false;
         }
         if (count <= 0) continue;

@@ -4,8 +4,8 @@ import Platform
 
 /// One call from its beginning to its end, which comes once, from whomever is first.
 ///
-/// As long as it waits for a line it ends at once when it is cancelled or its time is over. When it has one, its thread
-/// is woken and ends it: descriptors and closures are used until then.
+/// As long as it waits for a line it ends at once when it is cancelled or its time is over. When it has one,
+/// its thread is woken and ends it: descriptors and closures are used until then.
 final class Call: Sendable {
     typealias Outcome = Result<TransportResponse, TransportError>
     typealias Completion = @Sendable (Outcome) -> Void
@@ -32,7 +32,9 @@ final class Call: Sendable {
     init(_ request: TransportRequest, _ pieces: Pieces? = nil) {
         self.request = request
         self.pieces = pieces
-        deadline = request.timeLimit.flatMap { $0 > Self.longest ? nil : ContinuousClock.now + max($0, .zero) }
+        deadline = request.timeLimit.flatMap { limit in
+            limit > Self.longest ? nil : ContinuousClock.now + max(limit, .zero)
+        }
     }
 
     /// Whether it is to be done; otherwise it was cancelled before, and `completion` was called.

@@ -9,7 +9,9 @@ extension Line {
         try set(ctransport_url, request.url, request)
         try set(ctransport_http_version, versions(request), request)
         if let limit = request.connectLimit {
-            try set(ctransport_connect_milliseconds, Int(min(max(1, limit.milliseconds), Int64(Int32.max))), request)
+            // As many as curl takes.
+            let milliseconds = min(max(1, limit.milliseconds), Int64(Int32.max))
+            try set(ctransport_connect_milliseconds, Int(milliseconds), request)
         }
         if request.decodesContent { try set(ctransport_accept_encoding, "", request) }
         try setUpMethod(request)

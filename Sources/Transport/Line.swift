@@ -36,9 +36,9 @@ final class Line: Sendable {
         unsafe ctransport_end(line)
     }
 
-    /// Does what `call` asks for, and says how that went; nil: it had ended before. Blocks for as long as it takes.
+    /// Does what `call` asks for, and says how that went; nil: it had ended before.
     ///
-    /// A failure is told to `call` at once: ``end()`` may take a while.
+    /// Blocks for as long as it takes. A failure is told to `call` at once: ``end()`` may take a while.
     func transfer(_ call: Call) -> Call.Outcome? {
         // Before this call can be cancelled.
         forgetWakes()
@@ -50,7 +50,9 @@ final class Line: Sendable {
         return outcome
     }
 
-    /// One request after another, until a response leads nowhere else. ``end()`` is called when it is over.
+    /// One request after another, until a response leads nowhere else.
+    ///
+    /// ``end()`` is called when it is over.
     func perform(_ call: Call) throws(TransportError) -> TransportResponse {
         var request = call.request
         var redirects = 0

@@ -43,7 +43,9 @@ final class Lines: Sendable {
             self.giveBack(line, site)
         }
         // Whose time is over does not wait for the resolver of names.
-        if case .failure(let error) = outcome, error.code == .timedOut, threads.runOnThread(letGo) { throw error }
+        if case .failure(let error) = outcome, error.code == .timedOut, threads.runOnThread(letGo) {
+            throw error
+        }
         letGo()
         return try outcome.get()
     }

@@ -4,8 +4,9 @@ import Platform
 
 /// HTTP over libcurl, which is opened by the first call.
 ///
-/// Transfers run on threads of their own, each with a handle whose connections stay open for the next request to the same
-/// server. No thread of Swift's pool ever blocks. A child made by fork(2) has threads and connections of its own.
+/// Transfers run on threads of their own, each with a handle whose connections stay open for the next request
+/// to the same server. No thread of Swift's pool ever blocks. A child made by fork(2) has threads and
+/// connections of its own.
 package final class Transport: Sendable {
     private let lines: PerProcess<Lines>
 
@@ -36,7 +37,8 @@ package final class Transport: Sendable {
         return try outcome.get()
     }
 
-    /// The same for threads that may block, in the calling thread: however many there are, each transfers at once.
+    /// The same for threads that may block, in the calling thread: however many there are, each transfers at
+    /// once.
     ///
     /// A process without threads to spare can do that, too. SIGPIPE is blocked meanwhile.
     @available(*, noasync)
@@ -45,11 +47,12 @@ package final class Transport: Sendable {
         return try lines.value.perform(Call(request))
     }
 
-    /// Sends `request` and gives the head of the response, and the body as it is read; `request.output` counts for
-    /// nothing.
+    /// Sends `request` and gives the head of the response, and the body as it is read; `request.output`
+    /// counts for nothing.
     ///
-    /// Returns when the first byte of the body is there, or the end. At most 256 KiB wait for the reader; the server waits
-    /// for the rest, and one of the threads with it. The time limit counts until the last byte has been read.
+    /// Returns when the first byte of the body is there, or the end. At most 256 KiB wait for the reader; the
+    /// server waits for the rest, and one of the threads with it. The time limit counts until the last byte
+    /// has been read.
     package func open(_ request: TransportRequest) async throws(TransportError) -> TransportStream {
         try request.check()
         let pieces = Pieces()

@@ -34,7 +34,8 @@ package struct TransportError: Error, Sendable, Equatable {
         case tooManyRedirects
         /// What came is not HTTP, or an encoding that can't be undone.
         case protocolViolation
-        /// The descriptor that is sent could not be read, or is shorter than was said; see ``TransportError/cause``.
+        /// The descriptor that is sent could not be read, or is shorter than was said; see
+        /// ``TransportError/cause``.
         case sourceFailed
         /// The disk, or a quota, is full; what was written until then stays.
         case noSpace

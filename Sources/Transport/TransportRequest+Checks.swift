@@ -5,7 +5,8 @@ extension TransportRequest {
     var place: String {
         let parts = parts
         let path = url[parts.authority.upperBound...].prefix { $0 != "?" && $0 != "#" }
-        return parts.isWhole ? String(url[..<parts.authority.lowerBound] + url[parts.server] + path) : "the URL"
+        guard parts.isWhole else { return "the URL" }
+        return String(url[..<parts.authority.lowerBound] + url[parts.server] + path)
     }
 
     /// The URL up to its path: what has the same one has the same server.
@@ -36,7 +37,9 @@ extension TransportRequest {
 
     /// Whether a response is a redirect that is to be followed, or would be if there were not too many.
     func follows(_ response: TransportResponse) -> Bool {
-        guard mostRedirects > 0, method == "GET" || method == "HEAD", case .nothing = source else { return false }
+        guard mostRedirects > 0, ["GET", "HEAD"].contains(method), case .nothing = source else {
+            return false
+        }
         return [301, 302, 303, 307, 308].contains(response.status) && !response.values("location").isEmpty
     }
 

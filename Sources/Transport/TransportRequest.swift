@@ -24,7 +24,8 @@ package struct HeaderField: Sendable, Equatable {
     }
 
     private static let secretWords: Set<Substring> = [
-        "auth", "authorization", "authentication", "cookie", "cookie2", "token", "secret", "password", "key", "apikey",
+        "auth", "authorization", "authentication", "cookie", "cookie2", "token", "secret", "password", "key",
+        "apikey",
         "signature", "credential", "credentials", "session", "jwt",
     ]
 
@@ -33,7 +34,9 @@ package struct HeaderField: Sendable, Equatable {
         let (name, other) = (name.utf8.span, lowercased.utf8.span)
         guard name.count == other.count else { return false }
         for index in name.indices where name[index] != other[index] {
-            guard (0x41...0x5A).contains(name[index]), name[index] | 0x20 == other[index] else { return false }
+            guard (0x41...0x5A).contains(name[index]), name[index] | 0x20 == other[index] else {
+                return false
+            }
         }
         return true
     }
@@ -41,16 +44,16 @@ package struct HeaderField: Sendable, Equatable {
 
 /// One transfer: what is asked for, what is sent, and where the body goes.
 ///
-/// Descriptors are the caller's. They must stay open until the call returns, and are not used any more then; reads and
-/// writes begin at their offset. One that others have set to not block is waited for all the same.
+/// Descriptors are the caller's. They must stay open until the call returns, and are not used any more then;
+/// reads and writes begin at their offset. One that others have set to not block is waited for all the same.
 package struct TransportRequest: Sendable {
     /// What is sent.
     package enum Source: Sendable {
         case nothing
         /// Copied once.
         case bytes(Data)
-        /// `length` bytes; nil: to the end, in chunks. Only a regular file can be sent again where a kept connection
-        /// turns out to be closed.
+        /// `length` bytes; nil: to the end, in chunks. Only a regular file can be sent again where a kept
+        /// connection turns out to be closed.
         case descriptor(Int32, length: Int64?)
     }
 
@@ -78,22 +81,32 @@ package struct TransportRequest: Sendable {
     package var fields: [HeaderField] = []
     package var source = Source.nothing
     package var output = Output.memory
-    /// Asked once, in the transport's thread, when the first byte of the body is there, and before it is written. Not asked
-    /// of a body without a byte, nor of redirects that are followed.
-    package var disposition: @Sendable (TransportResponse) -> Disposition = { _ in .keep }
-    /// Redirects that are followed, of GET and HEAD only, to http and https only. Others come as responses.
+    /// Asked once, in the transport's thread, when the first byte of the body is there, and before it is
+    /// written.
     ///
-    /// Secret fields (``HeaderField/isSecret``), `Host` and ``credentials`` do not go to another scheme, server or port.
+    /// Not asked of a body without a byte, nor of redirects that are followed.
+    package var disposition: @Sendable (TransportResponse) -> Disposition = { _ in .keep }
+    /// Redirects that are followed, of GET and HEAD only, to http and https only.
+    ///
+    /// Others come as responses.
+    ///
+    /// Secret fields (``HeaderField/isSecret``), `Host` and ``credentials`` do not go to another scheme,
+    /// server or port.
     package var mostRedirects = 0
-    /// The digest of what comes: this with the body appended where the status is 206, for a body that is gone on with; else
-    /// that of the body alone. It is found in ``TransportResponse/digest``. nil: none is made.
+    /// The digest of what comes: this with the body appended where the status is 206, for a body that is gone
+    /// on with; else that of the body alone.
+    ///
+    /// It is found in ``TransportResponse/digest``. nil: none is made.
     package var digest: SHA256?
     /// Told of each piece of a body that is kept, in the transport's thread, after it was written.
     package var progress: (@Sendable (TransportProgress) -> Void)?
-    /// Asked for space for so many bytes, in the transport's thread, where a disk or a quota is full; true: it may have
-    /// made some, and the write is tried again. It may block.
+    /// Asked for space for so many bytes, in the transport's thread, where a disk or a quota is full; true:
+    /// it may have made some, and the write is tried again.
+    ///
+    /// It may block.
     package var makeSpace: (@Sendable (Int) -> Bool)?
-    /// Bodies are decompressed (gzip, deflate and whatever libcurl knows); ``mostBytes`` counts what comes out.
+    /// Bodies are decompressed (gzip, deflate and whatever libcurl knows); ``mostBytes`` counts what comes
+    /// out.
     package var decodesContent = false
     /// Bytes of a body that is kept.
     package var mostBytes = Int64.max

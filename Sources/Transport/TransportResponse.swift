@@ -50,8 +50,8 @@ package struct TransportResponse: Sendable {
 extension TransportResponse {
     /// Makes one of a head as it came: a status line, then fields, each with its end of line.
     ///
-    /// Bytes that are not UTF-8 are taken for Latin-1, as HTTP once had it. A line that begins with a blank goes on with
-    /// the field before it (RFC 9112, 5.2); one without a colon is left out.
+    /// Bytes that are not UTF-8 are taken for Latin-1, as HTTP once had it. A line that begins with a blank
+    /// goes on with the field before it (RFC 9112, 5.2); one without a colon is left out.
     init(head: Span<UInt8>) {
         self.init()
         fields.reserveCapacity(16)

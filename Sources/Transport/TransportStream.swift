@@ -60,7 +60,8 @@ package final class TransportStream: AsyncSequence, Sendable {
 
 /// What lies between a transfer and its reader.
 final class Pieces: Sendable {
-    /// Enough for a reader to find the next one when it comes back; bytes, and pieces, which may be of one byte.
+    /// Enough for a reader to find the next one when it comes back; bytes, and pieces, which may be of one
+    /// byte.
     private static let mostBytes = 256 * 1024
     private static let mostPieces = 64
 
@@ -98,7 +99,8 @@ final class Pieces: Sendable {
         )
     }
 
-    /// Waits until there is room for the piece, in a thread that may; gives why the transfer is to end, if it is.
+    /// Waits until there is room for the piece, in a thread that may; gives why the transfer is to end, if it
+    /// is.
     func add(_ piece: Data, until deadline: ContinuousClock.Instant?) -> Int {
         let waiting: [CheckedContinuation<Void, Never>]?? = state.wait(until: deadline) { state in
             if state.isClosed { return .some(nil) }

@@ -26,7 +26,9 @@ import Testing
     }
 
     @Test func `a digest is made on the way, also of nothing`() async throws {
-        let server = try LoopbackServer { [body] in $0.answer("200 OK", [], $0.path == "/none" ? [] : body) }
+        let server = try LoopbackServer { [body] peer in
+            peer.answer("200 OK", [], peer.path == "/none" ? [] : body)
+        }
         var request = TransportRequest(server.url())
         #expect(try await transport.perform(request).digest == nil)
         request.digest = SHA256()
@@ -41,7 +43,8 @@ import Testing
     @Test func `a digest goes on where a part follows, and begins anew where the whole does`() async throws {
         let server = try LoopbackServer { [body] peer in
             peer.path == "/part"
-                ? peer.answer("206 Partial Content", [], Array(body[1000...])) : peer.answer("200 OK", [], body)
+                ? peer.answer("206 Partial Content", [], Array(body[1000...]))
+                : peer.answer("200 OK", [], body)
         }
         var begun = SHA256()
         begun.update(Array(body[..<1000]).span)
@@ -83,7 +86,8 @@ import Testing
         return Array(try Data(contentsOf: URL(fileURLWithPath: path + ".gz")))
     }
 
-    @Test func `a body is decompressed where that is asked for, and no further than its limit`() async throws {
+    @Test func `a body is decompressed where that is asked for, and no further than its limit`() async throws
+    {
         let text = Data(String(repeating: "abc", count: 10_000).utf8)
         let (small, bomb) = (try compressed(text), try compressed(Data(count: 50_000_000)))
         let server = try LoopbackServer { peer in

@@ -11,7 +11,8 @@ import Testing
 @Suite(.takesTurns) struct RedirectTests {
     let transport = Transport()
 
-    /// Asks with a secret field, one that is none, and credentials, and gives the heads that the last server saw.
+    /// Asks with a secret field, one that is none, and credentials, and gives the heads that the last server
+    /// saw.
     private func heads(from first: (LoopbackServer) -> String) async throws -> String {
         let last = try LoopbackServer { $0.answer("200 OK") }
         let place = first(last)
@@ -22,8 +23,9 @@ import Testing
         var request = TransportRequest(server.url())
         request.mostRedirects = 3
         request.fields = [
-            HeaderField("X-Api-Key", "word"), HeaderField("Cookie", "a=word"), HeaderField("Accept", "text/plain"),
-            HeaderField("X-Mine", "word", isSecret: true), HeaderField("Host", "elsewhere"),
+            HeaderField("X-Api-Key", "word"), HeaderField("Cookie", "a=word"),
+            HeaderField("Accept", "text/plain"), HeaderField("X-Mine", "word", isSecret: true),
+            HeaderField("Host", "elsewhere"),
         ]
         request.credentials = TransportCredentials(user: "user", password: "word")
         #expect(try await transport.perform(request).status == 200)
@@ -52,7 +54,9 @@ import Testing
             if peer.path == "/back" { return peer.answer("200 OK") }
             return peer.answer("307 Temporary Redirect", ["Location: \(other.value.withLock { $0 })"])
         }
-        let second = try LoopbackServer { $0.answer("308 Permanent Redirect", ["Location: \(first.url("/back"))"]) }
+        let second = try LoopbackServer { peer in
+            peer.answer("308 Permanent Redirect", ["Location: \(first.url("/back"))"])
+        }
         other.value.withLock { $0 = second.url() }
         var request = TransportRequest(first.url())
         request.mostRedirects = 2
@@ -63,7 +67,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ("/a b", "/a%20b"), ("../x?y=ü", "/x?y=%C3%BC"), ("?q", "/dir/file?q"), ("//HOST/z", "/z"), ("%41", "/dir/%41"),
+        ("/a b", "/a%20b"), ("../x?y=ü", "/x?y=%C3%BC"), ("?q", "/dir/file?q"), ("//HOST/z", "/z"),
+        ("%41", "/dir/%41"),
     ])
     func `a place is understood as it is meant`(_ location: String, _ path: String) async throws {
         let host = Locked<String>.Box("")
@@ -115,8 +120,9 @@ import Testing
     }
 
     @Test(arguments: [
-        ("http://a/", "http://A:80/b", true), ("https://a/", "https://a:443", true), ("http://a/", "https://a/", false),
-        ("http://a/", "http://a:81/", false), ("http://u:p@a/", "http://a/", true), ("http://a/", "http://a@b/", false),
+        ("http://a/", "http://A:80/b", true), ("https://a/", "https://a:443", true),
+        ("http://a/", "https://a/", false), ("http://a/", "http://a:81/", false),
+        ("http://u:p@a/", "http://a/", true), ("http://a/", "http://a@b/", false),
         ("http://a/", "http://a.b/", false), ("http://a?x", "http://a/", true),
     ])
     func `servers are told apart by scheme, name and port`(_ one: String, _ other: String, _ isSame: Bool) {

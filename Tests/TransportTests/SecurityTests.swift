@@ -39,7 +39,10 @@ import Testing
 
     @Test func `a server that wants to know who asks gets a certificate`() async throws {
         let server = try Nginx(
-            "ssl_client_certificate DIRECTORY/authority.pem; ssl_verify_client on; return 200 $ssl_client_s_dn;"
+            """
+            ssl_client_certificate DIRECTORY/authority.pem; ssl_verify_client on;
+            return 200 $ssl_client_s_dn;
+            """
         )
         var request = request(server)
         // nginx says so in a response of its own.
@@ -94,6 +97,20 @@ import Testing
         put.source = .bytes(body)
         #expect(try await transport.perform(put).status == 201)
         #expect(try await transport.perform(request(server, "/file")).body == body)
+    }
+
+    @Test func `through a proxy TLS goes to the server itself`() async throws {
+        let server = try Nginx("return 200 $server_protocol;")
+        let proxy = try LoopbackServer { peer in
+            guard peer.path == "name.test:443" else { return peer.answer("404 Not Found") }
+            peer.send("HTTP/1.1 200 OK\r\n\r\n")
+            peer.relay(to: server.port)
+            return false
+        }
+        var request = request(server)
+        request.url = "https://name.test/"
+        request.proxy = .server("http://127.0.0.1:\(proxy.port)")
+        #expect(try await transport.perform(request).body == Data("HTTP/2.0".utf8))
     }
 
     @Test func `a redirect to another scheme is one to another server`() async throws {

@@ -175,5 +175,6 @@ import Testing
 private func peakOfMemory() throws -> Int {
     let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
     let line = try #require(status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") })
-    return try #require(line.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) }) * 1024
+    let words = line.split(separator: " ")
+    return try #require(words.dropLast().last.flatMap { Int($0.filter(\.isNumber)) }) * 1024
 }

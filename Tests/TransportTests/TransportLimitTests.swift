@@ -183,7 +183,9 @@ import Testing
         let outcome = Locked<Call.Outcome?>.Box(nil)
         let call = Call(TransportRequest(server.url()))
         #expect(call.start { result in outcome.value.withLock { $0 = result } })
-        try SystemCall.withFaults { $0 == .makeThread ? .error(.outOfMemory) : nil } _: {
+        try SystemCall.withFaults {
+            $0 == .makeThread ? .error(.outOfMemory) : nil
+        } _: {
             lines.run(call)
             let response = try lines.perform(Call(TransportRequest(server.url())))
             #expect(response.body == Data([1]))

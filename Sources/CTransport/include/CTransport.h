@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One HTTP transfer at a time over libcurl, which is opened when it is first needed: its headers are needed nowhere.
-// What is declared here of curl are numbers of its ABI, which has not changed since libcurl.so.4 came to be.
+// One HTTP transfer at a time over libcurl, which is opened when it is first needed: its headers are needed
+// nowhere. What is declared here of curl are numbers of its ABI, which has not changed since libcurl.so.4
+// came to be.
 //
 // A line may be used by one thread at a time; only ctransport_wake is for all threads.
 
@@ -118,7 +119,8 @@ enum {
     ctransport_reason_memory,
 };
 
-/// Transfers; returns when all of it is done, with a CURLcode. Descriptors and the caller are not used any more then.
+/// Transfers; returns when all of it is done, with a CURLcode. Descriptors and the caller are not used any
+/// more then.
 ///
 /// It does not follow redirects. SIGPIPE is not raised, whichever the thread.
 int ctransport_perform(ctransport_line *_Nonnull line);
@@ -143,7 +145,8 @@ size_t ctransport_head_bytes(const ctransport_line *_Nonnull line);
 /// Connections that were made for it; 0: one was there.
 long ctransport_connections(const ctransport_line *_Nonnull line);
 const char *_Nullable ctransport_effective_url(const ctransport_line *_Nonnull line);
-/// Where `reference` leads from `base`, escaped, of any scheme; NULL: nowhere. The line's own until it is used again.
+/// Where `reference` leads from `base`, escaped, of any scheme; NULL: nowhere. The line's own until it is
+/// used again.
 const char *_Nullable ctransport_resolve(
     ctransport_line *_Nonnull line, const char *_Nonnull base, const char *_Nonnull reference);
 /// The body in memory, now the caller's to free(3); NULL: none.

@@ -9,7 +9,7 @@ import Testing
 final class Nginx: Sendable {
     /// What a test needs of the machine.
     static let isInstalled = program != nil && run(["openssl", "version"])
-    private static let program = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"].first {
+    private static let program = ["/usr/sbin/nginx", "/usr/local/sbin/nginx"].first {
         FileManager.default.isExecutableFile(atPath: $0)
     }
 
@@ -23,7 +23,10 @@ final class Nginx: Sendable {
     init(_ directives: String = "") throws {
         directory = try TemporaryDirectory()
         try Self.makeCertificates(directory.path)
-        try FileManager.default.createDirectory(atPath: directory.path + "/www", withIntermediateDirectories: true)
+        try FileManager.default.createDirectory(
+            atPath: directory.path + "/www",
+            withIntermediateDirectories: true
+        )
         var tries = 0
         while true {
             let (port, plainPort) = (try Self.freePort(), try Self.freePort())
@@ -61,7 +64,9 @@ final class Nginx: Sendable {
     }
 
     private static func start(_ place: String, _ port: UInt16, _ directives: String) throws -> Process {
-        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map { "\($0)_temp_path \(place)/\($0);" }
+        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map {
+            "\($0)_temp_path \(place)/\($0);"
+        }
         let text = """
             daemon off; master_process off; pid \(place)/pid; error_log \(place)/errors;
             events { worker_connections 64; }
@@ -91,7 +96,7 @@ final class Nginx: Sendable {
             for name in authority stranger; do
                 openssl req -x509 $key -days 2 -subj "/CN=$name" -keyout $name.key -out $name.pem || exit 1
             done
-            echo subjectAltName=IP:127.0.0.1 > names
+            echo subjectAltName=IP:127.0.0.1,DNS:name.test > names
             for name in server client; do
                 openssl req $key -subj "/CN=$name" -keyout $name.key -out $name.csr || exit 1
                 openssl x509 -req -days 2 -in $name.csr -CA authority.pem -CAkey authority.key -CAcreateserial \
@@ -133,8 +138,11 @@ final class Nginx: Sendable {
     /// One that nobody listens at, a moment ago.
     static func freePort() throws -> UInt16 {
         let port = withSocket(0) { number, address, length -> UInt16? in
-            guard bind(number, address, length) == 0, getsockname(number, address, &length) == 0 else { return nil }
-            return address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) { UInt16(bigEndian: $0.pointee.sin_port) }
+            guard bind(number, address, length) == 0 else { return nil }
+            guard getsockname(number, address, &length) == 0 else { return nil }
+            return address.withMemoryRebound(to: sockaddr_in.self, capacity: 1) {
+                UInt16(bigEndian: $0.pointee.sin_port)
+            }
         }
         guard let port else { throw POSIXError(.EADDRNOTAVAIL) }
         return port
