@@ -4,8 +4,8 @@ import Platform
 
 /// One call from its beginning to its end, which comes once, from whomever is first.
 ///
-/// As long as it waits for a line it ends at once when it is cancelled or its time is over. When it has one, its thread
-/// is woken and ends it: descriptors and closures are used until then.
+/// As long as it waits for a line it ends at once when it is cancelled or its time is over. When it has one,
+/// its thread is woken and ends it: descriptors and closures are used until then.
 final class Call: Sendable {
     typealias Outcome = Result<TransportResponse, TransportError>
     typealias Completion = @Sendable (Outcome) -> Void
@@ -15,16 +15,26 @@ final class Call: Sendable {
         /// The one that transfers.
         var line: Line?
         var isCancelled = false
+        /// Ends it at its deadline while it waits for a line.
+        var alarm: Task<Void, Never>?
     }
+
+    /// Longer limits are none; about what the clock can be asked for.
+    private static let longest: Duration = .seconds(100 * 365 * 86_400)
 
     let request: TransportRequest
     /// From when on it is too late.
     let deadline: ContinuousClock.Instant?
+    /// Where the body goes, if somebody reads it as it comes.
+    let pieces: Pieces?
     private let state = Locked(State())
 
-    init(_ request: TransportRequest) {
+    init(_ request: TransportRequest, _ pieces: Pieces? = nil) {
         self.request = request
-        deadline = request.timeLimit.map { ContinuousClock.now + $0 }
+        self.pieces = pieces
+        deadline = request.timeLimit.flatMap { limit in
+            limit > Self.longest ? nil : ContinuousClock.now + max(limit, .zero)
+        }
     }
 
     /// Whether it is to be done; otherwise it was cancelled before, and `completion` was called.
@@ -39,11 +49,13 @@ final class Call: Sendable {
 
     /// Whether `line`, which was begun anew, may transfer; otherwise it has ended already.
     func take(_ line: Line) -> Bool {
-        state.withLock { state in
-            guard state.completion != nil else { return false }
+        let (isTaken, alarm) = state.withLock { state in
+            guard state.completion != nil else { return (false, state.alarm.take()) }
             state.line = line
-            return true
+            return (true, state.alarm.take())
         }
+        alarm?.cancel()
+        return isTaken
     }
 
     /// Whether there is no need for a line any more.
@@ -55,14 +67,16 @@ final class Call: Sendable {
     }
 
     func finish(_ outcome: Outcome) {
-        let completion = state.withLock { state in
+        let (completion, alarm) = state.withLock { state in
             state.line = nil
-            return state.completion.take()
+            return (state.completion.take(), state.alarm.take())
         }
+        alarm?.cancel()
         completion?(outcome)
     }
 
     func cancel() {
+        pieces?.close()
         let completion: Completion? = state.withLock { state in
             state.isCancelled = true
             guard let line = state.line else { return state.completion.take() }
@@ -73,12 +87,34 @@ final class Call: Sendable {
         completion?(.failure(cancelled))
     }
 
-    /// Ends it if it still waits for a line.
-    func expire() {
+    /// Has it end at its deadline if it still waits for a line then: in a queue nobody looks at the clock.
+    func setAlarm() {
+        guard let deadline else { return }
+        let alarm = Task {
+            do {
+                try await Task.sleep(until: deadline, clock: .continuous)
+            } catch {
+                // Nobody waits for it any more.
+                return
+            }
+            expire()
+        }
+        let isNeeded = state.withLock { state in
+            guard state.completion != nil, state.line == nil else { return false }
+            state.alarm = alarm
+            return true
+        }
+        if !isNeeded { alarm.cancel() }
+    }
+
+    private func expire() {
         let completion = state.withLock { $0.line == nil ? $0.completion.take() : nil }
         completion?(.failure(timedOut))
     }
 
     var cancelled: TransportError { TransportError(.cancelled, "\(request.place): cancelled") }
+    var noThread: TransportError {
+        TransportError(.noResources, "\(request.place): there may be no more threads")
+    }
     var timedOut: TransportError { TransportError(.timedOut, "\(request.place): not done in time") }
 }

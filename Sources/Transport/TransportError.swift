@@ -34,8 +34,11 @@ package struct TransportError: Error, Sendable, Equatable {
         case tooManyRedirects
         /// What came is not HTTP, or an encoding that can't be undone.
         case protocolViolation
-        /// The descriptor that is sent could not be read, or is shorter than was said; see ``TransportError/cause``.
+        /// The descriptor that is sent could not be read, or is shorter than was said; see
+        /// ``TransportError/cause``.
         case sourceFailed
+        /// The disk, or a quota, is full; what was written until then stays.
+        case noSpace
         /// The descriptor for the body could not be written; see ``TransportError/cause``.
         case outputFailed
         /// No memory, no descriptor or no thread.
@@ -75,10 +78,13 @@ extension TransportError {
     init(curl: Int32, _ words: String, _ place: String) {
         let code: Code =
             switch curl {
-            case 1: .unsupportedScheme
+            // Also what is said of other versions and of a status that is none.
+            case 1: words.hasPrefix("Protocol") ? .unsupportedScheme : .protocolViolation
             case 3: .invalidRequest
             case 5, 6: .nameNotResolved
-            case 7, 97: .connectionFailed
+            case 7, 65, 97: .connectionFailed
+            // Also what is said of a chunk without a length.
+            case 56 where words.contains("chunked-encoding"): .protocolViolation
             case 18, 52, 55, 56: .truncated
             case 27: .noResources
             case 28: .timedOut

@@ -1,30 +1,59 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import FoundationEssentials
+package import Platform
 
 /// A line of a head.
 package struct HeaderField: Sendable, Equatable {
     package var name: String
     package var value: String
+    private let declared: Bool?
 
-    package init(_ name: String, _ value: String) {
+    /// - Parameter isSecret: nil: if the name says so, such as `Authorization`, `Cookie`, `X-Api-Key` or
+    ///   `Private-Token`.
+    package init(_ name: String, _ value: String, isSecret: Bool? = nil) {
         self.name = name
         self.value = value
+        declared = isSecret
+    }
+
+    /// Whether it goes only to the server that is asked, and to no other that a redirect leads to.
+    package var isSecret: Bool {
+        if let declared { return declared }
+        return name.lowercased().split { $0 == "-" || $0 == "_" }.contains { Self.secretWords.contains($0) }
+    }
+
+    private static let secretWords: Set<Substring> = [
+        "auth", "authorization", "authentication", "cookie", "cookie2", "token", "secret", "password", "key",
+        "apikey",
+        "signature", "credential", "credentials", "session", "jwt",
+    ]
+
+    /// Whether it has this name, which is in small letters.
+    package func isNamed(_ lowercased: String) -> Bool {
+        let (name, other) = (name.utf8.span, lowercased.utf8.span)
+        guard name.count == other.count else { return false }
+        for index in name.indices where name[index] != other[index] {
+            guard (0x41...0x5A).contains(name[index]), name[index] | 0x20 == other[index] else {
+                return false
+            }
+        }
+        return true
     }
 }
 
 /// One transfer: what is asked for, what is sent, and where the body goes.
 ///
-/// Descriptors are the caller's. They must stay open until the call returns, and are not used any more then; reads and
-/// writes begin at their offset. One that others have set to not block is waited for all the same.
+/// Descriptors are the caller's. They must stay open until the call returns, and are not used any more then;
+/// reads and writes begin at their offset. One that others have set to not block is waited for all the same.
 package struct TransportRequest: Sendable {
     /// What is sent.
     package enum Source: Sendable {
         case nothing
         /// Copied once.
         case bytes(Data)
-        /// `length` bytes; nil: to the end, in chunks. Only a regular file can be sent again where a kept connection
-        /// turns out to be closed.
+        /// `length` bytes; nil: to the end, in chunks. Only a regular file can be sent again where a kept
+        /// connection turns out to be closed.
         case descriptor(Int32, length: Int64?)
     }
 
@@ -40,7 +69,7 @@ package struct TransportRequest: Sendable {
     package enum Disposition: Sendable {
         /// It goes to the output.
         case keep
-        /// It is read and dropped; the connection can be used again.
+        /// It is read and dropped, so that the connection can be used again; beyond 256 KiB as with ``stop``.
         case discard
         /// The transfer ends at once, and is none the worse for it; the connection is closed.
         case stop
@@ -52,19 +81,38 @@ package struct TransportRequest: Sendable {
     package var fields: [HeaderField] = []
     package var source = Source.nothing
     package var output = Output.memory
-    /// Asked once, in the transport's thread, when the first byte of the body is there. It must not block.
-    package var disposition: @Sendable (TransportResponse) -> Disposition = { _ in .keep }
-    /// Redirects that are followed, of GET and HEAD only, to http and https only. Others come as responses.
+    /// Asked once, in the transport's thread, when the first byte of the body is there, and before it is
+    /// written.
     ///
-    /// `Authorization` and `Cookie` do not go to another server; fields of other names do.
+    /// Not asked of a body without a byte, nor of redirects that are followed.
+    package var disposition: @Sendable (TransportResponse) -> Disposition = { _ in .keep }
+    /// Redirects that are followed, of GET and HEAD only, to http and https only.
+    ///
+    /// Others come as responses.
+    ///
+    /// Secret fields (``HeaderField/isSecret``), `Host` and ``credentials`` do not go to another scheme,
+    /// server or port.
     package var mostRedirects = 0
-    /// Bodies are decompressed (gzip, deflate and whatever libcurl knows); ``mostBytes`` counts what comes out.
+    /// The digest of what comes: this with the body appended where the status is 206, for a body that is gone
+    /// on with; else that of the body alone.
+    ///
+    /// It is found in ``TransportResponse/digest``. nil: none is made.
+    package var digest: SHA256?
+    /// Told of each piece of a body that is kept, in the transport's thread, after it was written.
+    package var progress: (@Sendable (TransportProgress) -> Void)?
+    /// Asked for space for so many bytes, in the transport's thread, where a disk or a quota is full; true:
+    /// it may have made some, and the write is tried again.
+    ///
+    /// It may block.
+    package var makeSpace: (@Sendable (Int) -> Bool)?
+    /// Bodies are decompressed (gzip, deflate and whatever libcurl knows); ``mostBytes`` counts what comes
+    /// out.
     package var decodesContent = false
-    /// Bytes of the body.
+    /// Bytes of a body that is kept.
     package var mostBytes = Int64.max
     /// Bytes of all heads: redirects' and interim responses' too.
     package var mostHeadBytes = 256 * 1024
-    /// For all of it, from the call on, counted in milliseconds; nil: none.
+    /// For all of it, from the call on, counted in milliseconds; nil, or more than 100 years: none.
     package var timeLimit: Duration?
     /// Until the connection is there; nil: libcurl's own 300 s.
     package var connectLimit: Duration?
@@ -82,93 +130,15 @@ package struct TransportRequest: Sendable {
     }
 }
 
-/// Whom to trust, and who one is.
-package struct TransportSecurity: Sendable, Equatable {
-    /// A file (PEM) of authorities; nil: `SSL_CERT_FILE`, else the system's.
-    package var authorityFile: String?
-    /// One's own certificate (PEM), and its key if that is in another file.
-    package var certificateFile: String?
-    package var keyFile: String?
-    package var keyPassword: String?
+/// How far a body has come.
+package struct TransportProgress: Sendable, Equatable {
+    /// Bytes so far.
+    package let received: Int64
+    /// Bytes that it will have, as the server says; nil: it does not say.
+    package let total: Int64?
 
-    package init(
-        authorityFile: String? = nil,
-        certificateFile: String? = nil,
-        keyFile: String? = nil,
-        keyPassword: String? = nil
-    ) {
-        self.authorityFile = authorityFile
-        self.certificateFile = certificateFile
-        self.keyFile = keyFile
-        self.keyPassword = keyPassword
-    }
-}
-
-/// Which proxy, if any.
-package enum TransportProxy: Sendable, Equatable {
-    /// `http_proxy`, `https_proxy`, `all_proxy` and `no_proxy`, but never for this machine itself.
-    case environment
-    case none
-    /// `http://`, `https://` or `socks5h://`, for all servers.
-    case server(String)
-}
-
-/// Who asks; never part of a message.
-package struct TransportCredentials: Sendable, Equatable {
-    package var user: String
-    package var password: String
-    /// Sign as AWS does, such as "aws:amz:eu-central-1:s3"; nil: basic authentication.
-    package var signature: String?
-
-    package init(user: String, password: String, signature: String? = nil) {
-        self.user = user
-        self.password = password
-        self.signature = signature
-    }
-}
-
-extension TransportRequest {
-    /// The URL without user, password and query, for messages.
-    var place: String {
-        guard let scheme = url.firstRange(of: "://") else { return "the URL" }
-        let rest = url[scheme.upperBound...]
-        let bare = rest.prefix { $0 != "?" && $0 != "#" }
-        let authority = bare.prefix { $0 != "/" }
-        let host = authority.lastIndex(of: "@").map { authority[authority.index(after: $0)...] } ?? authority
-        return String(url[..<scheme.upperBound] + host + bare[authority.endIndex...])
-    }
-
-    /// What can't be sent is refused before anything is opened.
-    func check() throws(TransportError) {
-        let isToken = !method.isEmpty && method.utf8.allSatisfy(Self.isTokenByte)
-        guard isToken else { throw TransportError(.invalidRequest, "\(place): not a method: \(method)") }
-        let scheme = url.prefix { $0 != ":" }.lowercased()
-        guard scheme == "http" || scheme == "https", url.dropFirst(scheme.count).hasPrefix("://") else {
-            throw TransportError(.unsupportedScheme, "\(place): only http and https are supported")
-        }
-        guard url.utf8.allSatisfy({ $0 > 0x20 && $0 != 0x7F }) else {
-            throw TransportError(.invalidRequest, "\(place): a space or a control character in the URL")
-        }
-        for field in fields {
-            let isName = !field.name.isEmpty && field.name.utf8.allSatisfy(Self.isTokenByte)
-            guard isName, field.value.utf8.allSatisfy({ $0 >= 0x20 && $0 != 0x7F || $0 == 0x09 }) else {
-                // Without the value, which may be a secret.
-                let name = field.name.debugDescription
-                throw TransportError(.invalidRequest, "\(place): not a header field: \(name)")
-            }
-        }
-        if mostBytes < 0 || mostHeadBytes < 0 || mostRedirects < 0 {
-            throw TransportError(.invalidRequest, "\(place): a negative limit")
-        }
-    }
-
-    /// RFC 9110, 5.6.2.
-    private static func isTokenByte(_ byte: UInt8) -> Bool {
-        switch byte {
-        case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "a")...UInt8(ascii: "z"):
-            true
-        default: "!#$%&'*+-.^_`|~".utf8.contains(byte)
-        }
+    package init(received: Int64, total: Int64?) {
+        self.received = received
+        self.total = total
     }
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 package import FoundationEssentials
+package import Platform
 
 /// What came: the last response, after redirects.
 package struct TransportResponse: Sendable {
@@ -14,48 +15,81 @@ package struct TransportResponse: Sendable {
     package var redirects = 0
     /// Connections that had to be made; 0: one was there.
     package var connections = 0
-    /// Bytes of the body, also of one that was discarded.
+    /// Bytes of the body, also of one that was discarded as far as it was read.
     package var received: Int64 = 0
     /// The body, where it goes to memory.
     package var body = Data()
+    /// As ``TransportRequest/digest`` asks; nil where it does not, or where the body was not kept.
+    package var digest: SHA256?
 
     package init() {}
 
     /// The values of a field, in their order.
     package func values(_ name: String) -> [String] {
         let name = name.lowercased()
-        return fields.filter { $0.name.lowercased() == name }.map(\.value)
+        return fields.lazy.filter { $0.isNamed(name) }.map(\.value)
+    }
+
+    /// Whether nobody can say where the body ends (RFC 9112, 6.3).
+    var hasConflictingLengths: Bool {
+        var first: String?
+        for field in fields where field.isNamed("content-length") {
+            if let first, first != field.value { return true }
+            first = field.value
+        }
+        return false
+    }
+
+    /// The length of the body as it travels, if the server says one, and only one.
+    package var contentLength: Int64? {
+        let values = Set(values("content-length"))
+        return values.count == 1 ? values.first.flatMap { Int64($0) } : nil
     }
 }
 
 extension TransportResponse {
-    /// Takes in a head as it came: a status line, then fields, each with its end of line.
+    /// Makes one of a head as it came: a status line, then fields, each with its end of line.
     ///
-    /// Bytes that are not UTF-8 are taken for Latin-1, as HTTP once had it. A line that begins with a blank goes on with
-    /// the field before it (RFC 9112, 5.2); one without a colon is left out.
-    mutating func read(head: some Collection<UInt8>) {
-        let lines = head.split(omittingEmptySubsequences: true) { $0 == 0x0A }
-        guard let first = lines.first else { return }
-        let start = Self.text(first).split(separator: " ")
-        version = String(start.first?.drop { $0 != "/" }.dropFirst() ?? "")
-        for line in lines.dropFirst() {
-            if let blank = line.first, blank == 0x20 || blank == 0x09 {
-                guard let last = fields.indices.last else { continue }
-                fields[last].value += " " + Self.text(line)
-                continue
+    /// Bytes that are not UTF-8 are taken for Latin-1, as HTTP once had it. A line that begins with a blank
+    /// goes on with the field before it (RFC 9112, 5.2); one without a colon is left out.
+    init(head: Span<UInt8>) {
+        self.init()
+        fields.reserveCapacity(16)
+        var start = 0
+        while start < head.count {
+            var end = start
+            while end < head.count, head[end] != 0x0A { end += 1 }
+            if start == 0 {
+                let slash = (start..<end).first { head[$0] == UInt8(ascii: "/") } ?? end
+                let blank = (slash..<end).first { head[$0] == 0x20 } ?? end
+                version = Self.text(head, min(slash + 1, blank)..<blank)
+            } else {
+                readField(head, start..<end)
             }
-            guard let colon = line.firstIndex(of: UInt8(ascii: ":")) else { continue }
-            let value = line[line.index(after: colon)...]
-            fields.append(HeaderField(Self.text(line[..<colon]), Self.text(value)))
+            start = end + 1
         }
     }
 
+    private mutating func readField(_ head: Span<UInt8>, _ line: Range<Int>) {
+        if let first = line.first, Self.isBlank(head[first]) {
+            guard let last = fields.indices.last else { return }
+            fields[last].value += " " + Self.text(head, line)
+        } else if let colon = line.first(where: { head[$0] == UInt8(ascii: ":") }) {
+            let name = Self.text(head, line.lowerBound..<colon)
+            fields.append(HeaderField(name, Self.text(head, colon + 1..<line.upperBound)))
+        }
+    }
+
+    private static func isBlank(_ byte: UInt8) -> Bool { byte == 0x20 || byte == 0x09 || byte == 0x0D }
+
     /// Without blanks and the end of line around it.
-    private static func text(_ bytes: some Collection<UInt8>) -> String {
-        let isBlank: (UInt8) -> Bool = { $0 == 0x20 || $0 == 0x09 || $0 == 0x0D }
-        var bytes = Array(bytes.drop(while: isBlank))
-        while let last = bytes.last, isBlank(last) { bytes.removeLast() }
-        if let text = String(validating: bytes, as: UTF8.self) { return text }
-        return String(String.UnicodeScalarView(bytes.map { Unicode.Scalar($0) }))
+    private static func text(_ head: Span<UInt8>, _ range: Range<Int>) -> String {
+        var (start, end) = (range.lowerBound, range.upperBound)
+        while start < end, isBlank(head[start]) { start += 1 }
+        while start < end, isBlank(head[end - 1]) { end -= 1 }
+        let bytes = head.extracting(start..<end)
+        // What fails is the text, which is not UTF-8.
+        if let text = try? UTF8Span(validating: bytes) { return String(copying: text) }
+        return String(String.UnicodeScalarView(bytes.indices.map { Unicode.Scalar(bytes[$0]) }))
     }
 }

@@ -54,12 +54,7 @@ import Testing
             peer.send("SSH-2.0-OpenSSH\r\n\r\n")
             return false
         }
-        do throws(TransportError) {
-            _ = try await transport.perform(TransportRequest(server.url()))
-            Issue.record("taken for a response")
-        } catch {
-            #expect([.protocolViolation, .unsupportedScheme].contains(error.code), "\(error)")
-        }
+        await expectFailure(.protocolViolation, transport, TransportRequest(server.url()))
     }
 
     @Test func `what follows a body of a given length is none of it`() async throws {
@@ -123,5 +118,56 @@ import Testing
             }
             return code == .connectionFailed
         }
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\nabc", "HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\nabc",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nabc\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabcdef\r\n0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\nabc", "hello",
+        "HTTP/9.9 200 OK\r\n\r\n",
+        "HTTP/1.1 2x0 OK\r\n\r\n", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\nContent-Length: 1\r\n\r\n",
+    ])
+    func `what breaks the rules of HTTP is an error`(_ text: String) async throws {
+        try await expect(.protocolViolation, from: text)
+    }
+
+    @Test func `a connection that was closed meanwhile is made anew`() async throws {
+        // The server promises to keep it, and does not.
+        let server = try LoopbackServer { peer in
+            peer.answer("200 OK", ["Connection: keep-alive"], [1])
+            return false
+        }
+        for number in 1...5 {
+            let response = try await transport.perform(TransportRequest(server.url()))
+            #expect(response.body == Data([1]))
+            #expect(server.connections == number)
+            waitUntil("it is closed") { server.openConnections == 0 }
+        }
+    }
+
+    @Test func `failures leave no connection behind`() async throws {
+        let server = try LoopbackServer { peer in
+            switch peer.path {
+            case "/silent":
+                peer.waitForEnd()
+                return false
+            case "/short": peer.send("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nabc")
+            case "/wrong": peer.send("hello")
+            default: return peer.answer("200 OK", [], [UInt8](repeating: 0, count: 1000))
+            }
+            return false
+        }
+        for _ in 0..<20 {
+            for path in ["/silent", "/short", "/wrong", "/long"] {
+                var request = TransportRequest(server.url(path))
+                request.timeLimit = path == "/silent" ? .milliseconds(5) : nil
+                request.mostBytes = 999
+                await #expect(throws: TransportError.self) { try await transport.perform(request) }
+            }
+        }
+        transport.closeIdleConnections()
+        waitUntil("all are closed") { server.openConnections == 0 }
     }
 }

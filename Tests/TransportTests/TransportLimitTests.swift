@@ -148,4 +148,63 @@ import Testing
         request.source = .descriptor(file, length: 10)
         await expectFailure(.sourceFailed, transport, request)
     }
+
+    @Test func `limits without an end are none`() async throws {
+        let server = try LoopbackServer { $0.answer("200 OK", [], [1]) }
+        let transport = Transport(mostTransfers: 1)
+        for limit: Duration in [.seconds(Int64.max), .seconds(1_000_000_000), .nanoseconds(Int64.max)] {
+            var request = TransportRequest(server.url())
+            request.timeLimit = limit
+            request.connectLimit = limit
+            request.stallLimit = limit
+            #expect(try await transport.perform(request).body == Data([1]))
+            #expect(try blocking(transport, request).body == Data([1]))
+            // More than there are threads for: one waits, with an alarm.
+            let limited = request
+            try await withThrowingTaskGroup(of: Int.self) { group in
+                for _ in 0..<5 { group.addTask { try await transport.perform(limited).status } }
+                for try await status in group { #expect(status == 200) }
+            }
+        }
+    }
+
+    @Test func `a limit that has passed already is one`() async throws {
+        let server = try silentServer()
+        for limit: Duration in [.zero, .seconds(-1), .seconds(Int64.min)] {
+            var request = TransportRequest(server.url())
+            request.timeLimit = limit
+            await expectFailure(.timedOut, transport, request)
+        }
+    }
+
+    @Test func `where no thread can be made a task gets an error, and who blocks goes on`() throws {
+        let server = try LoopbackServer { $0.answer("200 OK", [], [1]) }
+        let lines = Lines(limit: 2) { () throws(TransportError) in try Library.system.get() }
+        let outcome = Locked<Call.Outcome?>.Box(nil)
+        let call = Call(TransportRequest(server.url()))
+        #expect(call.start { result in outcome.value.withLock { $0 = result } })
+        try SystemCall.withFaults {
+            $0 == .makeThread ? .error(.outOfMemory) : nil
+        } _: {
+            lines.run(call)
+            let response = try lines.perform(Call(TransportRequest(server.url())))
+            #expect(response.body == Data([1]))
+        }
+        let result = try #require(outcome.value.withLock { $0 })
+        #expect(throws: TransportError.self) { try result.get() }
+        if case .failure(let error) = result { #expect(error.code == .noResources) }
+    }
+
+    @Test func `who reads no more does not end the process`() async throws {
+        let server = try LoopbackServer { $0.answer("200 OK", [], [UInt8](repeating: 1, count: 1_000_000)) }
+        let broken = try Platform.Pipe()
+        let writing = dup(broken.writing.rawValue)
+        defer { close(writing) }
+        _ = consume broken
+        var request = TransportRequest(server.url())
+        request.output = .descriptor(writing)
+        #expect(await expectFailure(.outputFailed, transport, request)?.cause == .brokenPipe)
+        let error = #expect(throws: TransportError.self) { try blocking(transport, request) }
+        #expect(error?.cause == .brokenPipe)
+    }
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One HTTP transfer at a time over libcurl, which is opened when it is first needed: its headers are needed nowhere.
-// What is declared here of curl are numbers of its ABI, which has not changed since libcurl.so.4 came to be.
+// One HTTP transfer at a time over libcurl, which is opened when it is first needed: its headers are needed
+// nowhere. What is declared here of curl are numbers of its ABI, which has not changed since libcurl.so.4
+// came to be.
 //
 // A line may be used by one thread at a time; only ctransport_wake is for all threads.
 
@@ -50,8 +51,6 @@ enum {
 enum {
     ctransport_no_body = 44,
     ctransport_upload = 46,
-    ctransport_follows = 52,
-    ctransport_most_redirects = 68,
     ctransport_http_version = 84,
     ctransport_connect_milliseconds = 156,
 };
@@ -62,9 +61,9 @@ enum {
     ctransport_version_2_over_tls = 4,
 };
 
-/// Forgets the last transfer, but not its connections; wake-ups until now count for nothing.
-///
-/// 0, or a CURLcode.
+/// Wake-ups until now count for nothing; not while others may wake it.
+void ctransport_forget_wakes(ctransport_line *_Nonnull line);
+/// Forgets the last transfer, but not its connections: 0, or a CURLcode.
 int ctransport_begin(ctransport_line *_Nonnull line);
 /// 0, or a CURLcode; the text is copied.
 int ctransport_set_text(ctransport_line *_Nonnull line, long option, const char *_Nonnull text);
@@ -75,7 +74,13 @@ bool ctransport_add_header(ctransport_line *_Nonnull line, const char *_Nonnull 
 int ctransport_send_descriptor(ctransport_line *_Nonnull line, int descriptor, int64_t length);
 /// What is sent: a copy of these bytes.
 int ctransport_send_bytes(ctransport_line *_Nonnull line, const void *_Nullable bytes, size_t count);
-/// Where the body goes: into a descriptor, or (-1) into memory; and how many bytes it may have.
+/// Instead of a descriptor for the body.
+enum {
+    ctransport_to_memory = -1,
+    /// Only to what takes each piece.
+    ctransport_to_caller = -2,
+};
+/// Where the body goes: into a descriptor, or one of those above; and how many bytes it may have.
 void ctransport_receive(ctransport_line *_Nonnull line, int descriptor, int64_t limit);
 /// Milliseconds from now for all of it, and those that may pass without a byte either way; -1: any number.
 void ctransport_set_limits(
@@ -84,12 +89,22 @@ void ctransport_set_limits(
 /// What becomes of a body.
 enum {
     ctransport_keep = 0,
+    /// Read and dropped, up to 256 KiB; then as the next one.
     ctransport_discard = 1,
     ctransport_stop = 2,
 };
-/// Asked in the thread of the transfer when the first byte of the last response's body is there.
-void ctransport_on_body(
-    ctransport_line *_Nonnull line, int (*_Nonnull decide)(void *_Nullable context), void *_Nullable context);
+/// Who is asked and told of a transfer, in its thread; any of them may be left out.
+typedef struct ctransport_caller {
+    void *_Nullable context;
+    /// Asked when the first byte of the body is there.
+    int (*_Nullable decide)(void *_Nullable context);
+    /// Told each piece of a body that is kept, after it was written; 0, or why the transfer is to end.
+    int (*_Nullable take)(void *_Nullable context, const void *_Nonnull bytes, size_t count);
+    /// Whether there may be space for so many bytes again, where a disk or a quota is full.
+    bool (*_Nullable make_space)(void *_Nullable context, size_t count);
+} ctransport_caller;
+/// From the beginning of a transfer to its end.
+void ctransport_set_caller(ctransport_line *_Nonnull line, ctransport_caller caller);
 
 /// Why a transfer ended, where that was not curl's own decision.
 enum {
@@ -106,7 +121,10 @@ enum {
     ctransport_reason_memory,
 };
 
-/// Transfers; returns when all of it is done, with a CURLcode. Descriptors and closures are not used any more then.
+/// Transfers; returns when all of it is done, with a CURLcode. Descriptors and the caller are not used any
+/// more then.
+///
+/// It does not follow redirects. SIGPIPE is not raised, whichever the thread.
 int ctransport_perform(ctransport_line *_Nonnull line);
 /// Ends the transfer, present or next, from any thread.
 void ctransport_wake(ctransport_line *_Nonnull line);
@@ -122,10 +140,17 @@ const char *_Nullable ctransport_head(const ctransport_line *_Nonnull line, size
 /// Bytes of the body so far.
 int64_t ctransport_received(const ctransport_line *_Nonnull line);
 long ctransport_status(const ctransport_line *_Nonnull line);
-long ctransport_redirects(const ctransport_line *_Nonnull line);
+/// What the proxy has answered to CONNECT; 0: it was not asked.
+long ctransport_proxy_status(const ctransport_line *_Nonnull line);
+/// Bytes of all heads so far.
+size_t ctransport_head_bytes(const ctransport_line *_Nonnull line);
 /// Connections that were made for it; 0: one was there.
 long ctransport_connections(const ctransport_line *_Nonnull line);
 const char *_Nullable ctransport_effective_url(const ctransport_line *_Nonnull line);
+/// Where `reference` leads from `base`, escaped, of any scheme; NULL: nowhere. The line's own until it is
+/// used again.
+const char *_Nullable ctransport_resolve(
+    ctransport_line *_Nonnull line, const char *_Nonnull base, const char *_Nonnull reference);
 /// The body in memory, now the caller's to free(3); NULL: none.
 void *_Nullable ctransport_take_body(ctransport_line *_Nonnull line, size_t *_Nonnull count);
 

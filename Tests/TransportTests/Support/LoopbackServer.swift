@@ -11,7 +11,7 @@ final class LoopbackServer: Sendable {
 
     let port: UInt16
     private let listening: Int32
-    private let counts = Locked((connections: 0, requests: [String]()))
+    private let counts = Locked((connections: 0, open: 0, requests: [String]()))
 
     /// Answers with `handler` until it is stopped; else for as long as the process lives.
     init(_ handler: @escaping Handler) throws {
@@ -36,13 +36,17 @@ final class LoopbackServer: Sendable {
                     close(listening)
                     return
                 }
-                self.counts.withLock { $0.connections += 1 }
+                self.counts.withLock {
+                    $0.connections += 1
+                    $0.open += 1
+                }
                 Thread.detachNewThread {
                     let peer = Peer(number)
                     while let head = peer.readHead() {
                         self.counts.withLock { $0.requests.append(head) }
                         if !handler(peer) { break }
                     }
+                    self.counts.withLock { $0.open -= 1 }
                 }
             }
         }
@@ -56,6 +60,8 @@ final class LoopbackServer: Sendable {
 
     func url(_ path: String = "/") -> String { "http://127.0.0.1:\(port)\(path)" }
     var connections: Int { counts.withLock { $0.connections } }
+    /// Those that neither side has ended.
+    var openConnections: Int { counts.withLock { $0.open } }
     /// The heads of the requests so far.
     var requests: [String] { counts.withLock { $0.requests } }
 }
@@ -102,9 +108,7 @@ final class Peer: Sendable {
         var bytes = [UInt8](repeating: 0, count: count)
         var filled = 0
         while filled < count {
-            let step = bytes.withUnsafeMutableBytes { buffer in
-                recv(number, buffer.baseAddress! + filled, count - filled, 0)
-            }
+            let step = bytes[filled...].withUnsafeMutableBytes { recv(number, $0.baseAddress, $0.count, 0) }
             if step <= 0 { break }
             filled += step
         }
@@ -133,8 +137,8 @@ final class Peer: Sendable {
         let bytes = Array(bytes)
         var sent = 0
         while sent < bytes.count {
-            let step = bytes.withUnsafeBytes {
-                Glibc.send(number, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL))
+            let step = bytes[sent...].withUnsafeBytes {
+                Glibc.send(number, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
             }
             if step <= 0 { return false }
             sent += step
@@ -152,9 +156,50 @@ final class Peer: Sendable {
         return send(lines.joined(separator: "\r\n") + "\r\n\r\n") && send(body)
     }
 
+    /// Hands on what comes from either side, until one of them closes.
+    func relay(to port: UInt16) {
+        guard let other = try? connectedSocket(port) else { return }
+        let pass: @Sendable (Int32, Int32) -> Void = { from, to in
+            var bytes = [UInt8](repeating: 0, count: 65536)
+            while true {
+                let count = recv(from, &bytes, bytes.count, 0)
+                guard count > 0, Glibc.send(to, bytes, count, Int32(MSG_NOSIGNAL)) == count else { break }
+            }
+            shutdown(to, Int32(SHUT_RDWR))
+            shutdown(from, Int32(SHUT_RDWR))
+        }
+        let back = DispatchSemaphore(value: 0)
+        Thread.detachNewThread { [number] in
+            pass(other, number)
+            back.signal()
+        }
+        pass(number, other)
+        back.wait()
+        close(other)
+    }
+
     /// Waits until the other side has closed.
     func waitForEnd() {
         var byte: UInt8 = 0
         while recv(number, &byte, 1, 0) > 0 {}
     }
+}
+
+/// A connection to 127.0.0.1.
+private func connectedSocket(_ port: UInt16) throws -> Int32 {
+    let number = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+    var address = sockaddr_in()
+    address.sin_family = sa_family_t(AF_INET)
+    address.sin_port = port.bigEndian
+    address.sin_addr.s_addr = UInt32(0x7F00_0001).bigEndian
+    let isConnected = withUnsafePointer(to: &address) { pointer in
+        pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+            connect(number, $0, socklen_t(MemoryLayout<sockaddr_in>.size)) == 0
+        }
+    }
+    guard isConnected else {
+        close(number)
+        throw POSIXError(.ECONNREFUSED)
+    }
+    return number
 }
