@@ -43,7 +43,7 @@ extension SharedCache {
         let record = try withStore { (store, _) throws(CacheError) -> Record in
             try store.put(partial, for: digest) { (content) throws(CacheError) -> Record in
                 try check(content.digest)
-                return try record(of: content, key: key, options, now: stored)
+                return try self.record(of: content, key: key, options, now: stored)
             }
         }
         core.memory?.remove(key, cause: .replaced)

@@ -17,9 +17,9 @@ import Platform
 /// Requests by GET and HEAD are answered as ``HTTPCache`` answers them: redirects are followed there, the
 /// body comes in one piece, and the session's own cache keeps none of it. All other requests, and those with
 /// a body in a stream, are left to the session.
-public final class DiskCacheURLProtocol: URLProtocol, @unchecked Sendable {
+public final class DiskCacheURLProtocol: URLProtocol {
     private static let current = Locked<HTTPCache?>(nil)
-    private let task = Locked<Task<Void, Never>?>(nil)
+    private let fetching = Locked<Task<Void, Never>?>(nil)
 
     /// Sessions made with `configuration` from now on use `cache`, and so do all others that have this
     /// protocol.
@@ -44,20 +44,34 @@ public final class DiskCacheURLProtocol: URLProtocol, @unchecked Sendable {
             client?.urlProtocol(self, didFailWithError: URLError(.badURL))
             return
         }
-        let task = Task.detached { [self] in
+        let loading = Loading(this: self)
+        let task = Task.detached {
+            let result: Result<FetchResponse, any Error>
             do {
-                let response = try await http.fetch(wanted)
-                if !Task.isCancelled { finish(response) }
+                result = .success(try await http.fetch(wanted))
             } catch {
-                if !Task.isCancelled { client?.urlProtocol(self, didFailWithError: URLError(error)) }
+                result = .failure(error)
             }
+            if !Task.isCancelled { loading.this.finish(result) }
         }
-        self.task.withLock { $0 = task }
+        fetching.withLock { $0 = task }
     }
 
     /// Ends at once.
     override public func stopLoading() {
-        task.withLock { $0.take() }?.cancel()
+        fetching.withLock { $0.take() }?.cancel()
+    }
+
+    /// For the task, which is alone with it from the beginning to the end.
+    private struct Loading: @unchecked Sendable {
+        let this: DiskCacheURLProtocol
+    }
+
+    private func finish(_ result: Result<FetchResponse, any Error>) {
+        switch result {
+        case .success(let response): finish(response)
+        case .failure(let error): client?.urlProtocol(self, didFailWithError: URLError(error))
+        }
     }
 
     private func finish(_ response: FetchResponse) {

@@ -102,7 +102,7 @@ package struct StreamSocket: ~Copyable, Sendable {
         let (size, most) = (Int(ctransport_address_size), 8)
         var bytes = [UInt8](repeating: 0, count: size * most)
         var lengths = [UInt32](repeating: 0, count: most)
-        let count = unsafe ctransport_resolve(host, String(port), isNumeric, &bytes, &lengths, Int32(most))
+        let count = unsafe ctransport_addresses(host, String(port), isNumeric, &bytes, &lengths, Int32(most))
         return (0..<max(0, Int(count))).map { index in
             Array(bytes[index * size..<index * size + Int(lengths[index])])
         }

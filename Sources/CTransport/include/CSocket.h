@@ -17,7 +17,7 @@ enum { ctransport_address_size = 128 };
 /// Writes the addresses of a host and port, `ctransport_address_size` bytes each, and their lengths; how many, at most
 /// `most`. May wait for servers of names unless the host must be a number.
 /// Failures are negative error numbers of getaddrinfo(3), made negative if they are not.
-int ctransport_resolve(const char *_Nonnull host, const char *_Nonnull port, bool is_numeric,
+int ctransport_addresses(const char *_Nonnull host, const char *_Nonnull port, bool is_numeric,
     uint8_t *_Nonnull addresses, uint32_t *_Nonnull lengths, int most);
 
 /// Writes the address of a unix socket; its length, 0 where the path is too long.

@@ -216,7 +216,7 @@ final class Download: Sendable {
         switch beginning.resumption(by: response, received: now) {
         case .append: return try joined(response, beginning)
         case .complete: return .whole(HTTPResponse(200, beginning.fields))
-        case .replace, .restart:
+        case .replace, .restart, .unrelated:
             try clear()
             return response.status == 206 || response.status == 416 ? .again : .whole(response)
         }

@@ -88,12 +88,7 @@ extension Fetch {
             }
         } catch let error as TransportError {
             if error.code == .cancelled { throw CancellationError() }
-            // Room is made where the disk is full; what has come so far stays.
-            var hasRoom = false
-            if error.code == .outputFailed, let cause = error.cause, cause.tellsOfFullDisk {
-                hasRoom = await http.blocking { () throws(Never) in shelf.cache.makeSpace(64 << 20) }
-            }
-            course.failed(hasRoom ? FetchError(.truncated, error.message) : FetchError(error), at: moment)
+            course.failed(FetchError(error), at: moment)
         } catch let error as Errno {
             course.failed(FetchError(writing: "a file for the body", error), at: moment)
         } catch let error as FetchError {
@@ -128,6 +123,8 @@ extension Fetch {
         call.disposition = { answer in
             download.disposition(HTTPResponse(answer), requested: requested, now: shelf.date)
         }
+        // Not for each piece: that is a collection.
+        call.makeSpace = { shelf.cache.makeSpace(max($0, 64 << 20)) }
         return call
     }
 }

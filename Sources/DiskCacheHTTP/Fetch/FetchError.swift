@@ -74,7 +74,7 @@ extension FetchError {
             case .tooLarge, .headTooLarge: .tooLarge
             case .tooManyRedirects: .tooManyRedirects
             case .protocolViolation: .protocolViolation
-            case .outputFailed: .outputFailed
+            case .outputFailed, .noSpace: .outputFailed
             case .cancelled, .noResources, .other: .other
             }
         self.init(code, error.message)

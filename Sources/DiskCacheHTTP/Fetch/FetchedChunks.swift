@@ -35,7 +35,7 @@ struct FetchedChunks: AsyncSequence, Sendable {
                 rest = data.count > size ? .data(Data(data.dropFirst(size))) : .nothing
                 return data.prefix(size)
             case .file(let file, let range):
-                let end = min(range.upperBound, range.lowerBound + size)
+                let end = Swift.min(range.upperBound, range.lowerBound + size)
                 let chunk = try await http.blocking { () throws(Errno) in
                     try file.bytes(range.lowerBound..<end)
                 }

@@ -73,9 +73,9 @@ public final class HTTPCache: Sendable {
             outcome.withLock { $0 = result }
             outcome.wakeAll()
         }
-        let result = outcome.wait(for: { $0 })
-        guard let result else { throw FetchError(.other, "the fetch has not ended") }
-        return try result.get()
+        let ended = outcome.wait(for: { $0 })
+        guard let ended else { throw FetchError(.other, "the fetch has not ended") }
+        return try ended.get()
     }
 
     private func result(of request: FetchRequest) async -> Result<FetchResponse, FetchError> {
