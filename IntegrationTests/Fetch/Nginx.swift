@@ -3,6 +3,7 @@
 import Foundation
 import Glibc
 import TestSupport
+import Testing
 
 /// nginx on loopback, with files of the test's; ended when this goes.
 ///

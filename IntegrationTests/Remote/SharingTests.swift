@@ -31,9 +31,9 @@ private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
         let (one, other) = (try open("one", remote), try open("other", remote))
         for (key, length) in [("empty", 0), ("small", 100), ("large", 1 << 20)] {
             let value = Data(SeededGenerator.bytes(length, seed: 7))
-            #expect(try one.value(forKey: key, options: PutOptions(expires: .days(1))) { value } == value)
+            #expect(one.value(forKey: key, options: PutOptions(expires: .days(1))) { value } == value)
             waitUntil("\(key) is sent") { one.directory.remote?.waiting == 0 }
-            let found = try other.value(forKey: key) { Data("computed".utf8) }
+            let found = other.value(forKey: key) { Data("computed".utf8) }
             #expect(found == value, "\(key)")
         }
         #expect(other.directory.activity.remoteHits == 3 && other.directory.activity.computations == 0)

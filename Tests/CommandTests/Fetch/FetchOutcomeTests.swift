@@ -37,10 +37,10 @@ import Testing
         (200, nil), (206, nil), (304, nil), (404, .miss), (410, .miss), (401, .permission),
         (403, .permission),
         (429, .temporary), (503, .temporary), (500, .unavailable), (400, .unavailable), (504, .unavailable),
-    ] as [(Int, ExitStatus?)])
-    func `a status of 400 and above is an error, by what to do about it`(status: Int, exit: ExitStatus?) {
+    ] as [(Int, DiskCacheCommand.ExitStatus?)])
+    func `a status of 400 and above is an error, by what to do about it`(status: Int, exit: DiskCacheCommand.ExitStatus?) {
         let refusal = Self.response(status).refusal("http://host/a", .standard)
-        #expect(refusal.map { ExitStatus($0.kind) } == exit)
+        #expect(refusal.map { DiskCacheCommand.ExitStatus($0.kind) } == exit)
         if let refusal { #expect(refusal.message.hasPrefix("http://host/a: \(status) ")) }
     }
 
@@ -72,6 +72,6 @@ import Testing
     }
 
     @Test func `each kind of failure has a status that is no success`() {
-        for kind in NetworkFailure.Kind.allCases { #expect(ExitStatus(kind) != .done) }
+        for kind in NetworkFailure.Kind.allCases { #expect(DiskCacheCommand.ExitStatus(kind) != .done) }
     }
 }

@@ -61,7 +61,7 @@ import Testing
         place = try TemporaryDirectory()
     }
 
-    private func run(_ words: [String], with downloads: FakeDownloads) throws -> ExitStatus {
+    private func run(_ words: [String], with downloads: FakeDownloads) throws -> DiskCacheCommand.ExitStatus {
         var arguments = try FetchCommand.parse(words.map { Array($0.utf8) }, directory: nil)
         try FetchCommand.check(&arguments)
         return try FetchRun(FetchPlan(arguments), downloads, directory: place.path).run()

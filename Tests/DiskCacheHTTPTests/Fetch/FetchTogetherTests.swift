@@ -12,7 +12,7 @@ import Testing
 @Suite(.takesTurns) struct FetchTogetherTests {
     /// Fetches the same as many times at once; the answers.
     private func crowd(_ place: FetchFixture, _ count: Int, _ gate: Gate) async throws -> [FetchResponse] {
-        try await withThrowingTaskGroup(of: FetchResponse.self) { group in
+        await withThrowingTaskGroup(of: FetchResponse.self) { group in
             for _ in 0..<count {
                 let request = place.request()
                 group.addTask { [http = place.http] in try await http.fetch(request) }

@@ -12,7 +12,7 @@ final class FakeTier: RemoteTier {
     let limit: Duration
     /// How often it was asked.
     let looks = Atomic<Int>(0)
-    let isClosed = Atomic<Bool>(false)
+    private let closed = Atomic<Bool>(false)
     private let values = Locked<[Digest: (text: String, expires: Timestamp?)]>([:])
     private let whileLooking = Locked<(@Sendable () -> Void)?>(nil)
     private let isUseful = Atomic<Bool>(true)
@@ -30,6 +30,7 @@ final class FakeTier: RemoteTier {
 
     func setUseful(_ value: Bool) { isUseful.store(value, ordering: .relaxed) }
 
+    var isClosed: Bool { closed.load(ordering: .relaxed) }
     var lookCount: Int { looks.load(ordering: .relaxed) }
 
     func isWorthAsking(_ key: Digest) -> Bool { isUseful.load(ordering: .relaxed) }
@@ -46,7 +47,7 @@ final class FakeTier: RemoteTier {
         return RemoteValue(bytes: bytes, content: content, record: record)
     }
 
-    func close(until deadline: ContinuousClock.Instant) { isClosed.store(true, ordering: .relaxed) }
+    func close(until deadline: ContinuousClock.Instant) { closed.store(true, ordering: .relaxed) }
 
     var activity: RemoteActivity { RemoteActivity() }
 }

@@ -46,12 +46,12 @@ import Testing
         var outbox = Outbox()
         var bytes: [UInt8] = []
         for number in 0..<10 {
-            let added = try #require(outbox.add(put(number)))
-            bytes += added
+            let added = outbox.add(put(number))
+            bytes += try #require(added)
         }
         for number in [3, 7] {
-            let finished = try #require(outbox.finish(put(number)))
-            bytes += finished
+            let finished = outbox.finish(put(number))
+            bytes += try #require(finished)
         }
         let next = Outbox(reading: bytes)
         #expect(next.pending == [0, 1, 2, 4, 5, 6, 8, 9].map { put($0) })
