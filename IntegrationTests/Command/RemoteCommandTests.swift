@@ -169,7 +169,8 @@ struct RemoteCommandTests {
     @Test func `settings are set, shown, got and taken away`() throws {
         for (name, value) in [
             ("servers", "redis://a:6379/0;http://b:8080/,http://c:8080/"), ("mode", "read"),
-            ("limit", "100ms"), ("namespace", "team"), ("maximumSize", "1M"), ("tags", "x,y"), ("credentials", "/etc/it"),
+            ("limit", "100ms"), ("namespace", "team"), ("maximumSize", "1M"), ("tags", "x,y"),
+            ("credentials", "/etc/it"),
         ] {
             let run = try tool.run("config", "set", "remote.\(name)", value)
             #expect(run.status == 0 && run.outputData.isEmpty && run.errorData.isEmpty, "\(run.error)")

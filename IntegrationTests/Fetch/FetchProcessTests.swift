@@ -84,7 +84,7 @@ struct FetchProcessTests {
         #expect(content("out") == body)
         waitUntil("nginx has logged both") { nginx.log.count == 2 }
         let last = try #require(nginx.log.first { $0[2] == "206" })
-        #expect( last[4] == "bytes=\(there)-" && last[3] == "\(Self.size - there)")
+        #expect(last[4] == "bytes=\(there)-" && last[3] == "\(Self.size - there)")
     }
 
     @Test func `who waits for a killed process continues its download`() throws {
@@ -156,7 +156,9 @@ private final class FetchingProcess: Sendable {
     /// The next line that it says.
     func line() -> String {
         var line = Data()
-        while let byte = try? output.read(upToCount: 1), byte != Data("\n".utf8), !byte.isEmpty { line += byte }
+        while let byte = try? output.read(upToCount: 1), byte != Data("\n".utf8), !byte.isEmpty {
+            line += byte
+        }
         return String(decoding: line, as: UTF8.self)
     }
 }

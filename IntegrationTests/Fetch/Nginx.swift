@@ -25,7 +25,9 @@ final class Nginx: Sendable {
             let folder = place.path + "/files/" + name
             try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         }
-        try Data(Self.configuration(place.path, port).utf8).write(to: URL(fileURLWithPath: place.path + "/conf"))
+        try Data(Self.configuration(place.path, port).utf8).write(
+            to: URL(fileURLWithPath: place.path + "/conf")
+        )
         process = Process()
         process.executableURL = URL(fileURLWithPath: Self.program ?? "/usr/sbin/nginx")
         process.arguments = ["-p", place.path, "-c", place.path + "/conf", "-e", place.path + "/error.log"]

@@ -24,7 +24,11 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
         configuration.janitor.isEnabled = false
         // So that a hit asks the disk.
         configuration.memory = .none
-        return try SharedCache(at: "\(directory.path)/\(machine)", configuration: configuration, remote: remote)
+        return try SharedCache(
+            at: "\(directory.path)/\(machine)",
+            configuration: configuration,
+            remote: remote
+        )
     }
 
     /// What a load has met with.
@@ -35,7 +39,6 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
         let failures = Atomic<Int>(0)
         let wrong = Atomic<Int>(0)
     }
-
 
     @Test(.enabled(if: hasRedis, "redis-server is not installed"))
     func `killed, stopped and started again under load it fails no get, and few are slow`() throws {

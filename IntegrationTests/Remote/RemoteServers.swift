@@ -16,7 +16,9 @@ final class RemoteServerProcess: Sendable {
         /// Where the program is; nil: it is not installed.
         var program: String? {
             let places = ["/usr/sbin", "/usr/bin", "/usr/local/bin", "/usr/local/sbin"]
-            return places.map { "\($0)/\(rawValue)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
+            return places.map { "\($0)/\(rawValue)" }.first {
+                FileManager.default.isExecutableFile(atPath: $0)
+            }
         }
     }
 

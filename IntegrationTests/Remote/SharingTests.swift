@@ -23,7 +23,11 @@ private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
         var remote = remote
         // What is measured elsewhere must not fail a test of what is found.
         remote.limit = .seconds(30)
-        return try SharedCache(at: "\(directory.path)/\(machine)", configuration: configuration, remote: remote)
+        return try SharedCache(
+            at: "\(directory.path)/\(machine)",
+            configuration: configuration,
+            remote: remote
+        )
     }
 
     /// What one has computed the other gets, whatever its length; and what one has removed is gone.
@@ -49,7 +53,9 @@ private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
         let server = try RemoteServerProcess(.nginx)
         try expectSharing(RemoteConfiguration(servers: [server.url]))
         let requests = server.requests
-        #expect(requests.contains { $0.hasPrefix("PUT /ac/") } && requests.contains { $0.hasPrefix("PUT /cas/") })
+        #expect(
+            requests.contains { $0.hasPrefix("PUT /ac/") } && requests.contains { $0.hasPrefix("PUT /cas/") }
+        )
     }
 
     @Test(.enabled(if: hasNginx, "nginx is not installed"))

@@ -91,7 +91,9 @@ public final class WebServer: Sendable {
             bytes += more
         }
         guard let range = bytes.range(of: end) else { return }
-        let lines = String(decoding: bytes[..<range.lowerBound], as: UTF8.self).components(separatedBy: "\r\n")
+        let lines = String(decoding: bytes[..<range.lowerBound], as: UTF8.self).components(
+            separatedBy: "\r\n"
+        )
         let words = lines[0].components(separatedBy: " ")
         var request = Request()
         (request.method, request.path) = (words[0], words.count > 1 ? words[1] : "")
@@ -106,7 +108,9 @@ public final class WebServer: Sendable {
         log.withLock { $0.append(request) }
         let reply = answer(request)
         var head = "HTTP/1.1 \(reply.status) Status\r\nConnection: close\r\n"
-        if !reply.fields.contains(where: { $0.lowercased().hasPrefix("content-length:") }), reply.status != 304 {
+        if !reply.fields.contains(where: { $0.lowercased().hasPrefix("content-length:") }),
+            reply.status != 304
+        {
             head += "Content-Length: \(reply.body.count)\r\n"
         }
         head += reply.fields.map { $0 + "\r\n" }.joined() + "\r\n"

@@ -130,7 +130,8 @@ package enum StoreLayout {
 
     /// The path of a file in `tmp/` that bears a name of ours; nil for anybody else's.
     static func path(ofTemporary name: String) -> RelativePath? {
-        let isPartial = name.hasPrefix(partialPrefix)
+        let isPartial =
+            name.hasPrefix(partialPrefix)
             && Digest(hexadecimal: name.dropFirst(partialPrefix.utf8.count)) != nil
         let isOwn = isPartial || name.hasPrefix("put-") || name.hasPrefix("setup-")
         return isOwn && name.utf8.count <= RelativePath.capacity ? RelativePath(name) : nil

@@ -167,7 +167,8 @@ final class Download: Sendable {
     private func isTooLong(_ response: HTTPResponse) -> Bool {
         guard (200..<300).contains(response.status) else { return false }
         let range = response.fields.first("Content-Range").flatMap(ContentRange.init)
-        let length = response.status == 206 && terms.request.fields.contains("Range") == false
+        let length =
+            response.status == 206 && terms.request.fields.contains("Range") == false
             ? range?.length : response.fields.first("Content-Length").flatMap { Int($0) }
         return length.map { $0 > terms.mostBytes } ?? false
     }

@@ -126,7 +126,10 @@ extension StoredResponse {
     ///
     /// - Parameter wasAsked: Whether the request named this response in If-Range.
     package func combined(
-        with response: HTTPResponse, requested: HTTPDate, received: HTTPDate, wasAsked: Bool = false
+        with response: HTTPResponse,
+        requested: HTTPDate,
+        received: HTTPDate,
+        wasAsked: Bool = false
     ) -> StoredResponse? {
         guard case .part(let held, let total) = body, response.status == 206,
             let range = response.fields.first("Content-Range").flatMap(ContentRange.init),

@@ -34,7 +34,10 @@ extension HTTPCachePolicy {
     ///
     /// - Parameter hasVariants: Whether others are stored for this URL, none of which matches.
     package func decide(
-        _ request: HTTPRequest, stored: StoredResponse?, hasVariants: Bool = false, mode: FetchMode,
+        _ request: HTTPRequest,
+        stored: StoredResponse?,
+        hasVariants: Bool = false,
+        mode: FetchMode,
         now: HTTPDate
     ) -> Decision {
         let control = CacheControl(request.fields)
@@ -60,7 +63,10 @@ extension HTTPCachePolicy {
     }
 
     private func use(
-        of stored: StoredResponse, _ freshness: Freshness, _ request: HTTPRequest, _ mode: FetchMode
+        of stored: StoredResponse,
+        _ freshness: Freshness,
+        _ request: HTTPRequest,
+        _ mode: FetchMode
     ) -> Use {
         let insisting = Use.validate(freshness.isFresh ? .request : .stale)
         if mode == .reload { return insisting }
@@ -98,7 +104,9 @@ extension HTTPCachePolicy {
     /// Without them where a 304 would not speak of what is stored: a part of a body, a status that no condition applies
     /// to (RFC 9110, section 13.2.1), a request that asks whether there is anything at all (`If-None-Match: *`).
     package func forwarded(
-        _ request: HTTPRequest, _ reason: CacheStatus.Forward, validating stored: StoredResponse?,
+        _ request: HTTPRequest,
+        _ reason: CacheStatus.Forward,
+        validating stored: StoredResponse?,
         mode: FetchMode
     ) -> ForwardedRequest {
         var forwarded = request
@@ -127,7 +135,10 @@ extension HTTPCachePolicy {
     ///
     /// - Parameter isValidated: Whether the origin has just said that it is right.
     package func answer(
-        _ request: HTTPRequest, from stored: StoredResponse, now: HTTPDate, isValidated: Bool = false
+        _ request: HTTPRequest,
+        from stored: StoredResponse,
+        now: HTTPDate,
+        isValidated: Bool = false
     ) -> CachedAnswer? {
         let freshness = self.freshness(of: stored, now: now)
         var answer = CachedAnswer(status: stored.status, fields: stored.fields, freshness: freshness)
@@ -148,7 +159,9 @@ extension HTTPCachePolicy {
     }
 
     private func filled(
-        _ answer: CachedAnswer, for request: HTTPRequest, from stored: StoredResponse
+        _ answer: CachedAnswer,
+        for request: HTTPRequest,
+        from stored: StoredResponse
     ) -> CachedAnswer? {
         var answer = answer
         let wanted = stored.status == 200 || stored.status == 206 ? range(request, stored) : nil

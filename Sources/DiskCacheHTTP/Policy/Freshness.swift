@@ -131,9 +131,15 @@ package struct HTTPCachePolicy: Sendable, Equatable {
     ///
     /// Being fresh is not enough: then the request has asked for a validation.
     package func mayReplaceError(
-        _ stored: StoredResponse, for request: HTTPRequest, _ freshness: Freshness
+        _ stored: StoredResponse,
+        for request: HTTPRequest,
+        _ freshness: Freshness
     ) -> Bool {
-        let most = allowed(staleIfError, by: [stored.control, CacheControl(request.fields)], "stale-if-error")
+        let most = allowed(
+            staleIfError,
+            by: [stored.control, CacheControl(request.fields)],
+            "stale-if-error"
+        )
         return mayBeStale(stored) && freshness.staleness < most
     }
 

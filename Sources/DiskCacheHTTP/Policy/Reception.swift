@@ -17,8 +17,12 @@ package enum Reception: Sendable, Equatable {
 extension HTTPCachePolicy {
     /// What to do with a response to what was forwarded for `request`.
     package func receive(
-        _ response: HTTPResponse, to request: HTTPRequest, forwarded: ForwardedRequest,
-        stored: StoredResponse?, requested: HTTPDate, received: HTTPDate
+        _ response: HTTPResponse,
+        to request: HTTPRequest,
+        forwarded: ForwardedRequest,
+        stored: StoredResponse?,
+        requested: HTTPDate,
+        received: HTTPDate
     ) -> Reception {
         if response.status < 200 { return .pass(removes: false) }
         if [500, 502, 503, 504].contains(response.status), let stored,
@@ -54,7 +58,9 @@ extension HTTPCachePolicy {
 
     /// What may be answered when the origin fails or can't be reached; nil if nothing may.
     package func replacement(
-        for request: HTTPRequest, stored: StoredResponse, now: HTTPDate
+        for request: HTTPRequest,
+        stored: StoredResponse,
+        now: HTTPDate
     ) -> CachedAnswer? {
         guard request.method == "GET" || request.method == "HEAD",
             mayReplaceError(stored, for: request, freshness(of: stored, now: now))
@@ -63,8 +69,12 @@ extension HTTPCachePolicy {
     }
 
     private func notModified(
-        _ response: HTTPResponse, _ request: HTTPRequest, _ forwarded: ForwardedRequest,
-        _ stored: StoredResponse?, _ requested: HTTPDate, _ received: HTTPDate
+        _ response: HTTPResponse,
+        _ request: HTTPRequest,
+        _ forwarded: ForwardedRequest,
+        _ stored: StoredResponse?,
+        _ requested: HTTPDate,
+        _ received: HTTPDate
     ) -> Reception {
         guard let stored, forwarded.validates else { return .pass(removes: false) }
         // It may be used, but not to keep anything: so it comes as a response of its own.
@@ -84,7 +94,10 @@ extension HTTPCachePolicy {
 
     /// RFC 9111, section 4.3.5: the same state of the resource renews what is stored; another one ends it.
     private func head(
-        _ response: HTTPResponse, _ request: HTTPRequest, _ stored: StoredResponse?, _ requested: HTTPDate,
+        _ response: HTTPResponse,
+        _ request: HTTPRequest,
+        _ stored: StoredResponse?,
+        _ requested: HTTPDate,
         _ received: HTTPDate
     ) -> Reception {
         guard let stored, response.status == 200, case .complete(let length) = stored.body else {

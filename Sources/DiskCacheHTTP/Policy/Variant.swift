@@ -84,7 +84,9 @@ package struct VariantIndex: Sendable, Equatable {
 extension HTTPCachePolicy {
     /// What chooses a response to this request; nil if nothing may (`Vary: *`).
     package func variant(
-        of response: HTTPFields, to request: HTTPRequest, seal: (String) -> String
+        of response: HTTPFields,
+        to request: HTTPRequest,
+        seal: (String) -> String
     ) -> Variant? {
         guard case .fields(var names) = VaryRule(response) else { return nil }
         if separatesCredentials { names = Set(names + ["authorization", "cookie"]).sorted() }
@@ -99,7 +101,9 @@ extension HTTPCachePolicy {
 
     /// Of those that match: one with Vary before those without, then the newest by Date (section 4.1).
     package func choice(
-        among candidates: [StoredResponse], for request: HTTPRequest, seal: (String) -> String
+        among candidates: [StoredResponse],
+        for request: HTTPRequest,
+        seal: (String) -> String
     ) -> StoredResponse? {
         candidates.filter { matches($0, request, seal: seal) }.max { left, right in
             let varies = (left.fields.contains("Vary"), right.fields.contains("Vary"))

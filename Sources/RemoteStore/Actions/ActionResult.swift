@@ -19,7 +19,13 @@ package struct ActionResult: Sendable, Equatable {
         package var contents: [UInt8]?
         package var isExecutable: Bool
 
-        package init(path: String, digest: Digest, length: Int, contents: [UInt8]?, isExecutable: Bool = false) {
+        package init(
+            path: String,
+            digest: Digest,
+            length: Int,
+            contents: [UInt8]?,
+            isExecutable: Bool = false
+        ) {
             self.path = path
             self.digest = digest
             self.length = length
@@ -123,7 +129,8 @@ extension ActionResult.File {
             case (Self.digestField, .bytes(let range)): name = try Self.digest(bytes, range)
             case (Self.executableField, .number(let number)): isExecutable = number != 0
             case (Self.contentsField, .bytes(let range)): contents = Array(bytes[range])
-            case (Self.pathField, _), (Self.digestField, _), (Self.executableField, _), (Self.contentsField, _):
+            case (Self.pathField, _), (Self.digestField, _), (Self.executableField, _),
+                (Self.contentsField, _):
                 throw .malformed
             default: break
             }
@@ -132,7 +139,9 @@ extension ActionResult.File {
         // No bytes mean the same as none inlined.
         if contents?.isEmpty == true { contents = nil }
         if let contents {
-            guard contents.count == name.length, Digest(of: contents.span) == name.digest else { throw .wrongDigest }
+            guard contents.count == name.length, Digest(of: contents.span) == name.digest else {
+                throw .wrongDigest
+            }
         }
         if name.length == 0, name.digest != Digest(ofKey: "") { throw .wrongDigest }
         self.init(

@@ -47,7 +47,9 @@ enum Protobuf {
         return start..<position
     }
 
-    private static func varint(_ bytes: [UInt8], _ position: inout Int, _ end: Int) throws(WireFault) -> UInt64 {
+    private static func varint(_ bytes: [UInt8], _ position: inout Int, _ end: Int) throws(WireFault)
+        -> UInt64
+    {
         var value: UInt64 = 0
         for shift in stride(from: UInt64(0), to: 64, by: 7) {
             guard position < end else { throw .malformed }

@@ -9,7 +9,8 @@ extension SignatureV4 {
         let (day, second) = seconds.quotientAndRemainder(dividingBy: 86_400)
         let date = date(ofDay: day)
         return padded(date.year, to: 4) + padded(date.month, to: 2) + padded(date.day, to: 2) + "T"
-            + padded(second / 3600, to: 2) + padded(second / 60 % 60, to: 2) + padded(second % 60, to: 2) + "Z"
+            + padded(second / 3600, to: 2) + padded(second / 60 % 60, to: 2) + padded(second % 60, to: 2)
+            + "Z"
     }
 
     private static func padded(_ number: Int64, to width: Int) -> String {

@@ -150,7 +150,9 @@ package struct RedisDecoder: Sendable {
         guard let (kind, length) = announced else { return nil }
         guard waitingBytes >= length + 2 else { return nil }
         let end = position + length
-        guard buffer[end] == UInt8(ascii: "\r"), buffer[end + 1] == UInt8(ascii: "\n") else { throw .malformed }
+        guard buffer[end] == UInt8(ascii: "\r"), buffer[end + 1] == UInt8(ascii: "\n") else {
+            throw .malformed
+        }
         let bytes = Array(buffer[position..<end])
         position = end + 2
         announced = nil

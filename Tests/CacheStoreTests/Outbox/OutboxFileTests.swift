@@ -38,9 +38,11 @@ import Testing
         _ = try fixture.store.remove(key, now: .now)
         _ = try fixture.store.vacate(key)
         let noted = try records()
-        #expect(noted.map(\.work) == [
-            .put(content: Digest(of: Array("value".utf8).span), length: 5), .remove, .remove,
-        ])
+        #expect(
+            noted.map(\.work) == [
+                .put(content: Digest(of: Array("value".utf8).span), length: 5), .remove, .remove,
+            ]
+        )
         #expect(noted.allSatisfy { $0.entry == key })
         #expect(Set(noted.map(\.number)).count == 3)
     }

@@ -33,12 +33,18 @@ import Testing
         )
     }
 
-    @Test(arguments: [
-        (200, nil), (206, nil), (304, nil), (404, .miss), (410, .miss), (401, .permission),
-        (403, .permission),
-        (429, .temporary), (503, .temporary), (500, .unavailable), (400, .unavailable), (504, .unavailable),
-    ] as [(Int, DiskCacheCommand.ExitStatus?)])
-    func `a status of 400 and above is an error, by what to do about it`(status: Int, exit: DiskCacheCommand.ExitStatus?) {
+    @Test(
+        arguments: [
+            (200, nil), (206, nil), (304, nil), (404, .miss), (410, .miss), (401, .permission),
+            (403, .permission),
+            (429, .temporary), (503, .temporary), (500, .unavailable), (400, .unavailable),
+            (504, .unavailable),
+        ] as [(Int, DiskCacheCommand.ExitStatus?)]
+    )
+    func `a status of 400 and above is an error, by what to do about it`(
+        status: Int,
+        exit: DiskCacheCommand.ExitStatus?
+    ) {
         let refusal = Self.response(status).refusal("http://host/a", .standard)
         #expect(refusal.map { DiskCacheCommand.ExitStatus($0.kind) } == exit)
         if let refusal { #expect(refusal.message.hasPrefix("http://host/a: \(status) ")) }

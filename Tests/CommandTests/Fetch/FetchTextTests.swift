@@ -74,8 +74,25 @@ import Testing
 
     @Test func `each URL gets the terms, and its file`() throws {
         let plan = try plan(
-            "-t", "1h", "--stale-if-error", "1d", "--max-size", "1K", "--offline", "-H", "A: b", "--tag", "t",
-            "--retries", "0", "-o", "x", "-o", "-", "http://a/", "http://b/"
+            "-t",
+            "1h",
+            "--stale-if-error",
+            "1d",
+            "--max-size",
+            "1K",
+            "--offline",
+            "-H",
+            "A: b",
+            "--tag",
+            "t",
+            "--retries",
+            "0",
+            "-o",
+            "x",
+            "-o",
+            "-",
+            "http://a/",
+            "http://b/"
         )
         #expect(plan.orders.map(\.url) == ["http://a/", "http://b/"] && plan.files == ["x", nil])
         let order = plan.orders[1]

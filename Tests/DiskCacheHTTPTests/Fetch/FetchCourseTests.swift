@@ -33,7 +33,8 @@ import Testing
         return FetchCourse(inquiry, forwarded)
     }
 
-    private func moment(_ seconds: Int = 100, left: Duration? = nil, jitter: Double = 1) -> FetchCourse.Moment {
+    private func moment(_ seconds: Int = 100, left: Duration? = nil, jitter: Double = 1) -> FetchCourse.Moment
+    {
         FetchCourse.Moment(date: Self.begin.adding(seconds), left: left, jitter: jitter)
     }
 
@@ -45,7 +46,9 @@ import Testing
             pauses.append(course.action)
             course.paused()
         }
-        #expect(pauses == [.pause(.milliseconds(200)), .pause(.milliseconds(200)), .pause(.milliseconds(800))])
+        #expect(
+            pauses == [.pause(.milliseconds(200)), .pause(.milliseconds(200)), .pause(.milliseconds(800))]
+        )
         course.failed(down, at: moment())
         #expect(course.action == .finish(.fail(down)))
     }

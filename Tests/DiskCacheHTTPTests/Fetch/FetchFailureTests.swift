@@ -87,7 +87,8 @@ import Testing
                 $0 += 1
                 return $0
             }
-            return number < 3 ? WebServer.Answer(503, ["Retry-After: 0"]) : WebServer.Answer(200, [], Data("a".utf8))
+            return number < 3
+                ? WebServer.Answer(503, ["Retry-After: 0"]) : WebServer.Answer(200, [], Data("a".utf8))
         }
         #expect(try await place.fetch { $0.retries = 2 }.text == "a")
         #expect(place.server.requests.count == 3)

@@ -35,12 +35,15 @@ final class FetchFixture: Sendable {
         return request
     }
 
-    func fetch(_ path: String = "/", _ change: (inout FetchRequest) -> Void = { _ in }) async throws -> FetchResponse {
+    func fetch(_ path: String = "/", _ change: (inout FetchRequest) -> Void = { _ in }) async throws
+        -> FetchResponse
+    {
         try await http.fetch(request(path, change))
     }
 
     /// The code of the error that comes.
-    func failure(_ path: String = "/", _ change: (inout FetchRequest) -> Void = { _ in }) async -> FetchError? {
+    func failure(_ path: String = "/", _ change: (inout FetchRequest) -> Void = { _ in }) async -> FetchError?
+    {
         do {
             _ = try await fetch(path, change)
             return nil

@@ -48,7 +48,8 @@ import Testing
     }
 
     @Test func `what may not be stored is not stored`() async throws {
-        let place = try FetchFixture { _ in WebServer.Answer(200, ["Cache-Control: no-store"], Data("a".utf8)) }
+        let place = try FetchFixture { _ in WebServer.Answer(200, ["Cache-Control: no-store"], Data("a".utf8))
+        }
         for _ in 0..<2 {
             let response = try await place.fetch()
             #expect(response.text == "a" && !response.cacheStatus.isStored)
@@ -91,7 +92,9 @@ import Testing
     }
 
     @Test func `an unsafe method that does not fail ends what is stored`() async throws {
-        let place = try FetchFixture { _ in WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("a".utf8)) }
+        let place = try FetchFixture { _ in
+            WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("a".utf8))
+        }
         _ = try await place.fetch()
         let post = try await place.fetch {
             $0.method = "POST"
@@ -114,7 +117,9 @@ import Testing
     }
 
     @Test func `HEAD is answered from what GET has stored`() async throws {
-        let place = try FetchFixture { _ in WebServer.Answer(200, ["Cache-Control: max-age=9"], Data("abc".utf8)) }
+        let place = try FetchFixture { _ in
+            WebServer.Answer(200, ["Cache-Control: max-age=9"], Data("abc".utf8))
+        }
         _ = try await place.fetch()
         let head = try await place.fetch { $0.method = "HEAD" }
         #expect(head.cacheStatus.isHit && head.body.isEmpty && head.field("content-length") == "3")
@@ -138,7 +143,8 @@ import Testing
     }
 
     @Test func `the caller's lifetime counts whatever the headers say`() async throws {
-        let place = try FetchFixture { _ in WebServer.Answer(200, ["Cache-Control: no-store"], Data("a".utf8)) }
+        let place = try FetchFixture { _ in WebServer.Answer(200, ["Cache-Control: no-store"], Data("a".utf8))
+        }
         _ = try await place.fetch { $0.timeToLive = .seconds(60) }
         #expect(try await place.fetch { $0.timeToLive = .seconds(60) }.cacheStatus.isHit)
     }
@@ -185,14 +191,18 @@ import Testing
     }
 
     @Test func `threads that may block get the same`() throws {
-        let place = try FetchFixture { _ in WebServer.Answer(404, ["Cache-Control: max-age=60"], Data("no".utf8)) }
+        let place = try FetchFixture { _ in
+            WebServer.Answer(404, ["Cache-Control: max-age=60"], Data("no".utf8))
+        }
         let request = place.request()
         #expect(try place.http.fetchAndWait(request).status == 404)
         #expect(try place.http.fetchAndWait(request).cacheStatus.isHit)
     }
 
     @Test func `a body with another digest is an error, and not stored`() async throws {
-        let place = try FetchFixture { _ in WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("a".utf8)) }
+        let place = try FetchFixture { _ in
+            WebServer.Answer(200, ["Cache-Control: max-age=60"], Data("a".utf8))
+        }
         let wrong = "sha256:" + String(repeating: "0", count: 64)
         #expect(await place.failure { $0.digest = wrong }?.code == .digestMismatch)
         #expect(place.directory.files(below: "cache/objects").isEmpty && place.partials.isEmpty)

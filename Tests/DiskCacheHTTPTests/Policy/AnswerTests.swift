@@ -149,7 +149,11 @@ import Testing
     @Test func `fields that need a validation are answered after one`() throws {
         let stored = try Row.stored("CC: no-cache=x | X: a")
         let answer = HTTPCachePolicy().answer(
-            try Row("", "").request(), from: stored, now: Row.begin, isValidated: true)
+            try Row("", "").request(),
+            from: stored,
+            now: Row.begin,
+            isValidated: true
+        )
         #expect(answer?.fields.first("X") == "a")
     }
 }

@@ -118,7 +118,11 @@ import Testing
     @Test(arguments: ofRequests + ofResponses + ofModes)
     func `what is done about a request`(_ row: Row) throws {
         let decision = HTTPCachePolicy().decide(
-            try row.request(), stored: try row.storedResponse(), mode: row.mode, now: row.moment)
+            try row.request(),
+            stored: try row.storedResponse(),
+            mode: row.mode,
+            now: row.moment
+        )
         let found =
             switch decision {
             case .answer(let answer): String(answer.status)
@@ -132,7 +136,12 @@ import Testing
     @Test func `a miss by Vary is another one than by URL`() throws {
         let request = try Row("", "").request()
         let decision = HTTPCachePolicy().decide(
-            request, stored: nil, hasVariants: true, mode: .standard, now: Row.begin)
+            request,
+            stored: nil,
+            hasVariants: true,
+            mode: .standard,
+            now: Row.begin
+        )
         #expect(decision == .forward(ForwardedRequest(request: request, reason: .varyMiss, validates: false)))
     }
 
@@ -141,7 +150,11 @@ import Testing
         let request = try Row("", "").request()
         guard
             case .answerAndRevalidate(let answer, let forwarded) = HTTPCachePolicy().decide(
-                request, stored: stored, mode: .standard, now: Row.begin.adding(60))
+                request,
+                stored: stored,
+                mode: .standard,
+                now: Row.begin.adding(60)
+            )
         else {
             Issue.record("not answered")
             return
@@ -190,7 +203,11 @@ import Testing
     @Test(arguments: forwarded) func `what the origin is asked`(_ row: Row) throws {
         let later = row.moment.adding(99_999)
         let decision = HTTPCachePolicy().decide(
-            try row.request(), stored: try row.storedResponse(), mode: row.mode, now: later)
+            try row.request(),
+            stored: try row.storedResponse(),
+            mode: row.mode,
+            now: later
+        )
         guard case .forward(let forwarded) = decision else {
             Issue.record("not forwarded")
             return

@@ -149,8 +149,13 @@ import Testing
         let (request, stored) = (try row.request(), try row.storedResponse())
         let forwarded = policy.forwarded(request, .stale, validating: stored, mode: .standard)
         let reception = policy.receive(
-            row.response(), to: request, forwarded: forwarded, stored: stored, requested: row.moment,
-            received: row.moment)
+            row.response(),
+            to: request,
+            forwarded: forwarded,
+            stored: stored,
+            requested: row.moment,
+            received: row.moment
+        )
         let found =
             switch reception {
             case .store(.complete): "store"
@@ -247,9 +252,13 @@ import Testing
         let policy = HTTPCachePolicy()
         let (request, stored) = (try row.request(), try #require(try row.storedResponse()))
         let reception = policy.receive(
-            row.response(304), to: request,
-            forwarded: policy.forwarded(request, .stale, validating: stored, mode: .standard), stored: stored,
-            requested: Row.begin.adding(8), received: Row.begin.adding(9))
+            row.response(304),
+            to: request,
+            forwarded: policy.forwarded(request, .stale, validating: stored, mode: .standard),
+            stored: stored,
+            requested: Row.begin.adding(8),
+            received: Row.begin.adding(9)
+        )
         guard case .renewed(let renewed, _) = reception else {
             Issue.record("\(reception)")
             return
@@ -265,7 +274,10 @@ import Testing
         let (later, now) = (Row.begin.adding(100), Row.begin.adding(105))
         // It took 100 seconds to come, and was 20 seconds old before.
         let aged = stored.renewed(
-            by: HTTPResponse(304, ["Age": "20"]), requested: Row.begin, received: later)
+            by: HTTPResponse(304, ["Age": "20"]),
+            requested: Row.begin,
+            received: later
+        )
         #expect(HTTPCachePolicy().freshness(of: aged, now: now).age == 125)
         let direct = stored.renewed(by: HTTPResponse(304), requested: later, received: later)
         #expect(HTTPCachePolicy().freshness(of: direct, now: now).remaining == 55)

@@ -130,7 +130,12 @@ import Testing
         let response = HTTPResponse(206, Row.fields("\(new) | Content-Length: 5 | CR: bytes 5-9/10"))
         let combined = try #require(
             stored.combined(
-                with: response, requested: Row.begin, received: Row.begin.adding(5), wasAsked: true))
+                with: response,
+                requested: Row.begin,
+                received: Row.begin.adding(5),
+                wasAsked: true
+            )
+        )
         #expect(Row.text(combined.fields) == "Content-Length: 10 | Date: @5 | \(Self.tag) | X: c | Y: b")
         #expect(combined.received == Row.begin.adding(5))
     }

@@ -106,7 +106,11 @@ import Testing
     func `credentials are sealed`(_ name: String) throws {
         let variant = try #require(
             HTTPCachePolicy().variant(
-                of: ["Vary": name], to: try Row("", "").request("\(name): secret"), seal: { _ in "sealed" }))
+                of: ["Vary": name],
+                to: try Row("", "").request("\(name): secret"),
+                seal: { _ in "sealed" }
+            )
+        )
         #expect(variant.text.contains("sealed") && !variant.text.contains("secret"))
     }
 

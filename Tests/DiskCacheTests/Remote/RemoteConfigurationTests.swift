@@ -40,7 +40,8 @@ import Testing
         "what makes no sense is refused",
         arguments: [
             "[]", #"{"mode": "sometimes"}"#, #"{"limit": "soon"}"#, #"{"limit": "-1s"}"#, #"{"format": "x"}"#,
-            #"{"servers": [{"url": "http://a", "weight": -1}]}"#, #"{"servers": [{"url": "http://a", "kind": "ftp"}]}"#,
+            #"{"servers": [{"url": "http://a", "weight": -1}]}"#,
+            #"{"servers": [{"url": "http://a", "kind": "ftp"}]}"#,
             #"{"minimumSize": 2, "maximumSize": 1}"#,
         ]
     )

@@ -20,7 +20,9 @@ import Testing
         cache = try tier.cache(in: directory.path + "/cache")
     }
 
-    private func text(_ hit: CacheHit<Data>?) -> String? { hit.map { String(decoding: $0.value, as: UTF8.self) } }
+    private func text(_ hit: CacheHit<Data>?) -> String? {
+        hit.map { String(decoding: $0.value, as: UTF8.self) }
+    }
 
     @Test func `a get finds what another machine has, once, and then on this one`() throws {
         tier.set("theirs", "key")

@@ -116,9 +116,14 @@ import Testing
         for _ in 0..<5_000 {
             var bytes = sent
             for _ in 0..<Int.random(in: 1...4, using: &generator) {
-                bytes[Int.random(in: bytes.indices, using: &generator)] = UInt8.random(in: 0...255, using: &generator)
+                bytes[Int.random(in: bytes.indices, using: &generator)] = UInt8.random(
+                    in: 0...255,
+                    using: &generator
+                )
             }
-            guard let file = (try? ActionResult(decoding: bytes))?.value, let contents = file.contents else { continue }
+            guard let file = (try? ActionResult(decoding: bytes))?.value, let contents = file.contents else {
+                continue
+            }
             #expect(Digest(of: contents.span) == file.digest && contents.count == file.length)
         }
     }

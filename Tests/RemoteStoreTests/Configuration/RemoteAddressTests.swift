@@ -34,7 +34,8 @@ import Testing
     @Test(
         "what is none",
         arguments: [
-            "", "cache-1:8080", "ftp://host/", "http://", "http://user:secret@host/", "http://host/?a", "http://h:0/",
+            "", "cache-1:8080", "ftp://host/", "http://", "http://user:secret@host/", "http://host/?a",
+            "http://h:0/",
             "http://h:99999/", "http://a b/", "redis+unix://relative", "rediss://host",
         ]
     )

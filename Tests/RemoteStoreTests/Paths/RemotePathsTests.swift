@@ -40,8 +40,10 @@ import Testing
     @Test(
         "what is no template is refused",
         arguments: [
-            "", "cas/{digest}", "/cas", "/{digest", "/digest}", "/{other}", "/{digest:0}", "/{digest:65}", "/{digest:2}",
-            "/{digest:a}", "/../{digest}", "/./{digest}", "/a b/{digest}", "/\r\n{digest}", "/ü/{digest}", "/{{digest}}",
+            "", "cas/{digest}", "/cas", "/{digest", "/digest}", "/{other}", "/{digest:0}", "/{digest:65}",
+            "/{digest:2}",
+            "/{digest:a}", "/../{digest}", "/./{digest}", "/a b/{digest}", "/\r\n{digest}", "/ü/{digest}",
+            "/{{digest}}",
             "/#{digest}", "/{digest:2:3}",
         ]
     )

@@ -32,7 +32,8 @@ import Testing
             path: "/test.txt",
             headers: [host, (name: "Range", value: "bytes=0-9")]
         )
-        let value = try #require(signer.headers(for: request, at: time).first { $0.name == "authorization" }).value
+        let value = try #require(signer.headers(for: request, at: time).first { $0.name == "authorization" })
+            .value
         #expect(
             value == "AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request, "
                 + "SignedHeaders=host;range;x-amz-content-sha256;x-amz-date, "
@@ -86,7 +87,8 @@ import Testing
             method: "GET",
             path: "/",
             headers: [
-                (name: "Host", value: "example.amazonaws.com"), (name: "X-Amz-Date", value: "20150830T123600Z"),
+                (name: "Host", value: "example.amazonaws.com"),
+                (name: "X-Amz-Date", value: "20150830T123600Z"),
             ]
         )
         let value = signer.authorization(

@@ -60,9 +60,12 @@ import Testing
                 + "*2\r\n|1\r\n+x\r\n*0\r\n:8\r\n:9\r\n"
         )
         let expected: [RedisReply] = [
-            .simple(text("OK")), .error(text("ERR no such")), .integer(-42), .bulk(text("va\r\nu")), .bulk([]), .null, .null,
-            .array([]), .array([.integer(1), .array([.bulk(text("a"))])]), .null, .boolean(true), .boolean(false),
-            .double(1.5), .double(.infinity), .bigNumber(text("123456789012345678901234567890")), .error(text("ERR!")),
+            .simple(text("OK")), .error(text("ERR no such")), .integer(-42), .bulk(text("va\r\nu")),
+            .bulk([]), .null, .null,
+            .array([]), .array([.integer(1), .array([.bulk(text("a"))])]), .null, .boolean(true),
+            .boolean(false),
+            .double(1.5), .double(.infinity), .bigNumber(text("123456789012345678901234567890")),
+            .error(text("ERR!")),
             .bulk(text("abc")), .map([.simple(text("a")), .integer(1)]), .array([.integer(2)]),
             .push([.simple(text("invalidate")), .null]), .integer(7), .array([.integer(8), .integer(9)]),
         ]
@@ -74,8 +77,10 @@ import Testing
     @Test(
         "what makes no sense is a fault",
         arguments: [
-            "?\r\n", "\r\n", "\n", "OK\n", "+OK\n", ":\r\n", ":a\r\n", ":99999999999999999999\r\n", "$a\r\n", "$-2\r\n",
-            "$?\r\n", "$1\r\nabc", "#x\r\n", "_x\r\n", ",x\r\n", "=3\r\ntxt\r\n", "*-2\r\n", "HTTP/1.1 400 Bad Request\r\n",
+            "?\r\n", "\r\n", "\n", "OK\n", "+OK\n", ":\r\n", ":a\r\n", ":99999999999999999999\r\n", "$a\r\n",
+            "$-2\r\n",
+            "$?\r\n", "$1\r\nabc", "#x\r\n", "_x\r\n", ",x\r\n", "=3\r\ntxt\r\n", "*-2\r\n",
+            "HTTP/1.1 400 Bad Request\r\n",
         ]
     )
     func malformed(_ text: String) {

@@ -90,7 +90,9 @@ struct BreakerModel: ExploredModel {
         switch state.steps[index] {
         case .idle:
             let (ticket, next) = state.word.asking(at: state.now, terms)
-            if let ticket, state.requestsLeft[index] > 0 { state.steps[index] = .decided(ticket, from: state.word, to: next) }
+            if let ticket, state.requestsLeft[index] > 0 {
+                state.steps[index] = .decided(ticket, from: state.word, to: next)
+            }
         case .decided(let ticket, let old, let new):
             guard state.word == old || mistake == .storedBlindly else {
                 state.steps[index] = .idle

@@ -125,7 +125,9 @@ import Testing
         for seed in 0..<100 {
             var terms = self.terms
             terms.seed = UInt64(seed)
-            let open = (0..<3).reduce(Breaker()) { breaker, _ in breaker.judged(.fault, .ordinary, at: 9, terms) }
+            let open = (0..<3).reduce(Breaker()) { breaker, _ in
+                breaker.judged(.fault, .ordinary, at: 9, terms)
+            }
             moments.insert(open.moment)
         }
         #expect(moments.count > 50)

@@ -35,7 +35,8 @@ import Testing
     func weightedShares() throws {
         let found = shares([
             Server(name: "a", weight: 1), Server(name: "b", weight: 3), Server(name: "c", weight: 6),
-            Server(name: "none", weight: 0), Server(name: "wrong", weight: .nan), Server(name: "less", weight: -1),
+            Server(name: "none", weight: 0), Server(name: "wrong", weight: .nan),
+            Server(name: "less", weight: -1),
         ])
         for (name, share) in ["a": 0.1, "b": 0.3, "c": 0.6] {
             let measured = try #require(found[name])

@@ -212,7 +212,8 @@ import Testing
         let one = try machines.cache("one", server)
         for number in 0..<1500 { try one.put("\(number)", forKey: "key") }
         waitUntil("all is sent and the file is short") {
-            let size = (try? FileManager.default.attributesOfItem(atPath: "\(one.path)/outbox"))?[.size] as? Int
+            let size =
+                (try? FileManager.default.attributesOfItem(atPath: "\(one.path)/outbox"))?[.size] as? Int
             return one.directory.remote?.waiting == 0 && (size ?? 0) < 1500 * OutboxRecord.size
         }
         #expect(server.has("key"))

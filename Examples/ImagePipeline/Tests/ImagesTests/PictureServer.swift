@@ -29,7 +29,9 @@ final class PictureServer {
         let file = directory + "/nginx.conf"
         try Data(configuration.utf8).write(to: URL(fileURLWithPath: file))
         process.executableURL = URL(fileURLWithPath: Self.program ?? "nginx")
-        process.arguments = ["-p", directory, "-c", file, "-e", directory + "/error.log", "-g", "daemon off;"]
+        process.arguments = [
+            "-p", directory, "-c", file, "-e", directory + "/error.log", "-g", "daemon off;",
+        ]
         try process.run()
         // It has its files and its port by then.
         while process.isRunning, !isListening { usleep(1_000) }
