@@ -31,6 +31,8 @@ final class Nginx: Sendable {
         process = Process()
         process.executableURL = URL(fileURLWithPath: Self.program ?? "/usr/sbin/nginx")
         process.arguments = ["-p", place.path, "-c", place.path + "/conf", "-e", place.path + "/error.log"]
+        process.standardOutput = FileHandle.nullDevice
+        process.standardError = FileHandle.nullDevice
         try process.run()
         let port = port
         waitUntil("nginx listens") { Self.accepts(port) }

@@ -19,7 +19,7 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
         directory = try TemporaryDirectory()
     }
 
-    private func open(_ machine: String, _ remote: RemoteConfiguration?) throws -> SharedCache {
+    private func open(_ machine: String, _ remote: CacheConfiguration.Remote?) throws -> SharedCache {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
         // So that a hit asks the disk.
@@ -43,7 +43,7 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
     @Test(.enabled(if: hasRedis, "redis-server is not installed"))
     func `killed, stopped and started again under load it fails no get, and few are slow`() throws {
         let server = try RemoteServerProcess(.redis)
-        let remote = RemoteConfiguration(servers: [server.url])
+        let remote = CacheConfiguration.Remote(servers: [server.url])
         let (one, other) = (try open("one", remote), try open("other", remote))
         let (tally, limit) = (Tally(), remote.limit)
         let load: @Sendable (Int) -> Void = { thread in
@@ -85,7 +85,7 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
 
     @Test func `three refused connections open the breaker`() throws {
         let port = try freePort()
-        let cache = try open("one", RemoteConfiguration(servers: ["redis://127.0.0.1:\(port)"]))
+        let cache = try open("one", CacheConfiguration.Remote(servers: ["redis://127.0.0.1:\(port)"]))
         for number in 0..<3 { #expect(try cache.get(forKey: "\(number)") == nil) }
         #expect(breaker(cache) == "open")
         #expect(cache.directory.activity.remoteErrors == 3)
@@ -97,7 +97,7 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
     func `a slow way to the server makes no difference to hits on disk`() throws {
         let server = try RemoteServerProcess(.redis)
         let proxy = try SlowProxy(to: server.port, pause: 10_000)
-        let remote = RemoteConfiguration(servers: ["redis://127.0.0.1:\(proxy.port)"])
+        let remote = CacheConfiguration.Remote(servers: ["redis://127.0.0.1:\(proxy.port)"])
         let (plain, shared) = (try open("plain", nil), try open("shared", remote))
         for cache in [plain, shared] {
             for number in 0..<100 { try cache.put("\(number)", forKey: "\(number)") }
@@ -129,7 +129,7 @@ private func breaker(_ cache: SharedCache) -> String? { cache.directory.remote?.
         for (password, isRight) in [("secret", true), ("other", false)] {
             makeFile(path, "127.0.0.1:\(server.port) = :\(password)\n")
             try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: path)
-            var remote = RemoteConfiguration(servers: [server.url])
+            var remote = CacheConfiguration.Remote(servers: [server.url])
             remote.credentials = path
             let cache = try open(password, remote)
             try cache.put("value", forKey: "key \(password)")

@@ -17,7 +17,7 @@ private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
         directory = try TemporaryDirectory()
     }
 
-    private func open(_ machine: String, _ remote: RemoteConfiguration) throws -> SharedCache {
+    private func open(_ machine: String, _ remote: CacheConfiguration.Remote) throws -> SharedCache {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
         var remote = remote
@@ -31,7 +31,7 @@ private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
     }
 
     /// What one has computed the other gets, whatever its length; and what one has removed is gone.
-    private func expectSharing(_ remote: RemoteConfiguration) throws {
+    private func expectSharing(_ remote: CacheConfiguration.Remote) throws {
         let (one, other) = (try open("one", remote), try open("other", remote))
         for (key, length) in [("empty", 0), ("small", 100), ("large", 1 << 20)] {
             let value = Data(SeededGenerator.bytes(length, seed: 7))
@@ -51,7 +51,7 @@ private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
     @Test(.enabled(if: hasNginx, "nginx is not installed"))
     func `through nginx`() throws {
         let server = try RemoteServerProcess(.nginx)
-        try expectSharing(RemoteConfiguration(servers: [server.url]))
+        try expectSharing(CacheConfiguration.Remote(servers: [server.url]))
         let requests = server.requests
         #expect(
             requests.contains { $0.hasPrefix("PUT /ac/") } && requests.contains { $0.hasPrefix("PUT /cas/") }
@@ -61,7 +61,7 @@ private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
     @Test(.enabled(if: hasNginx, "nginx is not installed"))
     func `through nginx, in one body, in a namespace, at a path of one's own`() throws {
         let server = try RemoteServerProcess(.nginx)
-        var remote = RemoteConfiguration(servers: [server.url + "/builds/"])
+        var remote = CacheConfiguration.Remote(servers: [server.url + "/builds/"])
         remote.format = .plain
         remote.namespace = "team"
         remote.path = "cache/{namespace}/{digest:2}/{digest}"
@@ -72,15 +72,15 @@ private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
     @Test(.enabled(if: hasRedis, "redis-server is not installed"))
     func `through Redis, by TCP and by a unix socket`() throws {
         let server = try RemoteServerProcess(.redis)
-        try expectSharing(RemoteConfiguration(servers: [server.url]))
-        let other = try open("fourth", RemoteConfiguration(servers: [server.socketURL]))
+        try expectSharing(CacheConfiguration.Remote(servers: [server.url]))
+        let other = try open("fourth", CacheConfiguration.Remote(servers: [server.socketURL]))
         #expect(try other.get(forKey: "large")?.source == .remote)
     }
 
     @Test(.enabled(if: hasNginx && hasRedis, "nginx or redis-server is not installed"))
     func `through both in a chain, of which the first loses everything`() throws {
         let (redis, nginx) = (try RemoteServerProcess(.redis), try RemoteServerProcess(.nginx))
-        let remote = RemoteConfiguration(levels: [[.init(redis.url)], [.init(nginx.url)]])
+        let remote = CacheConfiguration.Remote(levels: [[.init(redis.url)], [.init(nginx.url)]])
         try expectSharing(remote)
         redis.end()
         try redis.start()
@@ -90,7 +90,7 @@ private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
     @Test(.enabled(if: hasNginx, "nginx is not installed"))
     func `two servers share the values, and a dead one costs its share only`() throws {
         let servers = [try RemoteServerProcess(.nginx), try RemoteServerProcess(.nginx)]
-        let remote = RemoteConfiguration(servers: servers.map(\.url))
+        let remote = CacheConfiguration.Remote(servers: servers.map(\.url))
         let one = try open("one", remote)
         for number in 0..<100 { try one.put("\(number)", forKey: "\(number)") }
         waitUntil("all is sent") { one.directory.activity.remoteWrites == 100 }
@@ -105,7 +105,7 @@ private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
     @Test(.enabled(if: hasNginx, "nginx is not installed"), arguments: [100, 1 << 20])
     func `what is damaged there is a miss, and goes`(length: Int) throws {
         let server = try RemoteServerProcess(.nginx)
-        let remote = RemoteConfiguration(servers: [server.url])
+        let remote = CacheConfiguration.Remote(servers: [server.url])
         let (one, other) = (try open("one", remote), try open("other", remote))
         try one.put(Data(SeededGenerator.bytes(length, seed: 3)), forKey: "key")
         waitUntil("it is sent") { one.directory.activity.remoteWrites == 1 }
@@ -124,7 +124,7 @@ private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
     @Test(.enabled(if: hasNginx, "nginx is not installed"))
     func `eight processes that want a value make one request`() throws {
         let server = try RemoteServerProcess(.nginx)
-        let one = try open("one", RemoteConfiguration(servers: [server.url]))
+        let one = try open("one", CacheConfiguration.Remote(servers: [server.url]))
         try one.put("value", forKey: "key")
         waitUntil("it is sent") { one.directory.activity.remoteWrites == 1 }
         let go = directory.path + "/go"
@@ -145,7 +145,7 @@ private let hasRedis = RemoteServerProcess.Kind.redis.program != nil
         #expect(probe.line() == "done")
         probe.kill()
         try server.start()
-        let remote = RemoteConfiguration(servers: [server.url])
+        let remote = CacheConfiguration.Remote(servers: [server.url])
         let one = try open("one", remote)
         waitUntil("all is sent") { one.directory.activity.remoteWrites >= 50 }
         let other = try open("other", remote)

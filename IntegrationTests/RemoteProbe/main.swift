@@ -16,7 +16,7 @@ func say(_ line: String) {
 }
 
 do {
-    var remote = RemoteConfiguration(servers: [arguments[2]])
+    var remote = CacheConfiguration.Remote(servers: [arguments[2]])
     // The tests are about what is found, on whatever machine.
     remote.limit = .seconds(30)
     let cache = try SharedCache(at: arguments[1], remote: remote)

@@ -12,7 +12,7 @@ import Transport
 /// The stores of other machines in the words of the commands.
 final class CommandStores: Stores {
     let cache: SharedCache
-    private let remote: RemoteConfiguration
+    private let remote: CacheConfiguration.Remote
     private let tier: ServerTier
     private let backlog = OutboxBacklog()
 
@@ -20,7 +20,7 @@ final class CommandStores: Stores {
     init(
         _ path: String,
         _ configuration: CacheConfiguration,
-        _ remote: RemoteConfiguration
+        _ remote: CacheConfiguration.Remote
     ) throws(CacheError) {
         var made: ServerTier?
         cache = try SharedCache(at: path, configuration: configuration) {

@@ -8,10 +8,13 @@ import Platform
 public final class WebServer: Sendable {
     /// What it is asked.
     public struct Request: Sendable {
+        /// As it was sent.
         public var method = ""
+        /// With the query.
         public var path = ""
         /// All lines of the head but the first.
         public var fields: [(name: String, value: String)] = []
+        /// As long as Content-Length says.
         public var body = Data()
 
         /// The value of a field, whatever its case.
@@ -22,17 +25,22 @@ public final class WebServer: Sendable {
 
     /// What it says.
     public struct Answer: Sendable {
+        /// Of the first line.
         public var status = 200
+        /// Lines of the head.
         public var fields: [String] = []
+        /// Sent whole, unless ``cut`` says otherwise.
         public var body = Data()
         /// Of the body so many bytes are sent, and then the connection is closed; nil: all.
         public var cut: Int?
 
+        /// All parameters are what the properties say.
         public init(_ status: Int = 200, _ fields: [String] = [], _ body: Data = Data(), cut: Int? = nil) {
             (self.status, self.fields, self.body, self.cut) = (status, fields, body, cut)
         }
     }
 
+    /// Where it listens.
     public let port: UInt16
     private let listening: Int32
     private let log = Locked<[Request]>([])
@@ -130,7 +138,12 @@ public final class WebServer: Sendable {
         var sent = 0
         while sent < bytes.count {
             let step = bytes.withUnsafeBytes {
-                Glibc.send(number, $0.baseAddress! + sent, bytes.count - sent, Int32(MSG_NOSIGNAL))
+                Glibc.send(
+                    number,
+                    $0.baseAddress?.advanced(by: sent),
+                    bytes.count - sent,
+                    Int32(MSG_NOSIGNAL)
+                )
             }
             if step <= 0 { return }
             sent += step

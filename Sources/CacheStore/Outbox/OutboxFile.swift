@@ -11,7 +11,9 @@ package import Platform
 /// its own, may put a shorter file in its place: an appender who finds that its file has lost its name
 /// appends once more, and what was appended before is taken over after the renaming, so nothing gets lost.
 package final class OutboxFile: Sendable {
-    /// Bytes; what does not fit is not noted. 64 Ki records and as many that say that they are done.
+    /// Bytes; what does not fit is not noted.
+    ///
+    /// 64 Ki records and as many that say that they are done.
     package static let longest: Int64 = 12 << 20
 
     private struct State: ~Copyable {
@@ -37,7 +39,9 @@ package final class OutboxFile: Sendable {
     /// Made once: putting an option set of another module together takes three allocations.
     private static let opening: OpenFlags = [.writeOnly, .append, .create]
 
-    /// Appends a record. Two system calls, four more where the file is another one than before.
+    /// Appends a record.
+    ///
+    /// Two system calls, four more where the file is another one than before.
     ///
     /// - Throws: what the file system says; ``Errno/fileTooLarge`` where it is full.
     package func append(_ record: OutboxRecord) throws(Errno) {
@@ -73,7 +77,9 @@ package final class OutboxFile: Sendable {
 
     // MARK: Reading
 
-    /// Which file there is, and how long it is; nil: there is none. One system call.
+    /// Which file there is, and how long it is; nil: there is none.
+    ///
+    /// One system call.
     package func mark() throws(Errno) -> (identity: FileStatus.Identity, size: Int64)? {
         guard let status = try directory.root.presentStatus(of: StoreLayout.outbox) else { return nil }
         return (status.identity, status.size)
@@ -92,7 +98,9 @@ package final class OutboxFile: Sendable {
     // MARK: Sending
 
     /// Puts a file with these records in the place of the one that was read up to `offset`; what was appended
-    /// to that one since is appended to it. Whoever calls it is the only one who sends.
+    /// to that one since is appended to it.
+    ///
+    /// Whoever calls it is the only one who sends.
     package func replace(by records: [UInt8], readUpTo offset: Int64) throws(Errno) {
         var opened = try ifExists { () throws(Errno) -> FileDescriptor in
             try directory.root.open(StoreLayout.outbox, .readOnly)

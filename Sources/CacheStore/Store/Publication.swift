@@ -30,6 +30,8 @@ struct Publication {
     let created: Timestamp
     /// The present by that clock: another moment for what is written anew, or comes from another machine.
     let moment: Timestamp
+    /// Whether other machines are told nothing of it.
+    let staysHere: Bool
     /// The record as it will be on disk.
     let bytes: [UInt8]
     /// What the access time of a new entry must be; nil: any near the present will do.
@@ -56,6 +58,7 @@ struct Publication {
         self.expected = expected
         content = record.content
         created = record.created
+        staysHere = record.staysHere
         moment = accessed ?? record.created
         bytes = RecordCodec.encode(record, for: key)
         self.accessed = accessed ?? Self.firstAccess(of: record)

@@ -162,7 +162,7 @@ extension Store {
         let key = publication.key
         publication.willWrite?()
         // What came from there need not be told there.
-        if publication.seen == nil {
+        if publication.seen == nil, !publication.staysHere {
             note(key, .put(content: publication.content.digest, length: publication.content.length))
         }
         let (version, generation) = try entries.writing(key) { () throws(CacheError) -> UInt64? in

@@ -107,8 +107,10 @@ extension SharedCache {
         return hit.flatMap { $0.held.record.isOlder(than: oldest) ? nil : $0 }
     }
 
-    /// The value of `key`, as `codec` reads it, from the first tier that has an answer: the puts of this process that
-    /// are not published yet, its memory, the files. Other machines are not asked.
+    /// The value of `key`, as `codec` reads it, from the first tier that has an answer: the puts of this
+    /// process that are not published yet, its memory, the files.
+    ///
+    /// Other machines are not asked.
     @inline(__always)
     func find<Codec: CacheCodec>(
         _ key: String,

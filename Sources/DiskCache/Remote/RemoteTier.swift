@@ -24,7 +24,7 @@ package protocol RemoteTier: AnyObject, Sendable {
     func close(until deadline: ContinuousClock.Instant)
 
     /// What it has seen so far.
-    var activity: RemoteActivity { get }
+    var activity: CacheActivity.Remote { get }
 }
 
 /// A value from another machine: whole, checked, and not expired.

@@ -146,7 +146,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
 
     /// What another machine has, where that may be of use; asked by the leader of a flight alone, before it computes.
     func sharedByOthers() -> End? {
-        if options.recomputes || options.source == .memory { return nil }
+        if options.recomputes || options.source == .memory || !options.asksRemote { return nil }
         let hit = source.cache.findRemotely(key, source.codec, until: askingEnd)
         guard let hit, isYoungEnough(hit.created) else { return nil }
         return .success(hit)

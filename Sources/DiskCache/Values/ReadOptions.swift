@@ -70,7 +70,7 @@ public struct ReadOptions: Sendable, Equatable {
     /// `value(forKey:)` throws no other error than its closure's, so it computes. Default: false.
     public var failsAtWaitLimit = false
     /// Whether other machines are asked for what is not here: a flight does that itself, as the only one.
-    var asksRemote = true
+    package var asksRemote = true
 
     /// Where a read may look.
     public enum Source: Sendable {
@@ -112,7 +112,7 @@ public struct ReadOptions: Sendable, Equatable {
 
 extension ReadOptions {
     /// What is on this machine, of whatever age.
-    static func here(acceptsStale: Bool = false) -> ReadOptions {
+    package static func here(acceptsStale: Bool = false) -> ReadOptions {
         var options = ReadOptions(acceptsStale: acceptsStale)
         options.asksRemote = false
         return options

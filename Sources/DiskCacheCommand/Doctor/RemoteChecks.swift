@@ -12,7 +12,7 @@ enum RemoteChecks {
 
     /// Nothing where `config.json` names none.
     static func findings(of cache: SharedCache, _ arguments: Arguments) throws -> [Finding] {
-        let remote: RemoteConfiguration?
+        let remote: CacheConfiguration.Remote?
         do throws(CacheError) {
             remote = try cache.directory.remoteConfiguration()
         } catch {
@@ -36,7 +36,7 @@ enum RemoteChecks {
     private static var isInstalled: Bool { NetworkProgram.isThere }
 
     /// What is to be done with the servers, without asking them.
-    static func configured(_ remote: RemoteConfiguration, isReachable: Bool) -> Finding {
+    static func configured(_ remote: CacheConfiguration.Remote, isReachable: Bool) -> Finding {
         let count = remote.levels.joined().count
         let state = "\(Quantity.count(count, "server")), mode \(remote.mode.rawValue)"
         if count == 0 || remote.mode == .off { return fine("remote", "not in use: \(state)") }
@@ -62,9 +62,10 @@ enum RemoteChecks {
         }
         var findings: [Finding] = []
         if let span = found.roundTrip {
-            let state = "answers in \(RemoteActivity.text(span))"
+            let state = "answers in \(CacheActivity.Remote.text(span))"
             let isSlow = span * 2 > limit
-            let advice = "raise remote.limit (\(RemoteActivity.text(limit))), or use a server that is nearer"
+            let present = CacheActivity.Remote.text(limit)
+            let advice = "raise remote.limit (\(present)), or use a server that is nearer"
             findings.append(isSlow ? fault(name, state, advice) : fine(name, state))
         }
         if writes {

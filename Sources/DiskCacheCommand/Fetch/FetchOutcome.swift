@@ -27,7 +27,9 @@ enum FetchOutcome: String {
         }
     }
 
-    /// What stands between semicolons outside of quotes, by name; empty without a value. The first is the cache's name.
+    /// What stands between semicolons outside of quotes, by name; empty without a value.
+    ///
+    /// The first is the cache's name.
     private static func parameters(of member: String) -> [String: String] {
         var (parts, isQuoted, isEscaped) = ([""], false, false)
         for character in member {

@@ -25,7 +25,9 @@ package struct NetworkFailure: Error, Sendable, Equatable {
     }
 
     package let kind: Kind
-    /// One line: what failed, why, and what to do. Without credentials.
+    /// One line: what failed, why, and what to do.
+    ///
+    /// Without credentials.
     package let message: String
 
     package init(_ kind: Kind, _ message: String) {

@@ -17,7 +17,7 @@ struct Exposition {
     init(
         _ totals: CacheStatistics.Totals,
         _ last: CacheStatistics.LastCollection?,
-        _ remote: RemoteActivity? = nil,
+        _ remote: CacheActivity.Remote? = nil,
         directory: String
     ) {
         self.directory = directory
@@ -47,7 +47,7 @@ struct Exposition {
     }
 
     /// What can be told of the stores of other machines.
-    private mutating func add(_ remote: RemoteActivity) {
+    private mutating func add(_ remote: CacheActivity.Remote) {
         gauge("remote_waiting", remote.waiting)
         if remote.servers.isEmpty { return }
         head("remote_server_up", "1 if the store of other machines is asked, 0 after it has failed.", "gauge")

@@ -41,7 +41,7 @@ enum StatsCommand: Command {
         limits (as `config`); evictionAgeSeconds (how long the value last evicted for want of room had not been
         used), isBelowWorkingSet (whether larger limits would save many misses); lastCollection (as
         `gc --last`);
-        \(RemoteActivity.help).
+        \(CacheActivity.Remote.help).
         With --watch also time, seconds (of the interval), hitRatio (in it), and perSecond:
         hits, misses, puts, removals, bytesRead, bytesWritten, computations, waits, collected. With --reset:
         path, reset, totals (until then). With --prefix: path, prefix, entries, entryBytes, expiredEntries,
@@ -124,7 +124,7 @@ struct StatsReading {
     let totals: CacheStatistics.Totals
     let last: CacheStatistics.LastCollection?
     /// nil: the directory is not shared with other machines, or this program can't reach them.
-    let remote: RemoteActivity?
+    let remote: CacheActivity.Remote?
 
     init(of cache: SharedCache) throws {
         path = cache.path

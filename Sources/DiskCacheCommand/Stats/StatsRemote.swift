@@ -3,7 +3,7 @@
 import DiskCache
 
 /// The stores of other machines, as `stats` shows them.
-extension RemoteActivity {
+extension CacheActivity.Remote {
     /// A line for each server, in the columns of `stats`, and what is still to be sent.
     var rows: [[String]] {
         if servers.isEmpty { return [] }

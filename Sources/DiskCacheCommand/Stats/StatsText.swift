@@ -17,7 +17,7 @@ enum StatsText {
     static func everything(
         _ path: String,
         _ statistics: CacheStatistics,
-        _ remote: RemoteActivity? = nil,
+        _ remote: CacheActivity.Remote? = nil,
         now: Date
     ) -> String {
         var text = "\(path.escaped)\n" + contents(statistics, now: now)
@@ -38,7 +38,7 @@ enum StatsText {
     }
 
     /// The stores of other machines; nothing without.
-    static func shared(_ remote: RemoteActivity?) -> String {
+    static func shared(_ remote: CacheActivity.Remote?) -> String {
         guard let remote, !remote.rows.isEmpty else { return "" }
         return "\n" + rows(remote.rows)
     }

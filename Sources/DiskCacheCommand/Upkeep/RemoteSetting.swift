@@ -10,20 +10,20 @@ struct RemoteSetting {
     /// With "remote." before it.
     let name: String
     /// Sets it to what a text says.
-    let assign: (String, inout RemoteConfiguration) throws(Failure) -> Void
+    let assign: (String, inout CacheConfiguration.Remote) throws(Failure) -> Void
     /// Sets it to what it is by itself.
-    let unset: (inout RemoteConfiguration) -> Void
+    let unset: (inout CacheConfiguration.Remote) -> Void
     /// For people, and exactly, as `set` takes it; nil if it is not set.
-    let texts: (RemoteConfiguration) -> Texts?
+    let texts: (CacheConfiguration.Remote) -> Texts?
 
     private init<Value: Equatable>(
         _ name: String,
-        _ path: WritableKeyPath<RemoteConfiguration, Value>,
+        _ path: WritableKeyPath<CacheConfiguration.Remote, Value>,
         _ parse: @escaping (String) throws(Failure) -> Value,
         _ texts: @escaping (Value) -> Texts
     ) {
         self.name = "remote." + name
-        let usual = RemoteConfiguration(levels: [])[keyPath: path]
+        let usual = CacheConfiguration.Remote(levels: [])[keyPath: path]
         assign = { (text, remote) throws(Failure) in remote[keyPath: path] = try parse(text) }
         unset = { $0[keyPath: path] = usual }
         self.texts = { remote in
@@ -66,7 +66,7 @@ struct RemoteSetting {
 
     private static func same(_ text: String) -> Texts { (text, text) }
 
-    private static func text(_ levels: [[RemoteConfiguration.Server]]) -> String {
+    private static func text(_ levels: [[CacheConfiguration.Remote.Server]]) -> String {
         levels.map { $0.map(\.url).joined(separator: ",") }.joined(separator: ";")
     }
 
@@ -79,10 +79,10 @@ struct RemoteSetting {
     // MARK: Parsing
 
     /// Weights and the like, which no command sets, are those of config.json: see ``RemoteSetting/kept(_:from:)``.
-    private static func servers(_ text: String) throws(Failure) -> [[RemoteConfiguration.Server]] {
-        var levels: [[RemoteConfiguration.Server]] = []
+    private static func servers(_ text: String) throws(Failure) -> [[CacheConfiguration.Remote.Server]] {
+        var levels: [[CacheConfiguration.Remote.Server]] = []
         for level in text.split(separator: ";") {
-            var servers: [RemoteConfiguration.Server] = []
+            var servers: [CacheConfiguration.Remote.Server] = []
             for word in level.split(separator: ",") { servers.append(.init(try url(String(word)))) }
             levels.append(servers)
         }
@@ -106,13 +106,13 @@ struct RemoteSetting {
         return text
     }
 
-    private static func mode(_ text: String) throws(Failure) -> RemoteConfiguration.Mode {
-        if let mode = RemoteConfiguration.Mode(rawValue: text) { return mode }
+    private static func mode(_ text: String) throws(Failure) -> CacheConfiguration.Remote.Mode {
+        if let mode = CacheConfiguration.Remote.Mode(rawValue: text) { return mode }
         throw .usage("unknown mode '\(text)': give off, read or readWrite")
     }
 
-    private static func format(_ text: String) throws(Failure) -> RemoteConfiguration.Format {
-        if let format = RemoteConfiguration.Format(rawValue: text) { return format }
+    private static func format(_ text: String) throws(Failure) -> CacheConfiguration.Remote.Format {
+        if let format = CacheConfiguration.Remote.Format(rawValue: text) { return format }
         throw .usage("unknown format '\(text)': give action or plain")
     }
 
@@ -170,11 +170,11 @@ extension RemoteSetting {
         case "set":
             let text = arguments.operands[2]
             // An invalid value is refused before a cache is created for it.
-            var probe = RemoteConfiguration(levels: [])
+            var probe = CacheConfiguration.Remote(levels: [])
             try setting.parse(text, &probe)
             let directory = try arguments.openCache().directory
             let before = try directory.remoteConfiguration()
-            var remote = before ?? RemoteConfiguration(levels: [])
+            var remote = before ?? CacheConfiguration.Remote(levels: [])
             try setting.parse(text, &remote)
             if let before { remote.levels = kept(remote.levels, from: before.levels) }
             guard remote.minimumSize <= remote.maximumSize else {
@@ -187,7 +187,8 @@ extension RemoteSetting {
             guard var remote = try directory.remoteConfiguration() else { break }
             setting.unset(&remote)
             // Where nothing is left to be said nothing is said.
-            try directory.setRemoteConfiguration(remote == RemoteConfiguration(levels: []) ? nil : remote)
+            let isUsual = remote == CacheConfiguration.Remote(levels: [])
+            try directory.setRemoteConfiguration(isUsual ? nil : remote)
             try arguments.print("", json: remote.described)
         }
         return .done
@@ -199,7 +200,7 @@ extension RemoteSetting {
         throw .usage("config: unknown setting '\(name)': give one of \(names)")
     }
 
-    private func parse(_ text: String, _ remote: inout RemoteConfiguration) throws(Failure) {
+    private func parse(_ text: String, _ remote: inout CacheConfiguration.Remote) throws(Failure) {
         do throws(Failure) {
             try assign(text, &remote)
         } catch {
@@ -209,15 +210,15 @@ extension RemoteSetting {
 
     /// Servers that were there already stay as they were: with their weights, kinds and regions.
     static func kept(
-        _ levels: [[RemoteConfiguration.Server]],
-        from before: [[RemoteConfiguration.Server]]
-    ) -> [[RemoteConfiguration.Server]] {
+        _ levels: [[CacheConfiguration.Remote.Server]],
+        from before: [[CacheConfiguration.Remote.Server]]
+    ) -> [[CacheConfiguration.Remote.Server]] {
         let known = before.joined()
         return levels.map { $0.map { server in known.first { $0.url == server.url } ?? server } }
     }
 }
 
-extension RemoteConfiguration {
+extension CacheConfiguration.Remote {
     /// As `config --json` writes it: the keys of config.json; what is as it is by itself is left out.
     var described: JSON.Object {
         let groups = levels.map { level in
@@ -228,7 +229,7 @@ extension RemoteConfiguration {
                 ]
             }
         }
-        let usual = RemoteConfiguration(levels: [])
+        let usual = CacheConfiguration.Remote(levels: [])
         return [
             "servers": groups.count == 1 ? groups[0] : nil, "levels": groups.count > 1 ? groups : nil,
             "mode": mode.rawValue, "limit": "\(Int(saturating: limit.inSeconds * 1000))ms",

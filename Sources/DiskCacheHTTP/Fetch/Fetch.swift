@@ -180,7 +180,8 @@ struct Fetch: Sendable {
     private func lead(_ key: String, _ progress: inout Progress) async throws -> Lead {
         let own = Locked<Lead?>.Box(nil)
         let wait = min(limits.stallLimit + .seconds(5), limits.left ?? .seconds(86_400))
-        let reading = ReadOptions(waitLimit: wait, failsAtWaitLimit: true)
+        var reading = ReadOptions(waitLimit: wait, failsAtWaitLimit: true)
+        reading.asksRemote = false
         do {
             let hit = try await shelf.cache.hit(forKey: key, reading: reading) {
                 (_: Computation<Data>) async throws -> Computed<Data> in

@@ -20,14 +20,18 @@ public struct FetchRequest: Sendable {
         case descriptor(Int32)
     }
 
-    /// `http:` or `https:`. A user and a password in it are sent as basic authentication and are no part of
-    /// the key.
+    /// `http:` or `https:`.
+    ///
+    /// A user and a password in it are sent as basic authentication and are no part of the key.
     public var url: String
-    /// As it is sent. GET and HEAD are answered from the cache; what may change something at the server
-    /// (POST, PUT …) goes there, and what is stored for its URL goes.
+    /// As it is sent.
+    ///
+    /// GET and HEAD are answered from the cache; what may change something at the server (POST, PUT …) goes
+    /// there, and what is stored for its URL goes.
     public var method: String
-    /// Further fields of the head. `Authorization` and `Cookie` are never stored; who sends others gets other
-    /// responses.
+    /// Further fields of the head.
+    ///
+    /// `Authorization` and `Cookie` are never stored; who sends others gets other responses.
     public var fields: [(name: String, value: String)] = []
     /// What is sent.
     public var body: Data?
@@ -36,7 +40,9 @@ public struct FetchRequest: Sendable {
     /// For how long a response is fresh, whatever it says; nil: for as long as it says.
     public var timeToLive: Duration?
     /// For how long a stale response may take the place of an error, whatever it says (RFC 5861, section 4);
-    /// nil: as it says. Never one that says `must-revalidate`.
+    /// nil: as it says.
+    ///
+    /// Never one that says `must-revalidate`.
     public var staleIfError: Duration?
     /// For how long a stale response is returned at once and renewed in the background, unless it allows less
     /// (RFC 5861, section 3); nil: as it says.
@@ -54,8 +60,9 @@ public struct FetchRequest: Sendable {
     public var stallLimit: Duration?
     /// How often a GET or HEAD is sent again after a failure that may pass.
     public var retries = 2
-    /// Redirects that are followed, of GET and HEAD; each is a response of its own in the cache. 0: they are
-    /// answers.
+    /// Redirects that are followed, of GET and HEAD; each is a response of its own in the cache.
+    ///
+    /// 0: they are answers.
     public var mostRedirects = 10
     /// Words by which what is stored can be removed together.
     public var tags: [String] = []

@@ -22,7 +22,9 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
         case partial
     }
 
-    /// Whether it was answered without the origin. What speaks of the way there is left out of ``text(cache:)`` then.
+    /// Whether it was answered without the origin.
+    ///
+    /// What speaks of the way there is left out of ``text(cache:)`` then.
     public package(set) var isHit = false
     /// Why it went to the origin; nil if it did not.
     public package(set) var forward: Forward?

@@ -45,8 +45,10 @@ package struct HTTPCachePolicy: Sendable, Equatable {
 
     /// A tenth, as section 4.2.2 has it, and a day at most.
     package var heuristic = Heuristic.sinceModified(0.1, most: 86_400)
-    /// Seconds for which each response is fresh from when it came, whatever it says; its no-store and no-cache count
-    /// for nothing then. Errors (400 and above) are left to what they say themselves.
+    /// Seconds for which each response is fresh from when it came, whatever it says; its no-store and
+    /// no-cache count for nothing then.
+    ///
+    /// Errors (400 and above) are left to what they say themselves.
     package var lifetime: Int?
     package var staleWhileRevalidate = Allowance()
     package var staleIfError = Allowance()
@@ -98,7 +100,9 @@ package struct HTTPCachePolicy: Sendable, Equatable {
         status < 400 ? lifetime.map { min(max(0, $0), HTTPText.mostSeconds) } : nil
     }
 
-    /// RFC 9111, section 4.2.3. A clock that was put back makes nothing younger than it came.
+    /// RFC 9111, section 4.2.3.
+    ///
+    /// A clock that was put back makes nothing younger than it came.
     package static func age(of stored: StoredResponse, now: HTTPDate) -> Int {
         ageOnArrival(of: stored) + max(0, now.since(stored.received))
     }

@@ -44,7 +44,7 @@ extension HTTPDate {
         self.init(seconds: moment)
     }
 
-    /// `Sun, 06 Nov 1994 08:49:37 GMT`
+    /// Such as `Sun, 06 Nov 1994 08:49:37 GMT`.
     private static func fixed(_ parts: [String]) -> Int? {
         guard weekdays.contains(String(parts[0].dropLast())), parts[1].utf8.count == 2,
             parts[3].utf8.count == 4, parts[5] == "gmt", let year = number(parts[3])
@@ -52,7 +52,7 @@ extension HTTPDate {
         return moment(year: year, month: parts[2], day: parts[1], time: parts[4])
     }
 
-    /// `Sunday, 06-Nov-94 08:49:37 GMT`
+    /// Such as `Sunday, 06-Nov-94 08:49:37 GMT`.
     private static func obsolete(_ parts: [String], now: HTTPDate) -> Int? {
         guard parts.count == 4, longWeekdays.contains(String(parts[0].dropLast())), parts[3] == "gmt" else {
             return nil
@@ -67,7 +67,7 @@ extension HTTPDate {
         return moment(year: year, month: date[1], day: date[0], time: parts[2])
     }
 
-    /// `Sun Nov  6 08:49:37 1994`
+    /// Such as `Sun Nov  6 08:49:37 1994`.
     private static func asctime(_ parts: [String]) -> Int? {
         // A day below 10 has a space in the place of its first digit.
         let isShort = parts.count == 6 && parts[2].isEmpty

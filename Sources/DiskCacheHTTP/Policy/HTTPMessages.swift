@@ -13,7 +13,9 @@ package struct HTTPRequest: Sendable, Equatable {
         self.fields = fields
     }
 
-    /// Whether it may change nothing at the origin (RFC 9110, section 9.2.1). A method that is not known may.
+    /// Whether it may change nothing at the origin (RFC 9110, section 9.2.1).
+    ///
+    /// A method that is not known may.
     package var isSafe: Bool { ["GET", "HEAD", "OPTIONS", "TRACE"].contains(method) }
 }
 

@@ -41,6 +41,9 @@ struct Found: Sendable {
 
 /// The responses in a cache: under a URL which fields of a request choose, under the URL and their digest
 /// what is chosen.
+///
+/// All of it stays on this machine, whatever servers the cache shares other values through: responses may be meant for
+/// one user, and others' origins are asked by those who want them.
 struct Shelf: Sendable {
     let cache: SharedCache
     let options: HTTPCacheOptions
@@ -65,7 +68,8 @@ struct Shelf: Sendable {
     /// Under which those who want the same come together: by what chooses as far as that is known.
     func flightKey(_ request: HTTPRequest, _ choice: Choice?, _ seal: Seal) -> String {
         let newest = choice?.index.variants(for: request, seal: { seal($0) }).first
-        return newest.map { key(request.url, $0) } ?? key(request.url) + "#"
+        // Never that of a response: whoever comes to the flight would be given what is stored there.
+        return "fetch " + (newest.map { key(request.url, $0) } ?? key(request.url))
     }
 
     /// What tells credentials apart; for requests without any, nothing.
@@ -77,12 +81,14 @@ struct Shelf: Sendable {
             return Seal(key: Data())
         }
         do throws(CacheError) {
-            if let hit = try await cache.get(forKey: Seal.name) { return Seal(key: hit.value) }
+            let hit = try await cache.get(forKey: Seal.name, reading: .here())
+            if let hit { return Seal(key: hit.value) }
             let new = Seal.makeKey()
-            let options = PutOptions(expires: .never, onAccess: .keep)
+            var options = PutOptions(expires: .never, onAccess: .keep)
+            options.staysHere = true
             let key = try await cache.blocking { (cache) throws(CacheError) -> Data? in
                 if try cache.putIfAbsent(new, forKey: Seal.name, options: options) { return new }
-                return try cache.get(forKey: Seal.name)?.value
+                return try cache.get(forKey: Seal.name, reading: .here())?.value
             }
             return Seal(key: key ?? new)
         } catch {
@@ -104,7 +110,7 @@ struct Shelf: Sendable {
     ) async -> Found {
         var found = Found()
         do throws(CacheError) {
-            let hit = try await cache.get(forKey: key(request.url))
+            let hit = try await cache.get(forKey: key(request.url), reading: .here())
             guard let choice = hit.flatMap({ Choice($0.value) }) else { return found }
             found.choice = choice
             var candidates: [Stored] = []
@@ -126,7 +132,7 @@ struct Shelf: Sendable {
         _ choice: Choice,
         _ wantsBytes: Bool
     ) async throws(CacheError) -> Stored? {
-        let reading = ReadOptions(acceptsStale: true)
+        let reading = ReadOptions.here(acceptsStale: true)
         if wantsBytes {
             guard let hit = try await cache.get(forKey: key, reading: reading) else { return nil }
             return Stored(key, hit.entry, hit.value, epoch: choice.epoch)
@@ -137,7 +143,8 @@ struct Shelf: Sendable {
 
     /// The bytes of what was found, checked; nil where it is not there any more.
     func open(_ stored: Stored) throws -> OpenFile? {
-        let file = try cache.withDescriptor(forKey: stored.key, reading: ReadOptions(acceptsStale: true)) {
+        let reading = ReadOptions.here(acceptsStale: true)
+        let file = try cache.withDescriptor(forKey: stored.key, reading: reading) {
             (number, entry) -> OpenFile? in
             guard entry.digest == stored.entry.digest else { return nil }
             return OpenFile(try FileDescriptor.duplicate(number))
@@ -194,16 +201,18 @@ extension Shelf {
     }
 
     private func putOptions(_ head: StoredHead, _ terms: Terms) -> PutOptions {
-        PutOptions(
+        var options = PutOptions(
             expires: .after(.seconds(terms.fresh)),
             onAccess: .keep,
-            staleFor: options.keepsStale,
+            staleFor: self.options.keepsStale,
             entityTag: head.fields.first("ETag"),
             lastModified: head.fields.first("Last-Modified"),
             contentType: head.fields.first("Content-Type"),
             tags: terms.tags,
             metadata: [StoredHead.name: head.text]
         )
+        options.staysHere = true
+        return options
     }
 
     /// Notes what chooses a response that is stored now; the epoch, nil where the URL was invalidated since
@@ -223,7 +232,9 @@ extension Shelf {
             if choice == present, lasts { return Computed<Data>.unchanged() }
             // Twice as long as it has to: renewing the response need not renew this each time.
             let expires = Expiration.after(life + options.keepsStale)
-            return Computed<Data>.value(choice.data, PutOptions(expires: expires, onAccess: .keep))
+            var terms = PutOptions(expires: expires, onAccess: .keep)
+            terms.staysHere = true
+            return Computed<Data>.value(choice.data, terms)
         }
         return epoch
     }

@@ -179,7 +179,9 @@ package struct RedisDecoder: Sendable {
         return position..<index - 1
     }
 
-    /// A length; nil for -1. Streams of unknown length, which Redis does not send, are faults.
+    /// A length; nil for -1.
+    ///
+    /// Streams of unknown length, which Redis does not send, are faults.
     private func count(_ digits: ArraySlice<UInt8>, upTo limit: Int) throws(WireFault) -> Int? {
         let number = try Self.integer(digits)
         if number == -1 { return nil }

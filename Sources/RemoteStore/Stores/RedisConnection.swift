@@ -37,7 +37,9 @@ final class RedisConnection: @unchecked Sendable {
     /// Whether it may be used once more: nothing has come that nobody has asked for.
     var isIdle: Bool { decoder.waitingBytes == 0 && socket.isIdle }
 
-    /// Sends a command and waits for its answer. After a failure the connection is of no use any more.
+    /// Sends a command and waits for its answer.
+    ///
+    /// After a failure the connection is of no use any more.
     func ask(
         _ command: [UInt8],
         until deadline: ContinuousClock.Instant

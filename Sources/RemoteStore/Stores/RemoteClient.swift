@@ -2,6 +2,7 @@
 
 package import CacheStore
 package import FoundationEssentials
+import Platform
 
 /// What goes to a server under a key, and comes back.
 package struct RemoteParcel: Sendable, Equatable {
@@ -49,7 +50,9 @@ package struct RemoteFailure: Error, Sendable, Equatable {
     }
 }
 
-/// A server, whatever it speaks. Its calls block their thread until the deadline at most.
+/// A server, whatever it speaks.
+///
+/// Its calls block their thread until the deadline at most.
 ///
 /// A kind of store is one type that conforms to this, and a line where the tier makes them
 /// (`RemoteServer.client`).
@@ -89,8 +92,9 @@ enum Envelope {
         return bytes + parcel.record + parcel.bytes
     }
 
-    /// nil for what ``seal(_:)`` did not make. The digest is not that of the bytes yet, but the one that the
-    /// record names.
+    /// nil for what ``seal(_:)`` did not make of this key and these bytes, as far as a checksum tells.
+    ///
+    /// The digest is not that of the bytes yet, but the one that the record names.
     static func open(_ bytes: Data, for key: Digest) -> RemoteParcel? {
         let start = bytes.startIndex
         guard bytes.count >= 8, bytes.prefix(4).elementsEqual(signature) else { return nil }
@@ -100,6 +104,10 @@ enum Envelope {
         let record = [UInt8](bytes[start + 8..<start + 8 + count])
         guard let content = RecordCodec.decode(record, for: key)?.content else { return nil }
         let value = Data(bytes[(start + 8 + count)...])
+        // Under another key, or from damaged bytes, a record gives another checksum.
+        guard content.length == value.count, content.checksum == CRC32C.checksum(value.span) else {
+            return nil
+        }
         return RemoteParcel(record: record, bytes: value, digest: content.digest)
     }
 }

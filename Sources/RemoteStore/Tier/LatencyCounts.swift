@@ -30,7 +30,7 @@ final class LatencyCounts: Sendable {
     }
 
     /// How many answers there were, and their times.
-    var summary: (count: Int, latency: RemoteActivity.Latency?) {
+    var summary: (count: Int, latency: CacheActivity.Remote.Latency?) {
         let counts = counts.withLock { $0 }
         let total = counts.reduce(0, +)
         guard total > 0 else { return (0, nil) }
@@ -42,7 +42,7 @@ final class LatencyCounts: Sendable {
             }
             return .microseconds(Int64(Self.end(of: Self.spans - 1)))
         }
-        let latency = RemoteActivity.Latency(
+        let latency = CacheActivity.Remote.Latency(
             median: span(of: (total + 1) / 2),
             percentile99: span(of: (total * 99 + 99) / 100),
             longest: span(of: total)

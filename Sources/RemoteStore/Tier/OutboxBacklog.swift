@@ -10,7 +10,9 @@ package final class OutboxBacklog: Sendable {
     /// With nothing read yet.
     package init() {}
 
-    /// How many keys wait now. One system call where nothing was appended since the last time, else three more.
+    /// How many keys wait now.
+    ///
+    /// One system call where nothing was appended since the last time, else three more.
     package func count(in store: Store) throws(CacheError) -> Int {
         do throws(Errno) {
             try view.follow(store.outbox)

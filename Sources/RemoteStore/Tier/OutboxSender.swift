@@ -42,14 +42,14 @@ final class OutboxSender: Sendable {
     private static let lockName = Digest(ofKey: "\u{0}diskcache remote sender")
 
     private let levels: [RemoteLevel]
-    private let configuration: RemoteConfiguration
+    private let configuration: CacheConfiguration.Remote
     private let host: RemoteHost
     private let view: OutboxView
     private let state = Monitored(State())
 
     init(
         _ levels: [RemoteLevel],
-        _ configuration: RemoteConfiguration,
+        _ configuration: CacheConfiguration.Remote,
         _ host: RemoteHost,
         _ view: OutboxView
     ) {
@@ -62,7 +62,9 @@ final class OutboxSender: Sendable {
     private var writes: Bool { configuration.mode == .readWrite }
     private var notes: RemoteNotes { writes ? .changes : .avoidance }
 
-    /// Has writers note what they change, and starts the thread. Without one others send, or nobody for now.
+    /// Has writers note what they change, and starts the thread.
+    ///
+    /// Without one others send, or nobody for now.
     func begin() {
         announce(host.store())
         state.withLock { $0.isRunning = true }
@@ -222,6 +224,10 @@ final class OutboxSender: Sendable {
     private func send(_ record: OutboxRecord, _ store: Store) -> Bool {
         do throws(CacheError) {
             let found = try store.settled(record.entry, now: host.now())
+            if let found, found.record.staysHere {
+                finish(record, store)
+                return true
+            }
             let parcel = found.flatMap { makeParcel($0.record, $0.value, record.entry) }
             var isDone = true
             for level in levels {

@@ -18,7 +18,9 @@ final class OutboxView: Sendable {
 
     private let state = Locked(State())
 
-    /// Reads what others have written. One system call where there is nothing new, else three more.
+    /// Reads what others have written.
+    ///
+    /// One system call where there is nothing new, else three more.
     ///
     /// - Returns: records that there was no room for since the last time.
     @discardableResult

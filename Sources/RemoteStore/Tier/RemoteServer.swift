@@ -109,8 +109,8 @@ struct RemoteLevel: Sendable {
 extension RemoteServer {
     /// The server that a configuration names.
     convenience init(
-        _ server: RemoteConfiguration.Server,
-        _ configuration: RemoteConfiguration,
+        _ server: CacheConfiguration.Remote.Server,
+        _ configuration: CacheConfiguration.Remote,
         _ credentials: RemoteCredentials,
         over transport: Transport,
         _ terms: Breaker.Terms
@@ -126,8 +126,8 @@ extension RemoteServer {
 
     private static func client(
         _ address: RemoteAddress,
-        _ server: RemoteConfiguration.Server,
-        _ configuration: RemoteConfiguration,
+        _ server: CacheConfiguration.Remote.Server,
+        _ configuration: CacheConfiguration.Remote,
         _ credentials: RemoteCredentials,
         over transport: Transport
     ) throws(CacheError) -> any RemoteClient {
@@ -154,7 +154,7 @@ extension RemoteServer {
         return HTTPStore(address, paths, form, as: identity, longest: longest, over: transport)
     }
 
-    private static func paths(of configuration: RemoteConfiguration) throws(CacheError) -> RemotePaths {
+    private static func paths(of configuration: CacheConfiguration.Remote) throws(CacheError) -> RemotePaths {
         var path = configuration.path
         if configuration.namespace.isEmpty {
             path.replace("{namespace}/", with: "")

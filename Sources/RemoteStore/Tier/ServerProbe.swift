@@ -36,7 +36,7 @@ package enum ServerProbe {
     /// Asks all servers of a configuration; each request may take as long as its limit says.
     ///
     /// - Throws: where the configuration, or the file of credentials, makes no sense.
-    package static func examine(_ configuration: RemoteConfiguration) throws(CacheError) -> [Report] {
+    package static func examine(_ configuration: CacheConfiguration.Remote) throws(CacheError) -> [Report] {
         let credentials = try RemoteCredentials(from: configuration.credentials)
         let transport = Transport(mostTransfers: 1)
         var reports: [Report] = []
@@ -48,7 +48,8 @@ package enum ServerProbe {
         return reports
     }
 
-    private static func examine(_ server: RemoteServer, _ configuration: RemoteConfiguration) -> Report {
+    private static func examine(_ server: RemoteServer, _ configuration: CacheConfiguration.Remote) -> Report
+    {
         var report = Report(name: server.name)
         let key = Digest(ofKey: "\u{0}diskcache doctor \(UInt64.random(in: 0 ... .max))")
         var end: ContinuousClock.Instant { ContinuousClock.now + configuration.limit }

@@ -9,14 +9,16 @@ import Transport
 /// The remote tier: servers in levels, each asked only while its breaker is closed, and told in the
 /// background.
 package final class ServerTier: RemoteTier {
-    private let configuration: RemoteConfiguration
+    private let configuration: CacheConfiguration.Remote
     private let levels: [RemoteLevel]
     private let host: RemoteHost
     private let view = OutboxView()
     private let sender: OutboxSender
 
     /// - Throws: ``CacheError/Code/badConfiguration``, ``CacheError/Code/untrusted`` for the file of credentials.
-    package convenience init(_ configuration: RemoteConfiguration, _ host: RemoteHost) throws(CacheError) {
+    package convenience init(_ configuration: CacheConfiguration.Remote, _ host: RemoteHost)
+        throws(CacheError)
+    {
         let credentials = try RemoteCredentials(from: configuration.credentials)
         let transport = Transport()
         var terms = Breaker.Terms()
@@ -33,7 +35,7 @@ package final class ServerTier: RemoteTier {
     }
 
     /// With servers that are made already.
-    init(_ levels: [RemoteLevel], _ configuration: RemoteConfiguration, _ host: RemoteHost) {
+    init(_ levels: [RemoteLevel], _ configuration: CacheConfiguration.Remote, _ host: RemoteHost) {
         self.levels = levels
         self.configuration = configuration
         self.host = host
@@ -47,11 +49,11 @@ package final class ServerTier: RemoteTier {
         sender.close(until: deadline)
     }
 
-    package var activity: RemoteActivity {
-        var activity = RemoteActivity()
+    package var activity: CacheActivity.Remote {
+        var activity = CacheActivity.Remote()
         let control = host.store().control
         activity.servers = levels.flatMap(\.servers).map { server in
-            var state = RemoteActivity.Server(name: server.name, breaker: server.phase(in: control))
+            var state = CacheActivity.Remote.Server(name: server.name, breaker: server.phase(in: control))
             (state.answers, state.latency) = server.latency.summary
             return state
         }

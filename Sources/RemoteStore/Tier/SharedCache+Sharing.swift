@@ -21,7 +21,7 @@ extension SharedCache {
     /// ```swift
     /// import DiskCacheRemote
     ///
-    /// let remote = RemoteConfiguration(servers: ["redis://cache-1", "redis://cache-2"])
+    /// let remote = CacheConfiguration.Remote(servers: ["redis://cache-1", "redis://cache-2"])
     /// let cache = try SharedCache(at: "/var/cache/thumbs", remote: remote)
     /// ```
     ///
@@ -35,7 +35,7 @@ extension SharedCache {
     public convenience init(
         at path: String,
         configuration: CacheConfiguration = CacheConfiguration(),
-        remote: RemoteConfiguration?
+        remote: CacheConfiguration.Remote?
     ) throws(CacheError) {
         try self.init(at: path, configuration: configuration) {
             (host: RemoteHost) throws(CacheError) -> (any RemoteTier)? in
@@ -52,8 +52,8 @@ extension SharedCache {
         }
     }
 
-    private static func configured(in store: Store) throws(CacheError) -> RemoteConfiguration? {
+    private static func configured(in store: Store) throws(CacheError) -> CacheConfiguration.Remote? {
         guard let json = store.configuration.remote else { return nil }
-        return try RemoteConfiguration(json: json)
+        return try CacheConfiguration.Remote(json: json)
     }
 }

@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test func `what is configured is told without asking anybody`() {
-        var remote = RemoteConfiguration(servers: ["http://a/", "http://b/"])
+        var remote = CacheConfiguration.Remote(servers: ["http://a/", "http://b/"])
         #expect(RemoteChecks.configured(remote, isReachable: true).state == "2 servers, mode readWrite")
         let finding = RemoteChecks.configured(remote, isReachable: false)
         #expect(finding.level == .fallback && finding.state.hasSuffix("but diskcache-net is not installed"))

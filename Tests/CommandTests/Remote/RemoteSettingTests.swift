@@ -21,12 +21,12 @@ import Testing
     ])
     func `what is shown is what set takes, and unset takes it away`(name: String, text: String) throws {
         let setting = try setting(name)
-        var remote = RemoteConfiguration(levels: [])
+        var remote = CacheConfiguration.Remote(levels: [])
         #expect(setting.texts(remote) == nil)
         try setting.assign(text, &remote)
         #expect(setting.texts(remote)?.exact == text)
         setting.unset(&remote)
-        #expect(remote == RemoteConfiguration(levels: []))
+        #expect(remote == CacheConfiguration.Remote(levels: []))
     }
 
     @Test func `all are in the help`() {
@@ -34,13 +34,13 @@ import Testing
     }
 
     @Test func `a server that was there keeps its weight`() {
-        let before = [[RemoteConfiguration.Server("http://a/", weight: 2)]]
-        let after = [[RemoteConfiguration.Server("http://b/"), RemoteConfiguration.Server("http://a/")]]
+        let before = [[CacheConfiguration.Remote.Server("http://a/", weight: 2)]]
+        let after: [[CacheConfiguration.Remote.Server]] = [[.init("http://b/"), .init("http://a/")]]
         #expect(RemoteSetting.kept(after, from: before).joined().map(\.weight) == [1, 2])
     }
 
     @Test func `JSON has the keys of config json`() throws {
-        var remote = RemoteConfiguration(servers: ["http://a/"])
+        var remote = CacheConfiguration.Remote(servers: ["http://a/"])
         remote.tags = ["x"]
         let line = try JSON.line(remote.described)
         #expect(

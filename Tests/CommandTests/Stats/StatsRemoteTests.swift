@@ -8,16 +8,16 @@ import Testing
 
 /// How `stats` shows the stores of other machines.
 @Suite(.takesTurns) struct StatsRemoteTests {
-    private func activity() -> RemoteActivity {
-        var activity = RemoteActivity()
-        var fast = RemoteActivity.Server(name: "http://a", breaker: "closed")
+    private func activity() -> CacheActivity.Remote {
+        var activity = CacheActivity.Remote()
+        var fast = CacheActivity.Remote.Server(name: "http://a", breaker: "closed")
         fast.answers = 3
-        fast.latency = RemoteActivity.Latency(
+        fast.latency = CacheActivity.Remote.Latency(
             median: .microseconds(1200),
             percentile99: .milliseconds(20),
             longest: .milliseconds(30)
         )
-        activity.servers = [fast, RemoteActivity.Server(name: "redis://b/0", breaker: "open")]
+        activity.servers = [fast, CacheActivity.Remote.Server(name: "redis://b/0", breaker: "open")]
         activity.waiting = 1234
         return activity
     }
@@ -30,7 +30,7 @@ import Testing
                 "all within 30.0 ms", "redis://b/0 not asked", "still to be sent 1 234",
             ]
         )
-        #expect(StatsText.shared(nil).isEmpty && StatsText.shared(RemoteActivity()).isEmpty)
+        #expect(StatsText.shared(nil).isEmpty && StatsText.shared(CacheActivity.Remote()).isEmpty)
     }
 
     @Test func `JSON has seconds`() throws {

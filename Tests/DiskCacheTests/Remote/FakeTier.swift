@@ -49,7 +49,7 @@ final class FakeTier: RemoteTier {
 
     func close(until deadline: ContinuousClock.Instant) { closed.store(true, ordering: .relaxed) }
 
-    var activity: RemoteActivity { RemoteActivity() }
+    var activity: CacheActivity.Remote { CacheActivity.Remote() }
 }
 
 extension FakeTier {

@@ -9,8 +9,8 @@ import Testing
 /// The servers as `config.json` names them.
 @Suite(.takesTurns) struct RemoteConfigurationTests {
     @Test func `JSON comes back as it went`() throws {
-        var remote = RemoteConfiguration(servers: ["http://cache-1:8080/", "redis://host:6379/0"])
-        #expect(try RemoteConfiguration(json: remote.json) == remote)
+        var remote = CacheConfiguration.Remote(servers: ["http://cache-1:8080/", "redis://host:6379/0"])
+        #expect(try CacheConfiguration.Remote(json: remote.json) == remote)
         remote.levels.append([.init("https://s3.example/bucket", weight: 2, kind: .s3, region: "eu-west-1")])
         remote.mode = .read
         remote.format = .plain
@@ -21,7 +21,7 @@ import Testing
         remote.maximumSize = 1000
         remote.tags = ["a"]
         remote.credentials = "/etc/diskcache/credentials"
-        #expect(try RemoteConfiguration(json: remote.json) == remote)
+        #expect(try CacheConfiguration.Remote(json: remote.json) == remote)
     }
 
     @Test func `the example of the documentation is understood`() throws {
@@ -31,7 +31,7 @@ import Testing
              "limit": "250ms", "minimumSize": 0, "maximumSize": 16777216, "tags": [], "later": {"x": 1},
              "credentials": "/etc/diskcache/credentials"}
             """
-        let remote = try RemoteConfiguration(json: Array(text.utf8))
+        let remote = try CacheConfiguration.Remote(json: Array(text.utf8))
         #expect(remote.levels.count == 1 && remote.levels[0].count == 2)
         #expect(remote.limit == .milliseconds(250) && remote.namespace == "team" && remote.isActive)
     }
@@ -46,19 +46,19 @@ import Testing
         ]
     )
     func refused(_ text: String) {
-        #expect(throws: CacheError.self) { try RemoteConfiguration(json: Array(text.utf8)) }
+        #expect(throws: CacheError.self) { try CacheConfiguration.Remote(json: Array(text.utf8)) }
     }
 
     @Test("times", arguments: [("250ms", 250), ("1.5s", 1500), ("1m", 60_000)])
     func times(_ text: String, _ milliseconds: Int) {
-        #expect(RemoteConfiguration.duration(text) == .milliseconds(milliseconds))
+        #expect(CacheConfiguration.Remote.duration(text) == .milliseconds(milliseconds))
     }
 
     @Test func `the directory keeps it beside its limits`() throws {
         let directory = try TemporaryDirectory()
         let cache = try SharedCache(at: directory.path + "/cache")
         #expect(try cache.directory.remoteConfiguration() == nil)
-        let remote = RemoteConfiguration(servers: ["http://cache-1"])
+        let remote = CacheConfiguration.Remote(servers: ["http://cache-1"])
         try cache.directory.setRemoteConfiguration(remote)
         try cache.directory.updateLimits { $0.maximumEntries = 10 }
         let other = try SharedCache(at: directory.path + "/cache")

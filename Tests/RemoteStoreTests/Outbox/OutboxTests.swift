@@ -76,7 +76,8 @@ import Testing
         for length in 0...whole.count {
             let cut = Array(whole.prefix(length))
             let outbox = Outbox(reading: cut + Outbox.padding(forFileOf: length) + put(4).encoded())
-            let kept = (1...3).filter { $0 * OutboxRecord.size <= length }
+            // Seven zeros at the end of each are as good when they come from the padding.
+            let kept = (1...3).filter { $0 * OutboxRecord.size <= length + 7 }
             #expect(outbox.pending == (kept + [4]).map { put($0) })
         }
     }

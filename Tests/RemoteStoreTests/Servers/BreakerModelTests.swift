@@ -7,7 +7,9 @@ import Testing
 @testable import RemoteStore
 
 /// Every interleaving of two processes that use one word, each step a load, a compare-and-swap or an answer,
-/// with a server that comes and goes, and processes that are killed. It drives ``Breaker`` itself.
+/// with a server that comes and goes, and processes that are killed.
+///
+/// It drives ``Breaker`` itself.
 struct BreakerModel: ExploredModel {
     enum Mistake: CaseIterable {
         /// The word is stored, without a look at what has become of it.

@@ -12,7 +12,9 @@ struct SimulatedServers {
         var total: Int { requests.reduce(0, +) }
     }
 
-    /// How long an answer takes, with the way there and back; infinite where none comes. An error is one, too.
+    /// How long an answer takes, with the way there and back; infinite where none comes.
+    ///
+    /// An error is one, too.
     struct Answer {
         let wait: Double
         let isError: Bool

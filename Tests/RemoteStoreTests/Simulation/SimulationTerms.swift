@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// What is simulated. Times are in milliseconds unless it says otherwise.
+/// What is simulated.
+///
+/// Times are in milliseconds unless it says otherwise.
 struct SimulationTerms: Sendable {
     /// What is wrong with the first server, in the middle third of the time.
     enum Trouble: String, Sendable, CaseIterable {
@@ -44,7 +46,9 @@ struct SimulationTerms: Sendable {
     }
 }
 
-/// What came of it. A request of a machine is that of all its processes that want the same; their number is that of gets.
+/// What came of it.
+///
+/// A request of a machine is that of all its processes that want the same; their number is that of gets.
 struct SimulationOutcome: Sendable {
     /// Gets that found the value on disk.
     var diskHits = 0

@@ -84,7 +84,7 @@ final class FakeClient: RemoteClient {
 /// Machines, each with a directory, that share servers in memory.
 struct Machines {
     let directory: TemporaryDirectory
-    var configuration = RemoteConfiguration(servers: ["http://fake"])
+    var configuration = CacheConfiguration.Remote(servers: ["http://fake"])
 
     init() throws {
         directory = try TemporaryDirectory()

@@ -188,6 +188,30 @@ import Testing
         #expect(server.count == 1)
     }
 
+    @Test func `what is for this machine alone does not go there, and is not looked for there`() throws {
+        let one = try machines.cache("one", server)
+        var options = PutOptions()
+        options.staysHere = true
+        try one.put("ours", forKey: "own", options: options)
+        try one.put("all", forKey: "key")
+        waitUntil("it is sent") { server.has("key") && one.directory.remote?.waiting == 0 }
+        #expect(server.count == 1)
+        // Put on the list, as push does.
+        let entry = try #require(try one.entry(forKey: "own"))
+        try one.withStore { (store, _) throws(CacheError) in
+            store.noteForRemote(entry.keyDigest, .put(content: entry.digest, length: entry.size))
+        }
+        waitUntil("it is left out") { one.directory.remote?.waiting == 0 }
+        #expect(server.count == 1)
+        let requests = server.requests
+        #expect(try one.get(forKey: "none", reading: .here()) == nil)
+        var reading = ReadOptions()
+        reading.asksRemote = false
+        let computed = try one.hit(forKey: "none", reading: reading) { _ in .value(Data("own".utf8)) }
+        #expect(computed?.source == .computed)
+        #expect(server.requests == requests)
+    }
+
     @Test func `removing many has nothing older taken from there`() throws {
         let one = try machines.cache("one", server)
         try one.put("value", forKey: "key")

@@ -83,6 +83,7 @@ final class Nginx: Sendable {
         let process = Process()
         process.executableURL = program.map { URL(fileURLWithPath: $0) }
         process.arguments = ["-p", place, "-c", place + "/nginx.conf", "-e", place + "/errors"]
+        process.standardOutput = FileHandle.nullDevice
         process.standardError = FileHandle.nullDevice
         try process.run()
         return process

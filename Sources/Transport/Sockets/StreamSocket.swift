@@ -10,11 +10,15 @@ package enum SocketPlace: Sendable, Hashable {
     case path(String)
 }
 
-/// A connection to a server; each call waits no longer than it is told. For threads that may block.
+/// A connection to a server; each call waits no longer than it is told.
+///
+/// For threads that may block.
 package struct StreamSocket: ~Copyable, Sendable {
     private let descriptor: FileDescriptor
 
-    /// Connects. Names are resolved on a thread of their own, as nothing limits how long that takes.
+    /// Connects.
+    ///
+    /// Names are resolved on a thread of their own, as nothing limits how long that takes.
     ///
     /// C: `getaddrinfo`, `socket`, `connect`, `poll`.
     ///

@@ -3,8 +3,9 @@
 public import CacheStore
 import FoundationEssentials
 
-/// What `config.json` has under the key `remote`. Every key may be missing; those that are unknown are left
-/// alone.
+/// What `config.json` has under the key `remote`.
+///
+/// Every key may be missing; those that are unknown are left alone.
 private struct RemoteDocument: Codable {
     struct Server: Codable {
         var url: String
@@ -26,7 +27,7 @@ private struct RemoteDocument: Codable {
     var credentials: String?
 }
 
-extension RemoteConfiguration {
+extension CacheConfiguration.Remote {
     /// Reads the JSON of ``json``.
     ///
     /// - Throws: ``CacheError/Code/badConfiguration``.
@@ -98,7 +99,7 @@ extension RemoteConfiguration {
             }
         }
         if groups.count == 1 { document.servers = groups[0] } else { document.levels = groups }
-        let usual = RemoteConfiguration(levels: [])
+        let usual = CacheConfiguration.Remote(levels: [])
         document.mode = mode.rawValue
         if path != usual.path { document.path = path }
         if format != usual.format { document.format = format.rawValue }
@@ -137,14 +138,14 @@ extension CacheDirectory {
     ///
     /// - Throws: ``CacheError/Code/badConfiguration``.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
-    public func remoteConfiguration() throws(CacheError) -> RemoteConfiguration? {
+    public func remoteConfiguration() throws(CacheError) -> CacheConfiguration.Remote? {
         let json = try withStore { (store, _) throws(CacheError) -> [UInt8]? in
             store.followConfiguration()
             if let failure = store.configurationFailure { throw failure }
             return store.configuration.remote
         }
         guard let json else { return nil }
-        return try RemoteConfiguration(json: json)
+        return try CacheConfiguration.Remote(json: json)
     }
 
     /// Has `config.json` name these servers; caches that are opened from now on share values through them.
@@ -152,7 +153,7 @@ extension CacheDirectory {
     /// - Parameter remote: nil: none.
     /// - Throws: ``CacheError``.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
-    public func setRemoteConfiguration(_ remote: RemoteConfiguration?) throws(CacheError) {
+    public func setRemoteConfiguration(_ remote: CacheConfiguration.Remote?) throws(CacheError) {
         let json = remote?.json
         try withStore { (store, _) throws(CacheError) in
             try store.configure { (configuration) throws(CacheError) in
