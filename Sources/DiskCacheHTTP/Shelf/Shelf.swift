@@ -86,7 +86,7 @@ struct Shelf: Sendable {
             let new = Seal.makeKey()
             var options = PutOptions(expires: .never, onAccess: .keep)
             options.staysHere = true
-            let key = try await cache.blocking { (cache) throws(CacheError) -> Data? in
+            let key = try await cache.blocking { [options] (cache) throws(CacheError) -> Data? in
                 if try cache.putIfAbsent(new, forKey: Seal.name, options: options) { return new }
                 return try cache.get(forKey: Seal.name, reading: .here())?.value
             }
