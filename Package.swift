@@ -225,7 +225,8 @@ let package = Package(
         .testTarget(
             name: "IntegrationTests",
             dependencies: [
-                "DiskCache", "CacheStore", "Platform", "TestSupport", "DiskCacheRemote", "RemoteStore",
+                "DiskCache", "CacheStore", "Platform", "TestSupport", "DiskCacheHTTP", "DiskCacheRemote",
+                "RemoteStore",
                 "DiskCacheCommand", "diskcache", "diskcache-net", "SystemCallProbe", "CacheWorker",
                 "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe", "StopProbe",
                 "HostileProbe", "LockProbe", "RemoteProbe", "FetchProbe",

@@ -133,7 +133,10 @@ import Testing
         #expect(try await place.fetch { $0.mode = .onlyIfCached }.status == 504)
         #expect(place.server.requests.isEmpty)
         _ = try await place.fetch()
+        // What has come in the same moment will do for any mode.
+        place.clock.advance(by: 1)
         #expect(try await place.fetch { $0.mode = .revalidate }.cacheStatus.forwardStatus == 304)
+        place.clock.advance(by: 1)
         #expect(try await place.fetch { $0.mode = .reload }.cacheStatus.forwardStatus == 200)
         #expect(place.server.requests.count == 3)
         place.clock.advance(by: 100)

@@ -207,7 +207,7 @@ import Testing
         #expect(try one.get(forKey: "none", reading: .here()) == nil)
         var reading = ReadOptions()
         reading.asksRemote = false
-        let computed = try one.hit(forKey: "none", reading: reading) { _ in .value(Data("own".utf8)) }
+        let computed = try one.hit(forKey: "none", reading: reading) { _ in .unkept(Data("own".utf8)) }
         #expect(computed?.source == .computed)
         #expect(server.requests == requests)
     }
