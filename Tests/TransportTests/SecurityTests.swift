@@ -101,10 +101,11 @@ import Testing
 
     @Test func `through a proxy TLS goes to the server itself`() async throws {
         let server = try Nginx("return 200 $server_protocol;")
-        let proxy = try LoopbackServer { peer in
+        // Not the server: what answers lives as long as the process.
+        let proxy = try LoopbackServer { [port = server.port] peer in
             guard peer.path == "name.test:443" else { return peer.answer("404 Not Found") }
             peer.send("HTTP/1.1 200 OK\r\n\r\n")
-            peer.relay(to: server.port)
+            peer.relay(to: port)
             return false
         }
         var request = request(server)
