@@ -4,7 +4,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What the commands do where a directory is shared with other machines: two directories, and a server on loopback.
+/// What the commands do where a directory is shared with other machines: two directories, and a server on
+/// loopback.
 @Suite(
     .takesTurns,
     .enabled(if: OriginServer.isPossible, "there is no python3 or no libcurl.so.4: nothing is shared")

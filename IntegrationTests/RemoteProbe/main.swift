@@ -3,9 +3,9 @@
 import DiskCacheRemote
 import Foundation
 
-// One process of a machine that shares values: `RemoteProbe CACHE URL put COUNT` stores so many values, says "done" and
-// stays until it is killed; `RemoteProbe CACHE URL get KEY GO` says "ready", waits until the file GO exists, and prints the
-// value of the key, or "none".
+// One process of a machine that shares values: `RemoteProbe CACHE URL put COUNT` stores so many values, says
+// "done" and stays until it is killed; `RemoteProbe CACHE URL get KEY GO` says "ready", waits until the file
+// GO exists, and prints the value of the key, or "none".
 
 let arguments = CommandLine.arguments
 guard arguments.count >= 5 else { exit(EX_USAGE) }

@@ -3,7 +3,8 @@
 import Foundation
 import TestSupport
 
-/// `Scripts/origin.py` beside a script of bash, which finds its address as `$ORIGIN` and the log of its requests as `$LOG`.
+/// `Scripts/origin.py` beside a script of bash, which finds its address as `$ORIGIN` and the log of its
+/// requests as `$LOG`.
 struct OriginServer {
     let tool: Tool
 

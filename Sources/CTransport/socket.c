@@ -32,8 +32,8 @@ static int wait_for(int socket, short events, int64_t end) {
     }
 }
 
-int ctransport_addresses(const char *host, const char *port, bool is_numeric, uint8_t *addresses, uint32_t *lengths,
-    int most) {
+int ctransport_addresses(
+    const char *host, const char *port, bool is_numeric, uint8_t *addresses, uint32_t *lengths, int most) {
     struct addrinfo hints = {0};
     hints.ai_family = AF_UNSPEC;
     hints.ai_socktype = SOCK_STREAM;

@@ -14,7 +14,8 @@ extension SharedCache {
     /// written it since; otherwise one. (Kernels before 6.13 need two more where there are four, and for a miss
     /// that asks the disk.)
     ///
-    /// With servers to share values through, these are asked last, which takes no longer than the limit for that.
+    /// With servers to share values through, these are asked last, which takes no longer than the limit for
+    /// that.
     ///
     /// - Parameter key: any string but the empty one.
     /// - Throws: ``CacheError`` if the directory can't be read.

@@ -30,7 +30,8 @@ package enum DiskCacheTool {
 
     /// Does what the command line says, and ends the process.
     ///
-    /// - Parameter network: what reaches other machines; nil: where that is needed the process becomes `diskcache-net`.
+    /// - Parameter network: what reaches other machines; nil: where that is needed the process becomes
+    ///   `diskcache-net`.
     package static func main(reaching network: (any Network)?) -> Never {
         // Swift's runtime prints a backtrace at Ctrl-\ and goes on, where people want the process to end.
         Signal.quit.restoreDefault()

@@ -67,7 +67,8 @@ final class CommandStores: Stores {
         }
     }
 
-    /// How far the clock of a server is ahead, to a second, by the field Date of whatever it answers; nil: it has none.
+    /// How far the clock of a server is ahead, to a second, by the field Date of whatever it answers; nil: it
+    /// has none.
     private func skew(of url: String) -> Duration? {
         var request = TransportRequest(url, method: "HEAD")
         request.timeLimit = remote.limit

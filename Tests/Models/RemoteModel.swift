@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 
-/// An explicit-state model of what is taken from another machine's store beside writers of the key (`Store.absence(of:now:)`,
-/// `Store.adopt`, `Store.note`) and beside who tells that store (`OutboxSender`).
+/// An explicit-state model of what is taken from another machine's store beside writers of the key
+/// (`Store.absence(of:now:)`, `Store.adopt`, `Store.note`) and beside who tells that store (`OutboxSender`).
 ///
-/// At first the store has an old value, the disk that one or none. One writer puts a new value; when that has returned, one
-/// removes it. Each notes the key in the outbox and then changes the entry, under the stripe held shared, as a writer in the
-/// key's word. The sender waits until it has had the stripe alone, reads the entry, makes the store's value the same, and
-/// strikes out the note that it has begun with. The disk may evict the entry once, which no word tells. A reader that finds
-/// nothing on disk asks the store and puts what comes on disk. Whoever takes no further step was killed, or is slow.
+/// At first the store has an old value, the disk that one or none. One writer puts a new value; when that has
+/// returned, one removes it. Each notes the key in the outbox and then changes the entry, under the stripe
+/// held shared, as a writer in the key's word. The sender waits until it has had the stripe alone, reads the
+/// entry, makes the store's value the same, and strikes out the note that it has begun with. The disk may
+/// evict the entry once, which no word tells. A reader that finds nothing on disk asks the store and puts
+/// what comes on disk. Whoever takes no further step was killed, or is slow.
 ///
 /// Checked is that nothing older than what has returned is given to a reader who began later, or is on disk.
 enum RemoteModel {

@@ -14,9 +14,9 @@
 /// Bytes of the longest address.
 enum { ctransport_address_size = 128 };
 
-/// Writes the addresses of a host and port, `ctransport_address_size` bytes each, and their lengths; how many, at most
-/// `most`. May wait for servers of names unless the host must be a number.
-/// Failures are negative error numbers of getaddrinfo(3), made negative if they are not.
+/// Writes the addresses of a host and port, `ctransport_address_size` bytes each, and their lengths; how
+/// many, at most `most`. May wait for servers of names unless the host must be a number. Failures are
+/// negative error numbers of getaddrinfo(3), made negative if they are not.
 int ctransport_addresses(const char *_Nonnull host, const char *_Nonnull port, bool is_numeric,
     uint8_t *_Nonnull addresses, uint32_t *_Nonnull lengths, int most);
 

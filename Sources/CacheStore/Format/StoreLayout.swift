@@ -18,7 +18,8 @@ package import Platform
 /// locks/flight-ab12… (64 hexadecimal digits: SHA-256 of the key; while its value is computed)
 /// locks/lock-ab12…-0 (SHA-256 of the name, number of the permit; while somebody holds it)
 /// tmp/               (only where something can't be published from an unnamed file)
-/// tmp/part-ab12…     (SHA-256 of a key: a value that is being fetched, or that a killed process was fetching)
+/// tmp/part-ab12…     (SHA-256 of a key: a value that is being fetched, or that a killed process was
+/// fetching)
 /// ```
 package enum StoreLayout {
     package static let objects: RelativePath = "objects"

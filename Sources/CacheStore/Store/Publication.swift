@@ -41,8 +41,8 @@ struct Publication {
     let expected: StoredEntry??
     /// Called when nothing is left but to write the entry, before the writer is added to the word of the key.
     var willWrite: (() -> Void)?
-    /// Of what came from another machine: the word of the key from before that one was asked, by which nobody may have
-    /// written since.
+    /// Of what came from another machine: the word of the key from before that one was asked, by which nobody
+    /// may have written since.
     var seen: Generation?
 
     /// - Parameter accessed: the access time of a new entry, where it is not to be told by the record.

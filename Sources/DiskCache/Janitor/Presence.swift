@@ -32,8 +32,9 @@ final class Presence: Sendable {
     /// Ends the use of the cache within `deadline`.
     ///
     /// In this order: the cache refuses calls; the janitor stops, in the middle of a sweep if need be; queued
-    /// puts are written, and other machines told of them; uses and counters are recorded; the session ends. Only then, if it was the last one,
-    /// expired entries are swept, because the others must be able to leave meanwhile.
+    /// puts are written, and other machines told of them; uses and counters are recorded; the session ends.
+    /// Only then, if it was the last one, expired entries are swept, because the others must be able to leave
+    /// meanwhile.
     ///
     /// Does nothing in a child of the process that has opened the cache.
     func close(deadline: Duration) -> CloseReport {

@@ -7,7 +7,8 @@ extension CacheActivity {
         public struct Server: Sendable, Equatable {
             /// Its URL, without user, password and query.
             public var name: String
-            /// Whether it is asked: "closed" (yes), "open" (not for a moment), "probing" (one request finds out).
+            /// Whether it is asked: "closed" (yes), "open" (not for a moment), "probing" (one request finds
+            /// out).
             public var breaker: String
             /// Requests that were answered.
             public var answers = 0

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 extension CacheConfiguration {
-    /// Which servers a cache shares its values through, and how; as `config.json` says it under the key `remote`.
+    /// Which servers a cache shares its values through, and how; as `config.json` says it under the key
+    /// `remote`.
     ///
     /// ```swift
     /// var remote = CacheConfiguration.Remote(servers: ["http://cache-1:8080/", "http://cache-2:8080/"])
@@ -24,8 +25,8 @@ extension CacheConfiguration {
 
         /// How a server has entries.
         public enum Format: String, Sendable {
-            /// As Bazel's remote cache has them: contents by their digests, and ActionResults (REAPI) that name
-            /// them, in which small values are inlined.
+            /// As Bazel's remote cache has them: contents by their digests, and ActionResults (REAPI) that
+            /// name them, in which small values are inlined.
             case action
             /// Record and value in one body, at one place.
             case plain
@@ -43,8 +44,8 @@ extension CacheConfiguration {
                 case redis
             }
 
-            /// `http:`, `https:`, `redis:` or `redis+unix:`; without user and password, which belong in the file
-            /// of credentials.
+            /// `http:`, `https:`, `redis:` or `redis+unix:`; without user and password, which belong in the
+            /// file of credentials.
             public var url: String
             /// How much of the values it gets, beside the weights of the others of its level.
             public var weight: Double
@@ -62,7 +63,8 @@ extension CacheConfiguration {
             }
         }
 
-        /// Groups of servers: each value has one server in each, and is looked for in one group after another.
+        /// Groups of servers: each value has one server in each, and is looked for in one group after
+        /// another.
         public var levels: [[Server]]
         /// Default: they are asked and told.
         public var mode = Mode.readWrite
@@ -94,8 +96,8 @@ extension CacheConfiguration {
         ///
         /// Default: empty, everything does.
         public var tags: [String] = []
-        /// A file with lines `host = user:password`, or `host = key:secret` for S3, that nobody else can read or
-        /// write.
+        /// A file with lines `host = user:password`, or `host = key:secret` for S3, that nobody else can read
+        /// or write.
         ///
         /// Default: nil, what the environment's `DISKCACHE_REMOTE_CREDENTIALS` has, in such lines.
         public var credentials: String?

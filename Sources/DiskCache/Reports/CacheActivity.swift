@@ -67,7 +67,8 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var remoteTimeouts = 0
     /// Values of other machines that were not what their digests say, and counted as misses.
     public internal(set) var remoteCorruptions = 0
-    /// Misses of this machine for which nobody was asked: servers that had failed, changes not sent yet, no time left.
+    /// Misses of this machine for which nobody was asked: servers that had failed, changes not sent yet, no
+    /// time left.
     public internal(set) var remoteSkips = 0
     /// Keys whose values were sent to other machines, or removed there.
     public internal(set) var remoteWrites = 0

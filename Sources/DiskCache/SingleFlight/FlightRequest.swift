@@ -144,7 +144,8 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         return hit == nil && remembersNothing() ? .success(nil) : nil
     }
 
-    /// What another machine has, where that may be of use; asked by the leader of a flight alone, before it computes.
+    /// What another machine has, where that may be of use; asked by the leader of a flight alone, before it
+    /// computes.
     func sharedByOthers() -> End? {
         if options.recomputes || options.source == .memory || !options.asksRemote { return nil }
         let hit = source.cache.findRemotely(key, source.codec, until: askingEnd)

@@ -50,7 +50,8 @@ public struct PutOptions: Sendable, Equatable {
     ///
     /// In the unit of ``CacheConfiguration/Memory/costLimit``; a negative one counts as 0. It isn't kept on disk either.
     public var memoryCost: Int?
-    /// Whether other machines are told nothing of the value, whatever servers there are to share values through.
+    /// Whether other machines are told nothing of the value, whatever servers there are to share values
+    /// through.
     package var staysHere = false
 
     /// All parameters are optional.

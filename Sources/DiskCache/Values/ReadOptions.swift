@@ -74,10 +74,11 @@ public struct ReadOptions: Sendable, Equatable {
 
     /// Where a read may look.
     public enum Source: Sendable {
-        /// In memory, on disk, on other machines if there is something to share with, and at last by computing.
+        /// In memory, on disk, on other machines if there is something to share with, and at last by
+        /// computing.
         case anywhere
-        /// In memory, on disk and on other machines; nothing is computed. `value(forKey:)`, which always has a value to return, takes
-        /// this as ``anywhere``.
+        /// In memory, on disk and on other machines; nothing is computed. `value(forKey:)`, which always has
+        /// a value to return, takes this as ``anywhere``.
         case cache
         /// In the memory of this process alone: never a system call. What has to be looked up on disk is a miss, such as
         /// everything in a directory without a control file. `value(forKey:)` takes this as ``anywhere``.

@@ -67,7 +67,8 @@ enum FetchCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let plan = try FetchPlan(arguments)
         guard let network = arguments.network else { throw NetworkFailure(.missing, "fetch: no network") }
-        // Other machines are not asked: each response is valid on its own terms, which a server may have renewed.
+        // Other machines are not asked: each response is valid on its own terms, which a server may have
+        // renewed.
         let cache = try arguments.openCache()
         return try FetchRun(plan, network.downloads(in: cache), directory: cache.path).run()
     }
@@ -121,8 +122,8 @@ struct FetchPlan {
         isJSON = arguments.has("json")
     }
 
-    /// Where the body of an order goes by itself; nil: into a file of ours first, because its head comes before it, or
-    /// another body, or the line that shows the progress.
+    /// Where the body of an order goes by itself; nil: into a file of ours first, because its head comes
+    /// before it, or another body, or the line that shows the progress.
     func target(_ index: Int) -> FetchTarget? {
         if isJSON, files[index] == nil { return .file("/dev/null") }
         if includesHead { return nil }

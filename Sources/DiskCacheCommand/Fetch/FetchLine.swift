@@ -58,7 +58,8 @@ struct FetchProgressText {
         ended += 1
     }
 
-    /// "https://example.org/a: 42 %, 12.0 MiB, 3.0 MiB/s, 5s left"; of several "3 of 10 URLs: 12.0 MiB, 3.0 MiB/s".
+    /// "https://example.org/a: 42 %, 12.0 MiB, 3.0 MiB/s, 5s left"; of several "3 of 10 URLs: 12.0 MiB, 3.0
+    /// MiB/s".
     func line(at now: ContinuousClock.Instant) -> String {
         let there = present.values.reduce(0) { $0 + $1.received }
         var parts: [String] = []

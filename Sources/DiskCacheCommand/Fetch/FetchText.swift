@@ -46,7 +46,8 @@ enum FetchText {
         return FieldLine(String(parts[0]), value)
     }
 
-    /// One field, or all lines of a file that is named as "@FILE", so that nobody sees them among the processes.
+    /// One field, or all lines of a file that is named as "@FILE", so that nobody sees them among the
+    /// processes.
     static func fields(_ word: String) throws(Failure) -> [FieldLine] {
         guard word.hasPrefix("@") else { return [try field(word)] }
         let path = String(word.dropFirst())

@@ -5,11 +5,11 @@ package import FoundationEssentials
 
 /// What the commands need of other machines.
 ///
-/// `diskcache-net` hands it in. `diskcache` has none: a static program can't load libcurl, and starts sooner without.
-/// Everything in here blocks the calling thread.
+/// `diskcache-net` hands it in. `diskcache` has none: a static program can't load libcurl, and starts sooner
+/// without. Everything in here blocks the calling thread.
 package protocol Network: Sendable {
-    /// Opens a cache as its initializer does, together with the stores of other machines that its `config.json` names:
-    /// gets look there too, and what is stored goes there.
+    /// Opens a cache as its initializer does, together with the stores of other machines that its
+    /// `config.json` names: gets look there too, and what is stored goes there.
     func open(_ path: String, _ configuration: CacheConfiguration) throws -> SharedCache
 
     /// The same for work on these stores; nil: none are named.
@@ -60,7 +60,8 @@ package protocol Stores: Sendable {
     /// Whether this machine may write there.
     var isWritable: Bool { get }
 
-    /// What is there under a key at present; nil: nothing. Neither looks at the disk nor keeps anything there.
+    /// What is there under a key at present; nil: nothing. Neither looks at the disk nor keeps anything
+    /// there.
     func look(_ key: String) -> Data?
 
     /// How many keys are still to be sent, by whichever process.

@@ -12,7 +12,8 @@ package struct NetworkFailure: Error, Sendable, Equatable {
         case notFound
         /// Whoever asks may not have it.
         case forbidden
-        /// The server is not there, is not who it should be, does not speak HTTP, or says that something is wrong with it.
+        /// The server is not there, is not who it should be, does not speak HTTP, or says that something is
+        /// wrong with it.
         case unreachable
         /// It was not done in time, or is to be tried again later.
         case notInTime

@@ -52,10 +52,11 @@ extension Arguments {
         throw Failure(failure.status, "\(command): \(failure.message)")
     }
 
-    /// For a command that does more where its directory is shared with other machines: begins anew in `diskcache-net`,
-    /// whose cache (``openCache(sharing:)``) asks them and tells them.
+    /// For a command that does more where its directory is shared with other machines: begins anew in
+    /// `diskcache-net`, whose cache (``openCache(sharing:)``) asks them and tells them.
     ///
-    /// Where that can't be, the command does what it can without: other machines never make one fail. `doctor` tells.
+    /// Where that can't be, the command does what it can without: other machines never make one fail.
+    /// `doctor` tells.
     func shareIfConfigured() {
         // What is wrong with the path whoever opens it says.
         guard network == nil, let path = try? directory(), RemoteNotice.isPresent(in: path) else { return }

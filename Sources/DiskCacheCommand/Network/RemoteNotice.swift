@@ -9,7 +9,8 @@ enum RemoteNotice {
 
     /// Whether `config.json` in the directory at `path` has the word `"remote"`.
     ///
-    /// One system call where there is no such file, else three. What the file means is for those to find out who use it.
+    /// One system call where there is no such file, else three. What the file means is for those to find out
+    /// who use it.
     static func isPresent(in path: String) -> Bool {
         do throws(Errno) {
             let file = try FileDescriptor(opening: path + "/config.json", .readOnly)

@@ -4,7 +4,8 @@ import CacheStore
 import DiskCache
 import FoundationEssentials
 
-/// Lists of keys, which are values themselves: a store knows values by their names, and can't say which it has.
+/// Lists of keys, which are values themselves: a store knows values by their names, and can't say which it
+/// has.
 ///
 /// Each key is followed by a NUL, as `ls --null` writes them.
 enum KeyList {

@@ -64,7 +64,8 @@ enum PushCommand: Command {
         return try report(tally, sent, arguments)
     }
 
-    /// Puts all that is asked for on the list of what is to be sent; returns how many of the keys have no value.
+    /// Puts all that is asked for on the list of what is to be sent; returns how many of the keys have no
+    /// value.
     private static func note(_ plan: TransferPlan, in cache: SharedCache) throws -> Int {
         var missing = 0
         for key in plan.keys where try !note(key, in: cache) { missing += 1 }

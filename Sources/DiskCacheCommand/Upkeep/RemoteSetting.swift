@@ -78,7 +78,8 @@ struct RemoteSetting {
 
     // MARK: Parsing
 
-    /// Weights and the like, which no command sets, are those of config.json: see ``RemoteSetting/kept(_:from:)``.
+    /// Weights and the like, which no command sets, are those of config.json: see
+    /// ``RemoteSetting/kept(_:from:)``.
     private static func servers(_ text: String) throws(Failure) -> [[CacheConfiguration.Remote.Server]] {
         var levels: [[CacheConfiguration.Remote.Server]] = []
         for level in text.split(separator: ";") {

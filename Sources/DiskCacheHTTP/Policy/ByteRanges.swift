@@ -5,7 +5,8 @@ package enum RequestedRange: Sendable, Equatable {
     case from(Int, through: Int?)
     case last(Int)
 
-    /// Nil for another unit, several ranges and what is no range: such a field is ignored, and all of the body sent.
+    /// Nil for another unit, several ranges and what is no range: such a field is ignored, and all of the
+    /// body sent.
     package init?(_ text: String) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
             .map(HTTPText.trimmed)
@@ -119,8 +120,8 @@ extension StoredResponse {
         }
     }
 
-    /// This response with the bytes of a 206 beside its own; nil if they leave a gap, or may be those of another state
-    /// (RFC 9111, section 3.4; RFC 9110, section 15.3.7.3).
+    /// This response with the bytes of a 206 beside its own; nil if they leave a gap, or may be those of
+    /// another state (RFC 9111, section 3.4; RFC 9110, section 15.3.7.3).
     ///
     /// Its fields are those of the newer response. With all bytes it is a 200.
     ///
@@ -155,7 +156,8 @@ extension StoredResponse {
 
     /// Whether the bytes of a 206 are of the same state as those that are stored: by a strong validator.
     ///
-    /// - Parameter wasAsked: Whether the request named this response in If-Range: a 206 is what confirms it then, and
+    /// - Parameter wasAsked: Whether the request named this response in If-Range: a 206 is what confirms it
+    ///   then, and
     ///   need not name a validator again.
     func hasBytes(of response: HTTPResponse, received: HTTPDate, wasAsked: Bool = false) -> Bool {
         let (own, other) = (validators, Validators(response.fields, received: received))

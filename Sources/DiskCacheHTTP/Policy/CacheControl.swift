@@ -2,8 +2,8 @@
 
 /// The directives of Cache-Control (RFC 9111, section 5.2), of a request or a response.
 ///
-/// What is not known is kept and means nothing. Of a directive that comes several times the first one counts (section
-/// 4.2.1). An argument may be a token or a quoted string, whichever the directive's definition says.
+/// What is not known is kept and means nothing. Of a directive that comes several times the first one counts
+/// (section 4.2.1). An argument may be a token or a quoted string, whichever the directive's definition says.
 package struct CacheControl: Sendable, Equatable {
     /// A number of seconds, or that there should be one and is not.
     package enum Seconds: Sendable, Equatable {
@@ -69,7 +69,8 @@ package struct CacheControl: Sendable, Equatable {
         Set(directives.filter { $0.name == "no-cache" }.flatMap { Self.fieldNames($0) ?? [] })
     }
 
-    /// Nil without an argument, and with one that is no list of names: then all of the response is meant, to be safe.
+    /// Nil without an argument, and with one that is no list of names: then all of the response is meant, to
+    /// be safe.
     private static func fieldNames(_ directive: Directive) -> [String]? {
         guard let argument = directive.argument else { return nil }
         let names = HTTPText.members(argument).map(HTTPText.lowercased)

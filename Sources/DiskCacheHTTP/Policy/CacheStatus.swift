@@ -34,7 +34,8 @@ public struct CacheStatus: Sendable, Hashable, CustomStringConvertible {
     public package(set) var timeToLive: Int?
     /// Whether the origin's response was kept (section 2.5).
     public package(set) var isStored = false
-    /// Whether the request waited for another one, of this process or of another, and took its response (section 2.6).
+    /// Whether the request waited for another one, of this process or of another, and took its response
+    /// (section 2.6).
     public package(set) var isCollapsed = false
     /// What names the response in the cache (section 2.7); without credentials.
     public package(set) var key: String?

@@ -92,17 +92,19 @@ extension HTTPCachePolicy {
             !request.fields.contains("Cache-Control")
             && request.fields.members(of: "Pragma").contains { HTTPText.lowercased($0) == "no-cache" }
         if control.contains("no-cache") || isPragma { return true }
-        // What is no number asks for the most. Zero is how clients ask for a validation, also of what came just now.
+        // What is no number asks for the most. Zero is how clients ask for a validation, also of what came
+        // just now.
         let oldest = control.contains("max-age") ? control.validSeconds("max-age") ?? 0 : .max
         let least = control.contains("min-fresh") ? control.validSeconds("min-fresh") ?? .max : .min
         return oldest == 0 || freshness.age > oldest || freshness.remaining < least
     }
 
-    /// The request for the origin: with the validators of what is stored (section 4.3.1), and without Range then, since
-    /// the range is answered from the whole body.
+    /// The request for the origin: with the validators of what is stored (section 4.3.1), and without Range
+    /// then, since the range is answered from the whole body.
     ///
-    /// Without them where a 304 would not speak of what is stored: a part of a body, a status that no condition applies
-    /// to (RFC 9110, section 13.2.1), a request that asks whether there is anything at all (`If-None-Match: *`).
+    /// Without them where a 304 would not speak of what is stored: a part of a body, a status that no
+    /// condition applies to (RFC 9110, section 13.2.1), a request that asks whether there is anything at all
+    /// (`If-None-Match: *`).
     package func forwarded(
         _ request: HTTPRequest,
         _ reason: CacheStatus.Forward,
@@ -131,7 +133,8 @@ extension HTTPCachePolicy {
 }
 
 extension HTTPCachePolicy {
-    /// The stored response as an answer to this request, whether it is fresh or not; nil if bytes are missing.
+    /// The stored response as an answer to this request, whether it is fresh or not; nil if bytes are
+    /// missing.
     ///
     /// - Parameter isValidated: Whether the origin has just said that it is right.
     package func answer(
@@ -185,7 +188,8 @@ extension HTTPCachePolicy {
         return answer
     }
 
-    /// The range that counts: without If-Range, or if that names the stored response (RFC 9110, section 13.1.5).
+    /// The range that counts: without If-Range, or if that names the stored response (RFC 9110, section
+    /// 13.1.5).
     private func range(_ request: HTTPRequest, _ stored: StoredResponse) -> RequestedRange? {
         guard let range = request.fields.first("Range").flatMap(RequestedRange.init) else { return nil }
         guard let condition = request.fields.first("If-Range") else { return range }

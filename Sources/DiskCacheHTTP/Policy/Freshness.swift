@@ -107,7 +107,8 @@ package struct HTTPCachePolicy: Sendable, Equatable {
         ageOnArrival(of: stored) + max(0, now.since(stored.received))
     }
 
-    /// By its Date and by its Age, whichever is more: a clock that is ahead, here or there, makes nothing younger.
+    /// By its Date and by its Age, whichever is more: a clock that is ahead, here or there, makes nothing
+    /// younger.
     private static func ageOnArrival(of stored: StoredResponse) -> Int {
         let apparent = stored.received.since(stored.date)
         let said = stored.fields.members(of: "Age").first.flatMap(HTTPText.seconds) ?? 0
@@ -131,7 +132,8 @@ package struct HTTPCachePolicy: Sendable, Equatable {
         return mayBeStale(stored) && freshness.staleness < most
     }
 
-    /// Whether it may be used in the place of an error (RFC 5861, section 4), which a request can allow as well.
+    /// Whether it may be used in the place of an error (RFC 5861, section 4), which a request can allow as
+    /// well.
     ///
     /// Being fresh is not enough: then the request has asked for a validation.
     package func mayReplaceError(

@@ -28,8 +28,8 @@ package struct HTTPDate: Sendable, Hashable, Comparable {
 extension HTTPDate {
     /// A date in one of the three forms of RFC 9110, section 5.6.7; nil for any other text.
     ///
-    /// Letters may have either case (RFC 9111, section 4.2); the zone must be GMT. A year of two digits that seems to
-    /// lie more than 50 years after `now` is the one a century before.
+    /// Letters may have either case (RFC 9111, section 4.2); the zone must be GMT. A year of two digits that
+    /// seems to lie more than 50 years after `now` is the one a century before.
     package init?(_ text: String, now: HTTPDate) {
         let parts = HTTPText.lowercased(text).split(separator: " ", omittingEmptySubsequences: false)
             .map(String.init)
@@ -121,8 +121,8 @@ extension HTTPDate {
         number >= 0 ? number / divisor : -((divisor - 1 - number) / divisor)
     }
 
-    /// Days since the beginning of 1970, of the Gregorian calendar; the year is taken to begin in March, so that the
-    /// day of a leap year comes last.
+    /// Days since the beginning of 1970, of the Gregorian calendar; the year is taken to begin in March, so
+    /// that the day of a leap year comes last.
     private static func days(year: Int, month: Int, day: Int) -> Int {
         let year = month > 2 ? year : year - 1
         let era = floored(year, by: 400)

@@ -95,7 +95,8 @@ enum HTTPText {
                 members.append(trimmed(String(decoding: bytes[begin..<place], as: UTF8.self)))
                 begin = place + 1
             } else if mayQuote, bytes[place] == UInt8(ascii: "\"") {
-                // Where one has no end, those after it have none either: without this, a long line takes forever.
+                // Where one has no end, those after it have none either: without this, a long line takes
+                // forever.
                 if let end = endOfQuotedString(bytes, from: place) { place = end } else { mayQuote = false }
             }
             place += 1

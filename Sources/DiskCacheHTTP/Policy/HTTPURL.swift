@@ -2,9 +2,9 @@
 
 /// A URL of http or https in its normal form, without fragment and without credentials.
 ///
-/// Two texts that mean the same resource by RFC 3986, section 6.2.2 and 6.2.3, and RFC 9110, section 4.2.3, become the
-/// same: case of scheme and host, default and empty port, empty path, dot segments, percent-encoding. A query stays in
-/// its order. Bytes that a URL may not have are percent-encoded.
+/// Two texts that mean the same resource by RFC 3986, section 6.2.2 and 6.2.3, and RFC 9110, section 4.2.3,
+/// become the same: case of scheme and host, default and empty port, empty path, dot segments,
+/// percent-encoding. A query stays in its order. Bytes that a URL may not have are percent-encoded.
 package struct HTTPURL: Sendable, Hashable {
     /// `http` or `https`.
     package let scheme: String
@@ -72,8 +72,8 @@ extension HTTPURL {
         return (name, port == (scheme == "http" ? 80 : 443) ? nil : port)
     }
 
-    /// What is encoded without need is decoded, digits of encodings are in upper case, what may not stand there is
-    /// encoded.
+    /// What is encoded without need is decoded, digits of encodings are in upper case, what may not stand
+    /// there is encoded.
     private static func encoded(_ bytes: ArraySlice<UInt8>) -> String {
         let bytes = Array(bytes)
         var result: [UInt8] = []

@@ -2,8 +2,8 @@
 
 /// Which header fields of a response are kept.
 ///
-/// All of them, known or not (RFC 9111, section 3.1), but for those of one connection (RFC 9110, section 7.6.1) and
-/// those that carry credentials.
+/// All of them, known or not (RFC 9111, section 3.1), but for those of one connection (RFC 9110, section
+/// 7.6.1) and those that carry credentials.
 package enum KeptFields {
     /// What is about one connection, whether Connection names it or not.
     package static let ofConnection: Set<String> = [

@@ -47,8 +47,8 @@ extension HTTPCachePolicy {
         }
     }
 
-    /// Whether a response that is not kept shows that what is stored is out of date: not one that is refused for what
-    /// was asked, and no error but that nothing is there any more.
+    /// Whether a response that is not kept shows that what is stored is out of date: not one that is refused
+    /// for what was asked, and no error but that nothing is there any more.
     private func isNewState(_ response: HTTPResponse, _ refusal: Storing.Refusal) -> Bool {
         switch refusal {
         case .method, .requestForbids, .unusableRange: false

@@ -49,8 +49,8 @@ extension HTTPCachePolicy {
             && chosenLifetime(for: response.status) == nil
     }
 
-    /// The keys of which nothing may be used any more after this response (section 4.4): of an unsafe method that did
-    /// not fail, its URL, and what Location and Content-Location name at the same origin.
+    /// The keys of which nothing may be used any more after this response (section 4.4): of an unsafe method
+    /// that did not fail, its URL, and what Location and Content-Location name at the same origin.
     package func invalidated(by response: HTTPResponse, to request: HTTPRequest) -> [HTTPURL] {
         guard !request.isSafe, (200..<400).contains(response.status) else { return [] }
         let named = ["Location", "Content-Location"].compactMap { response.fields.first($0) }

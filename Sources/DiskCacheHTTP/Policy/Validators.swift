@@ -8,8 +8,8 @@ package struct EntityTag: Sendable, Equatable {
     /// As it was sent, which is how it is sent back.
     package let text: String
 
-    /// Nil for an empty text, and for one with spaces or commas but without quotation marks; else what servers send
-    /// without quotation marks is taken as if it had them.
+    /// Nil for an empty text, and for one with spaces or commas but without quotation marks; else what
+    /// servers send without quotation marks is taken as if it had them.
     package init?(_ text: String) {
         self.text = text
         isWeak = text.hasPrefix("W/\"")
@@ -53,7 +53,8 @@ package struct Validators: Sendable, Equatable {
     /// Whether there are none.
     package var isEmpty: Bool { tag == nil && modified == nil }
 
-    /// What a request for the rest of a body, or for a part of it, must name; nil if nothing is strong enough.
+    /// What a request for the rest of a body, or for a part of it, must name; nil if nothing is strong
+    /// enough.
     package var ifRange: String? {
         if let tag { return tag.isWeak ? nil : tag.text }
         return isDateStrong ? modified : nil
@@ -61,8 +62,8 @@ package struct Validators: Sendable, Equatable {
 
     /// Whether a 304 speaks of the response with `stored` validators (RFC 9111, section 4.3.4).
     ///
-    /// One without any validator does, if only that response was asked about. A weak tag and a strong one of the same
-    /// content do too: servers that compress send the one with a body and the other without.
+    /// One without any validator does, if only that response was asked about. A weak tag and a strong one of
+    /// the same content do too: servers that compress send the one with a body and the other without.
     package func identify(_ stored: Validators, isOnlyOne: Bool = true) -> Bool {
         if let tag, let old = stored.tag { return tag.matchesWeakly(old) }
         if let tag, !tag.isWeak {
@@ -74,8 +75,8 @@ package struct Validators: Sendable, Equatable {
 }
 
 extension Validators {
-    /// Whether a response to HEAD speaks of the response with `stored` validators: each that it has is the same (RFC
-    /// 9111, section 4.3.5).
+    /// Whether a response to HEAD speaks of the response with `stored` validators: each that it has is the
+    /// same (RFC 9111, section 4.3.5).
     package func agree(with stored: Validators) -> Bool {
         let isSameTag = tag.map { tag in stored.tag.map(tag.matchesWeakly) ?? false } ?? true
         return isSameTag && (modified == nil || modified == stored.modified)
@@ -86,8 +87,8 @@ extension StoredResponse {
     /// What tells this state of the resource from others.
     package var validators: Validators { Validators(fields, received: received) }
 
-    /// Whether the condition of a request says that its sender has this response already; nil without such a condition
-    /// (RFC 9111, section 4.3.2).
+    /// Whether the condition of a request says that its sender has this response already; nil without such a
+    /// condition (RFC 9111, section 4.3.2).
     package func isHeld(by request: HTTPRequest, now: HTTPDate) -> Bool? {
         if request.fields.contains("If-None-Match") {
             let tags = request.fields.members(of: "If-None-Match")

@@ -15,7 +15,8 @@ package enum VaryRule: Sendable, Hashable {
 
 /// The fields of the request by which a response was chosen, with their values in normal form.
 ///
-/// The value of a field that carries credentials is sealed by who calls: with a keyed digest, never in the clear.
+/// The value of a field that carries credentials is sealed by who calls: with a keyed digest, never in the
+/// clear.
 package struct Variant: Sendable, Hashable {
     /// By name in lower case; a field that was not sent has nil, which is another value than an empty one.
     package let values: [String: String?]
@@ -42,8 +43,8 @@ package struct Variant: Sendable, Hashable {
         }.joined()
     }
 
-    /// What means the same becomes the same: white space and lines; for preferences order as well, and case where it
-    /// means nothing.
+    /// What means the same becomes the same: white space and lines; for preferences order as well, and case
+    /// where it means nothing.
     private static func normalized(_ value: String, of name: String) -> String {
         let members = HTTPText.members(value)
         switch name {
@@ -57,7 +58,8 @@ package struct Variant: Sendable, Hashable {
     }
 }
 
-/// The first of two steps to a stored response: which fields choose, newest first; the variant's text is the second.
+/// The first of two steps to a stored response: which fields choose, newest first; the variant's text is the
+/// second.
 package struct VariantIndex: Sendable, Equatable {
     /// So many at most, since each costs a lookup; a site has one as a rule, and rarely a second one.
     package static let mostRules = 8

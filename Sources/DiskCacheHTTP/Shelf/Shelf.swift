@@ -42,8 +42,8 @@ struct Found: Sendable {
 /// The responses in a cache: under a URL which fields of a request choose, under the URL and their digest
 /// what is chosen.
 ///
-/// All of it stays on this machine, whatever servers the cache shares other values through: responses may be meant for
-/// one user, and others' origins are asked by those who want them.
+/// All of it stays on this machine, whatever servers the cache shares other values through: responses may be
+/// meant for one user, and others' origins are asked by those who want them.
 struct Shelf: Sendable {
     let cache: SharedCache
     let options: HTTPCacheOptions

@@ -30,7 +30,8 @@ package enum CurrentProcess {
         return unsafe String(cString: path)
     }()
 
-    /// The path of ``executable`` without symbolic links, to find what lies beside it; nil where nothing tells.
+    /// The path of ``executable`` without symbolic links, to find what lies beside it; nil where nothing
+    /// tells.
     ///
     /// Of a file that was deleted since it is the path that it had, with a remark of the kernel's behind it.
     ///

@@ -87,8 +87,8 @@ package final class ThreadPool: Sendable {
         }
     }
 
-    /// Does `work` on one of the threads, as soon as one is free; false: there is none and none can be made, and it was not
-    /// done.
+    /// Does `work` on one of the threads, as soon as one is free; false: there is none and none can be made,
+    /// and it was not done.
     package func runOnThread(_ work: @escaping Work) -> Bool {
         // Once more for the moment in which the last of the threads ends.
         for _ in 0..<2 {

@@ -52,7 +52,8 @@ package struct RemoteCredentials: Sendable {
 
     /// Those of the file at `path`; without one, those of the environment.
     ///
-    /// - Throws: ``CacheError/Code/untrusted`` for a file that others may read or write, or that is somebody else's.
+    /// - Throws: ``CacheError/Code/untrusted`` for a file that others may read or write, or that is somebody
+    ///   else's.
     package init(from path: String?) throws(CacheError) {
         guard let path else {
             let bytes = CurrentProcess.environmentBytes("DISKCACHE_REMOTE_CREDENTIALS") ?? []

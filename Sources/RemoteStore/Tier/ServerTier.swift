@@ -15,7 +15,8 @@ package final class ServerTier: RemoteTier {
     private let view = OutboxView()
     private let sender: OutboxSender
 
-    /// - Throws: ``CacheError/Code/badConfiguration``, ``CacheError/Code/untrusted`` for the file of credentials.
+    /// - Throws: ``CacheError/Code/badConfiguration``, ``CacheError/Code/untrusted`` for the file of
+    ///   credentials.
     package convenience init(_ configuration: CacheConfiguration.Remote, _ host: RemoteHost)
         throws(CacheError)
     {

@@ -29,8 +29,10 @@ extension SharedCache {
     ///   - path: the directory.
     ///   - configuration: how this process uses it.
     ///   - remote: the servers; nil: those that the directory's `config.json` names, if any.
-    /// - Throws: as ``SharedCache/init(at:configuration:)``; ``CacheError/Code/badConfiguration`` for servers that make no
-    ///   sense; ``CacheError/Code/untrusted`` for a file of credentials that others may read. Not for servers that can't be
+    /// - Throws: as ``SharedCache/init(at:configuration:)``; ``CacheError/Code/badConfiguration`` for servers
+    ///   that make no
+    ///   sense; ``CacheError/Code/untrusted`` for a file of credentials that others may read. Not for servers
+    ///   that can't be
     ///   reached.
     public convenience init(
         at path: String,

@@ -6,11 +6,12 @@ import Testing
 
 /// A line of a table: messages as texts, and what is expected of them.
 ///
-/// A message is `word | word | Name: value | …`, each part of which can be left out. Words are a status, a method, a
-/// URL, a part of a body (`0-4/10`), and `requested=-5`, `received=2` (seconds). The longest names are short: CC is
-/// Cache-Control, CR Content-Range, IMS If-Modified-Since, INM If-None-Match, LM Last-Modified. A value like `@60` is
-/// the date so many seconds after ``begin``. A request is GET of `https://a/x` unless it says otherwise; a stored
-/// response has ten bytes, all of them there, and came at ``begin``.
+/// A message is `word | word | Name: value | …`, each part of which can be left out. Words are a status, a
+/// method, a URL, a part of a body (`0-4/10`), and `requested=-5`, `received=2` (seconds). The longest names
+/// are short: CC is Cache-Control, CR Content-Range, IMS If-Modified-Since, INM If-None-Match, LM
+/// Last-Modified. A value like `@60` is the date so many seconds after ``begin``. A request is GET of
+/// `https://a/x` unless it says otherwise; a stored response has ten bytes, all of them there, and came at
+/// ``begin``.
 struct Row: Sendable, CustomTestStringConvertible {
     static let begin = HTTPDate(seconds: 1_700_000_000)
 

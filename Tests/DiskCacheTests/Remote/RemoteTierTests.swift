@@ -128,7 +128,8 @@ import Testing
                 return
             }
             waitUntil("the other one asks") { isAsked.load(ordering: .relaxed) }
-            // Released by a third thread once this one has had time to find the lock held; if not, no harm is done.
+            // Released by a third thread once this one has had time to find the lock held; if not, no harm is
+            // done.
             DispatchQueue.global().asyncAfter(deadline: .now() + 0.05) { mayGoOn.signal() }
             #expect((try? other.get(forKey: "key")) != nil)
         }

@@ -7,9 +7,9 @@ import CacheStore
 /// Machines that ask shared servers for values, without sockets and clocks: a discrete simulation that drives
 /// ``Rendezvous`` and ``Breaker`` themselves.
 ///
-/// All begin with nothing. A machine looks on its disk, then at the server that has the key (one request a key and
-/// machine), and computes where that has nothing, fails, or is too late. What was computed goes to the server in the
-/// background: at once, or, from the queue on disk, when the server is well again.
+/// All begin with nothing. A machine looks on its disk, then at the server that has the key (one request a
+/// key and machine), and computes where that has nothing, fails, or is too late. What was computed goes to
+/// the server in the background: at once, or, from the queue on disk, when the server is well again.
 struct RemoteSimulation {
     private typealias Verdict = (place: Int, ticket: Breaker.Ticket, verdict: Breaker.Verdict)
 
@@ -21,7 +21,8 @@ struct RemoteSimulation {
     /// One for each machine and server.
     private var breakers: [Breaker]
     private var verdicts = TimedQueue<Verdict>()
-    /// Since when the servers have a key, and since when a machine has it on disk; both may be moments to come.
+    /// Since when the servers have a key, and since when a machine has it on disk; both may be moments to
+    /// come.
     private var stored: [Int: Double] = [:]
     private var disks: [Int: Double] = [:]
     private var outcome = SimulationOutcome()

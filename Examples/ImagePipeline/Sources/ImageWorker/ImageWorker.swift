@@ -7,8 +7,8 @@ import Images
 
 /// One of several processes that show the same pictures: `ImageWorker CACHE SIDE PROCESSES ROUND URL…`.
 ///
-/// Waits until so many processes are there, asks for each picture at once, and prints a line for each step and each
-/// picture: `STEP URL`, and where it came from, its URL, its size and the sum of its pixels.
+/// Waits until so many processes are there, asks for each picture at once, and prints a line for each step
+/// and each picture: `STEP URL`, and where it came from, its URL, its size and the sum of its pixels.
 @main enum ImageWorker {
     static func main() async throws {
         let arguments = CommandLine.arguments

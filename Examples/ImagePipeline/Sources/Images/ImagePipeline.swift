@@ -4,11 +4,12 @@ import DiskCache
 import DiskCacheHTTP
 import Foundation
 
-/// Pictures by their URLs, in the sizes that are asked for: each downloaded once, and decoded once a size, for all
-/// tasks and processes that share the cache.
+/// Pictures by their URLs, in the sizes that are asked for: each downloaded once, and decoded once a size,
+/// for all tasks and processes that share the cache.
 ///
 /// The one at `URL` with a longer side of 320 pixels has the key `picture/320/URL`, the whole one
-/// `picture/whole/URL`; what was downloaded has the keys of `HTTPCache`. All of them have the URL as their tag.
+/// `picture/whole/URL`; what was downloaded has the keys of `HTTPCache`. All of them have the URL as their
+/// tag.
 public struct ImagePipeline: Sendable {
     /// A picture's file as it came.
     public struct Original: Sendable {
@@ -36,10 +37,11 @@ public struct ImagePipeline: Sendable {
 
     /// For how long it is remembered, by all processes, that there is no picture at an address.
     public static let absence: Duration = .seconds(60)
-    /// How pictures are stored unless it is said otherwise: shown for a minute before the source is asked again, and
-    /// kept for a month after that, for when it says that nothing has changed.
+    /// How pictures are stored unless it is said otherwise: shown for a minute before the source is asked
+    /// again, and kept for a month after that, for when it says that nothing has changed.
     public static let terms = PutOptions(expires: .seconds(60), staleFor: .seconds(30 * 86_400))
-    /// How pictures are read unless it is said otherwise: an old one for a day where there is no new one to be had.
+    /// How pictures are read unless it is said otherwise: an old one for a day where there is no new one to
+    /// be had.
     public static let reading = ReadOptions(staleIfError: .seconds(86_400))
 
     /// What it keeps pictures in.
@@ -75,8 +77,8 @@ public struct ImagePipeline: Sendable {
 
     /// A picture with its longer side that long at most; nil for its whole size.
     ///
-    /// A task that is cancelled throws `CancellationError` at once; what it was computing is computed by another one
-    /// that waits for it.
+    /// A task that is cancelled throws `CancellationError` at once; what it was computing is computed by
+    /// another one that waits for it.
     ///
     /// - Returns: the picture, which says where it came from; nil if there is none at this address.
     /// - Throws: what the source throws, and ``PictureError``.
@@ -175,7 +177,8 @@ extension ImagePipeline {
     ///
     /// - Parameters:
     ///   - http: what downloads; of the same cache, so that removals and limits are about both.
-    ///   - terms: how pictures are stored; their expiration says when `http` is asked again, which asks the server only
+    ///   - terms: how pictures are stored; their expiration says when `http` is asked again, which asks the
+    ///   server only
     ///     where what it has is not fresh any more.
     ///   - reading: whether old ones will do, while a new one is made or where that fails.
     ///   - onStep: told of each step that this pipeline takes, and of the address.
