@@ -24,7 +24,7 @@ package enum ServerProbe {
         package var roundTrip: Duration?
         /// nil: not tried, as nothing is to be written there.
         package var storing: Step?
-        /// Whether what was stored came back as it was; where nothing is stored, whether it can be asked.
+        /// Whether what was stored came back as it was, or why a look is refused; nil: nothing was stored.
         package var reading: Step?
         package var removing: Step?
     }
@@ -69,7 +69,6 @@ package enum ServerProbe {
             times.append(ContinuousClock.now - begin)
         }
         report.roundTrip = times.sorted()[looks / 2]
-        if report.reading == nil { report.reading = .done }
         guard configuration.mode == .readWrite else { return report }
         let parcel = parcel(for: key)
         report.storing = step { () throws(RemoteFailure) in try server.client.put(key, parcel, until: end) }
