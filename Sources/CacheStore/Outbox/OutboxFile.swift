@@ -24,7 +24,12 @@ package final class OutboxFile: Sendable {
 
     private let directory: StoreDirectory
     private let state = Locked(State())
-    private let listener = Locked<(@Sendable () -> Void)?>(nil)
+    /// In a structure: a function that is a generic value itself is wrapped anew each time it is looked at.
+    private struct Listener {
+        let body: @Sendable () -> Void
+    }
+
+    private let listener = Locked<Listener?>(nil)
 
     /// Opens nothing yet.
     init(in directory: StoreDirectory) {
@@ -33,7 +38,8 @@ package final class OutboxFile: Sendable {
 
     /// Calls `body` after each record that this process appends; nil: nothing.
     package func onAppend(_ body: (@Sendable () -> Void)?) {
-        listener.withLock { $0 = body }
+        let listening = body.map { Listener(body: $0) }
+        listener.withLock { $0 = listening }
     }
 
     /// Made once: putting an option set of another module together takes three allocations.
@@ -48,7 +54,7 @@ package final class OutboxFile: Sendable {
         let bytes = record.encoded()
         while try !appendOnce(bytes) {}
         let told = listener.withLock { $0 }
-        told?()
+        told?.body()
     }
 
     /// False: the file has lost its name.
