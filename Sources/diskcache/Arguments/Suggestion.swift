@@ -10,8 +10,10 @@ enum Suggestion {
 
     /// The only one that begins with the word, or the first of those with the fewest mistakes: at most one for each
     /// three letters.
+    ///
+    /// Capital letters are no mistake.
     static func nearest(to word: String, among candidates: [String]) -> String? {
-        let letters = Array(word.utf8)
+        let letters = Array(word.lowercased().utf8)
         // Nobody means a word of that length, and the time to compare grows with it.
         guard (2...40).contains(letters.count) else { return nil }
         let longer = candidates.filter { $0.utf8.starts(with: letters) }

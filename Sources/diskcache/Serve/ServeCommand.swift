@@ -27,9 +27,9 @@ enum ServeCommand: Command {
 
         Operations: get (key or keys; stale, entry, file), put (key; length or file; ttl, expiresAt, renew,
         staleFor, ifAbsent, etag, lastModified, contentType, tags, metadata), remove (key or keys), has, entry
-        (key; stale), touch (key; ttl, expiresAt, renew), removeAll (tag, or "all": true), stats (scan), hello.
-        An error is an answer too: {"error":{"code":"noSpace","message":"..."},"id":1}. Unknown fields are
-        ignored, and a line has 1 MiB at most. The article ServeProtocol of the documentation says all of it.
+        (key; stale), touch (key; ttl, expiresAt, renew), removeAll (prefix, tag, or "all": true), stats (scan),
+        hello. An error is an answer too: {"error":{"code":"noSpace","message":"..."},"id":1}. Unknown fields
+        are ignored, and a line has 1 MiB at most. The article ServeProtocol of the documentation says all of it.
 
         What was answered is done: a put is stored, whatever happens to this process afterwards. SIGTERM and
         SIGINT have it answer what it has read, and end. Creates the directory if it is missing.

@@ -12,6 +12,7 @@ import Testing
     @Test(arguments: [
         ("gte", "get"), ("pt", "put"), ("stat", "stats"), ("statz", "stats"), ("confg", "config"),
         ("verfiy", "verify"), ("complet", "completions"), ("toch", "touch"), ("clera", "clear"),
+        ("GET", "get"), ("Stat", "stats"),
     ])
     func `a letter too few, too many, mistaken or swapped is seen through`(word: String, meant: String) {
         #expect(Suggestion.nearest(to: word, among: Self.commands) == meant)
@@ -33,5 +34,7 @@ import Testing
         let options = PutCommand.options
         #expect(OptionError.unknown("--tll").words(options) == "unknown option '--tll' (did you mean --ttl?)")
         #expect(OptionError.unknown("-x").words(options) == "unknown option '-x'")
+        let number = OptionError.unknown("-3").words(options)
+        #expect(number == "unknown option '-3' (put -- before a word that is no option)")
     }
 }
