@@ -14,7 +14,8 @@ enum SelectionOptions {
     /// What the commands' help texts say of them.
     static let help = """
         --prefix and --glob are about whole keys, of which a scope is a part. In a PATTERN * stands for any
-        text, ? for any character, [a-z] for one of these, and \\ takes its meaning from the next character.
+        text, ? for any character, [a-z] for one of these, [!a-z] for any other, and \\ takes its meaning from
+        the next character. A slash is a character like any other.
         """
 
     /// What ``list`` asks for; everything if none was given.
