@@ -8,8 +8,8 @@ enum ServeCommand: Command {
     static let name = "serve"
     static let summary = "answer requests on standard input, for programs in other languages"
     static let optionList = """
-        --memory SIZE  keep up to SIZE of values in memory, with 0 none; 64M by default
-        --max-value SIZE  refuse values on standard input that are longer; 256M by default
+        --memory SIZE  keep up to SIZE of values in memory; 0: none (default 64M)
+        --max-value SIZE  refuse values on standard input that are longer (default 256M)
         """
     static let details = """
         Each request is a JSON object on one line, and so is each answer, on standard output, in the order of

@@ -13,7 +13,7 @@ enum IncrementCommand: Command {
         """
     static let exclusive = ExpirationOptions.exclusive
     static let details = """
-        Adds NUMBER, 1 if there is none given, and stores the sum in one step, however many processes do so at
+        Adds NUMBER, or 1 if none is given, and stores the sum in one step, however many processes do so at
         the same time. A key without a value begins at 0. The value is the number in decimal digits, without
         a newline: as `get` prints it, and as `printf 5 | diskcache put KEY` stores it. A NUMBER that begins
         with - needs -- before it. Creates the directory if it is missing.
