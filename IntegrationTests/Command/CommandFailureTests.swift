@@ -61,6 +61,7 @@ import Testing
             ["lock", "n", "--permits", "0", "--", "true"], ["lock", "n", "-p", "257", "--", "true"],
             ["ls", "--prefix", "a", "--prefix", "b"], ["gc", "--prefix", "a", "--prefix", "b"],
             ["ls", "--tag", "a", "--tag", "b"], ["stats", "--prefix", "a", "--prefix", "b"],
+            ["stats", "--prefix", ""], ["info", "--prefix", "a", "--prefix", "b"],
             ["touch", "--soft", "5m", "k"], ["incr", "k", "-3"],
             ["gc", "--max"], ["clear", "k"], ["-d", "", "ls"], ["ls", "-d"], ["help", "nothing"],
         ] as [[String]]
