@@ -19,6 +19,13 @@ import Testing
         #expect(Suggestion.words(for: word, among: Self.commands) == " (did you mean \(meant)?)")
     }
 
+    @Test func `who knows other caches is told our names`() {
+        for (word, meant) in [("set", "put"), ("Del", "rm"), ("list", "ls"), ("exists", "has")] {
+            #expect(Suggestion.nearest(to: word, among: Self.commands) == meant)
+        }
+        #expect(Suggestion.nearest(to: "set", among: ["--sort"]) == nil, "no command is meant")
+    }
+
     @Test(arguments: [
         "", "x", "colour", "frobnicate", "statistics of it all", String(repeating: "get", count: 99),
     ])
