@@ -61,7 +61,7 @@ struct DiskCacheTool {
     }
 
     private static func dispatch(_ words: [[UInt8]]) throws -> ExitStatus {
-        let globals = try Arguments(words, options, command: "", directory: nil, stopsAtOperand: true)
+        let globals = try Arguments(words, options, command: "", directory: nil, operandsBeforeCommand: 0)
         if globals.has("version") {
             try Output.print("diskcache \(version)\n")
             return .done

@@ -58,6 +58,7 @@ enum StatsCommand: Command {
         if let interval = try arguments.value("watch", as: interval) {
             try StatsWatch.run(arguments, every: interval)
         }
+        let prefix = try SelectionOptions.prefix(arguments)
         let cache = try arguments.requireCache()
         if arguments.has("prometheus") {
             let reading = try StatsReading(of: cache)
@@ -65,7 +66,7 @@ enum StatsCommand: Command {
             try Output.print(Exposition(reading.totals, reading.last, directory: directory).text)
         } else if arguments.has("reset") {
             try reset(cache, arguments)
-        } else if let prefix = try SelectionOptions.prefix(arguments) {
+        } else if let prefix {
             let part = try cache.directory.statistics(.prefix(prefix))
             try arguments.print(
                 StatsText.part(part, now: .now),

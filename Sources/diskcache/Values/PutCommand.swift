@@ -34,8 +34,8 @@ enum PutCommand: Command {
         can be a plain date, which means midnight UTC. The latest is 2262-04-11. Without --ttl and --expires-at the
         time to expiration is $DISKCACHE_TTL, if that is set, and else there is none.
 
-        --digest takes what `sha256sum` prints: what was cut off or changed on its way is refused, and the old
-        value stays.
+        --digest takes the 64 digits that `sha256sum` prints before the name: what was cut off or changed on its
+        way is refused, and the old value stays.
 
         \(CacheEntry.help)
 
