@@ -62,7 +62,9 @@ import Testing
         for try await piece in try #require(try await view.chunks(forKey: "file", size: 3)) { read += piece }
         #expect(read == bytes("content"))
         let length = try await cache.blocking { _ in
-            try view.withDescriptor(forKey: "file") { descriptor, entry in entry.size + Int(min(descriptor, 0)) }
+            try view.withDescriptor(forKey: "file") { descriptor, entry in
+                entry.size + Int(min(descriptor, 0))
+            }
         }
         #expect(length == 7)
     }
