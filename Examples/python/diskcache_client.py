@@ -26,6 +26,9 @@ __all__ = ["DiskCache", "DiskCacheError", "Disconnected"]
 LONGEST_LINE = 1 << 20
 # What a pipe holds, mostly: no read gives more.
 PIECE = 1 << 16
+# What can be said about how long a value is valid, and about a value that is stored.
+LIFETIME = frozenset(("ttl", "expiresAt", "renew"))
+TERMS = LIFETIME | {"staleFor", "tags", "etag", "lastModified", "contentType", "metadata", "ifAbsent"}
 # Requests that are sent before an answer is awaited: the server is never idle, and little waits in memory.
 AHEAD = 64
 
@@ -96,7 +99,7 @@ class DiskCache:
 
         Returns whether it was stored.
         """
-        return self._request({"op": "put", "key": key, **_given(**terms)}, value)[0]["stored"]
+        return self._request({"op": "put", "key": key, **_terms(terms, TERMS)}, value)[0]["stored"]
 
     def remove(self, key):
         """Removes a value; returns whether there was one."""
@@ -111,7 +114,7 @@ class DiskCache:
 
     def touch(self, key, **terms):
         """Counts as an access, or changes the expiration with ttl, expiresAt, renew; returns whether there is a value."""
-        return self._request({"op": "touch", "key": key, **_given(**terms)})[0]["found"]
+        return self._request({"op": "touch", "key": key, **_terms(terms, LIFETIME)})[0]["found"]
 
     # Files, for values that are too long for memory
 
@@ -121,7 +124,7 @@ class DiskCache:
 
     def put_file(self, key, path, **terms):
         """Stores the contents of a file."""
-        self._request({"op": "put", "key": key, "file": os.path.abspath(path), **_given(**terms)})
+        self._request({"op": "put", "key": key, "file": os.path.abspath(path), **_terms(terms, TERMS)})
 
     # Many keys: the server works on one while the next is on its way
 
@@ -141,7 +144,7 @@ class DiskCache:
 
         Where one of them can't be stored, the others are all the same.
         """
-        terms = _given(**terms)
+        terms = _terms(terms, TERMS)
         requests = ({"op": "put", "key": key, **terms} for key in values)
         self._exchange(requests, values.values())
 
@@ -152,9 +155,9 @@ class DiskCache:
 
     # All of it
 
-    def remove_all(self, tag=None):
-        """Removes everything, or what has a tag."""
-        self._request({"op": "removeAll", **({"all": True} if tag is None else {"tag": tag})})
+    def remove_all(self, tag=None, prefix=None):
+        """Removes what has a tag, or the keys that begin with a prefix; without either everything."""
+        self._request({"op": "removeAll", **(_given(tag=tag, prefix=prefix) or {"all": True})})
 
     def stats(self, scan=False):
         """What all processes have counted, as `diskcache stats --json`; with `scan` also what is there."""
@@ -290,6 +293,14 @@ def _encoded(fields, value):
 
 def _given(**fields):
     return {name: value for name, value in fields.items() if value is not None}
+
+
+def _terms(terms, names):
+    """The fields for these terms. The server ignores a field that it does not know, so a wrong name is refused here."""
+    for name in terms:
+        if name not in names:
+            raise TypeError(f"there is no term '{name}': the terms are {', '.join(sorted(names))}")
+    return _given(**terms)
 
 
 def _batches(keys):

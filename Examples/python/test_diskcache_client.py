@@ -78,6 +78,17 @@ class Values(Case):
         self.assertIn("staleUntil", entry)
         self.assertIsNone(self.cache.entry("other"))
 
+    def test_a_misspelt_term_is_refused_and_nothing_stored(self):
+        for call in (
+            lambda: self.cache.put("k", b"v", tll=60),
+            lambda: self.cache.put_many({"k": b"v"}, tag="t"),
+            lambda: self.cache.put_file("k", __file__, stale=60),
+            lambda: self.cache.touch("k", staleFor=60),
+        ):
+            with self.assertRaises(TypeError):
+                call()
+        self.assertNotIn("k", self.cache)
+
     def test_what_has_expired_is_a_miss_but_for_who_takes_stale_values(self):
         self.cache.put("k", b"v", ttl=0, staleFor=3600)
         self.assertIsNone(self.cache.get("k"))
@@ -102,6 +113,14 @@ class Values(Case):
         self.assertEqual(self.cache.remove_many(["a", "b", "c"]), 2)
         self.cache.remove_all(tag="t")
         self.assertNotIn("d", self.cache)
+        self.assertIn("e", self.cache)
+        self.cache.put("other", b"v")
+        self.cache.remove_all(prefix="o")
+        self.assertNotIn("other", self.cache)
+        with self.assertRaises(DiskCacheError):
+            self.cache.remove_all(prefix="")
+        with self.assertRaises(DiskCacheError):
+            self.cache.remove_all(tag="t", prefix="e")
         self.assertIn("e", self.cache)
         self.cache.remove_all()
         self.assertNotIn("e", self.cache)

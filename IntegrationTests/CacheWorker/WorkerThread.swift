@@ -126,7 +126,8 @@ final class WorkerThread {
             try write(key) {
                 try cache.put($0, forKey: name); return true
             }
-        case 45..<55: try remove(key)
+        case 45..<54: try remove(key)
+        case 54: try removeMany()
         case 55..<65: try write(key) { try cache.putIfAbsent($0, forKey: name) }
         case 65..<80: try update(key)
         case 80..<90:
@@ -158,6 +159,21 @@ final class WorkerThread {
         let number = log.append(OperationLog.Entry(kind: .remove, key: key, start: OperationLog.now))
         try cache.remove(forKey: UniqueValues.keys[key])
         log.end(number)
+    }
+
+    /// Removes or expires all keys with a prefix in one step: for each of them, a removal.
+    private func removeMany() throws {
+        let prefix = ["key:1", "key:2", "pair:"][.random(in: 0..<3, using: &generator)]
+        let start = OperationLog.now
+        let numbers = UniqueValues.keys.enumerated().filter { $1.hasPrefix(prefix) }.map { key, _ in
+            log.append(OperationLog.Entry(kind: .remove, key: key, start: start))
+        }
+        if Bool.random(using: &generator) {
+            try cache.removeAll(.prefix(prefix))
+        } else {
+            try cache.expireAll(.prefix(prefix))
+        }
+        for number in numbers { log.end(number) }
     }
 
     /// Writes a new value; the body says whether it was stored.

@@ -59,6 +59,10 @@ import Testing
             ["lock"], ["lock", "n"], ["lock", "", "--", "true"],
             ["lock", "n", "--wait", "soon", "--", "true"],
             ["lock", "n", "--permits", "0", "--", "true"], ["lock", "n", "-p", "257", "--", "true"],
+            ["ls", "--prefix", "a", "--prefix", "b"], ["gc", "--prefix", "a", "--prefix", "b"],
+            ["ls", "--tag", "a", "--tag", "b"], ["stats", "--prefix", "a", "--prefix", "b"],
+            ["stats", "--prefix", ""], ["info", "--prefix", "a", "--prefix", "b"],
+            ["touch", "--soft", "5m", "k"], ["incr", "k", "-3"],
             ["gc", "--max"], ["clear", "k"], ["-d", "", "ls"], ["ls", "-d"], ["help", "nothing"],
         ] as [[String]]
     )
@@ -86,6 +90,12 @@ import Testing
         expectFailure(try tool.run("gc", "--max", "1"), 64, "ambiguous option '--max': it can be --max-size,")
         let suggestion = "unknown option '--dyr-run' (did you mean --dry-run?): see"
         expectFailure(try tool.run("gc", "--dyr-run"), 64, suggestion)
+    }
+
+    @Test func `who forgets the sign before a value or a number is told of it`() throws {
+        let soft = "too many operands: give [KEY], and the value of --soft after =; see"
+        expectFailure(try tool.run("touch", "--soft", "5m", "k"), 64, soft)
+        expectFailure(try tool.run("incr", "k", "-3"), 64, "unknown option '-3' (put -- before")
     }
 
     @Test func `a limit of the file size is an error, not a signal`() throws {

@@ -105,6 +105,13 @@ import Testing
         #expect(try tool.run("gc", "--list").lines.count == 1)
     }
 
+    @Test func `what was removed by its prefix has the same reason for gc and for the log`() throws {
+        #expect(try tool.run("config", "set", "event-log", "1M").status == 0)
+        #expect(try tool.run("rm", "--prefix", "b/").status == 0)
+        #expect(try tool.run("gc", "--list").lines.first == "cleared      b/1")
+        #expect(try tool.run("log", "b/1").lines.last?.hasSuffix("  cleared      b/1") == true)
+    }
+
     @Test func `gc lists an object a line, and then the report`() throws {
         let run = try tool.run("gc", "--dry-run", "--list", "--max-entries", "0", "--json")
         let objects = try run.lines.map {

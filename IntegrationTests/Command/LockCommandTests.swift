@@ -39,6 +39,21 @@ import Testing
         #expect(lockFiles.isEmpty)
     }
 
+    @Test func `what follows the command's name is the command's own`() throws {
+        #expect(try tool.run("lock", "name", "echo", "-w", "5", "--", "-d").output == "-w 5 -- -d\n")
+        #expect(try tool.run("lock", "name", "-w", "5", "echo", "-w").output == "-w\n")
+        #expect(try tool.run("lock", "-w", "0", "--", "-n", "--", "echo", "--", "-x").output == "-- -x\n")
+    }
+
+    @Test func `the command's words need not be UTF-8, but the name must be`() throws {
+        let script = """
+            WORD=$(printf '\\377')
+            "$TOOL" lock name -- printf %s "$WORD" | od -An -tx1
+            "$TOOL" lock "$WORD" -- echo ran; echo $?
+            """
+        #expect(try tool.shell(script).output == " ff\n64\n")
+    }
+
     @Test func `while it runs nobody else does, and who waits too long is told who has it`() throws {
         let script = """
             \(holding)

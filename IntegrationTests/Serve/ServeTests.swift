@@ -135,7 +135,7 @@ import Testing
             request(#"{"op":"remove","key":"a"}"#),
             request(#"{"op":"remove","keys":["a","b"]}"#),
             // A selection that there is not yet, and none.
-            request(#"{"op":"removeAll","prefix":"z"}"#),
+            request(#"{"op":"removeAll","glob":"z"}"#),
             request(#"{"op":"removeAll"}"#),
             request(#"{"op":"has","key":"c"}"#),
             request(#"{"op":"removeAll","all":true}"#),
@@ -146,6 +146,21 @@ import Testing
         #expect(frames[6...7].map(\.code) == ["badRequest", "badRequest"])
         #expect(frames[8].isFound == true && frames[10].isFound == false)
         #expect(frames[3].fields["done"] as? Bool == true && frames[9].fields["done"] as? Bool == true)
+    }
+
+    @Test func `removeAll removes the keys with a prefix, if there is one`() throws {
+        let frames = try answers(
+            request(#"{"op":"put","key":"a/1","length":1}"#, "1"),
+            request(#"{"op":"put","key":"b/1","length":1}"#, "2"),
+            request(#"{"op":"removeAll","prefix":"a/"}"#),
+            request(#"{"op":"has","key":"a/1"}"#),
+            request(#"{"op":"removeAll","prefix":""}"#),
+            request(#"{"op":"removeAll","prefix":"b/","tag":"t"}"#),
+            request(#"{"op":"has","key":"b/1"}"#)
+        )
+        try #require(frames.count == 7)
+        #expect(frames[2].fields["done"] as? Bool == true && frames[3].isFound == false)
+        #expect(frames[4...5].map(\.code) == ["badRequest", "badRequest"] && frames[6].isFound == true)
     }
 
     @Test func `values go from files and to files`() throws {
@@ -187,6 +202,9 @@ import Testing
             (#"{"op":"get","id":1,"key":5}"#, "badRequest"), (#"{"op":5,"id":1}"#, "badRequest"),
             (#"{"op":"get","id":1,"keys":["a",""]}"#, "badRequest"),
             (#"{"op":"get","id":1,"key":"a","keys":["a"]}"#, "badRequest"),
+            (#"{"op":"get","id":1,"keys":["a"],"file":"f"}"#, "badRequest"),
+            (#"{"op":"get","id":1,"key":"a","file":""}"#, "badRequest"),
+            (#"{"op":"put","id":1,"key":"k","file":""}"#, "badRequest"),
             (#"{"op":"put","id":1,"key":"k"}"#, "badRequest"),
             (#"{"op":"put","id":1,"key":"k","length":0,"file":"f"}"#, "badRequest"),
             (#"{"op":"put","id":1,"key":"k","length":0,"ttl":-1}"#, "badRequest"),

@@ -88,8 +88,8 @@ extension Command {
     static var options: [Option] { optionList.split(separator: "\n").map { Option($0) } }
     static var exclusive: [[String]] { [] }
     static var needsNetwork: Bool { false }
-    /// Whether the first operand ends the options: where "[--]" says that another command line follows.
-    static var stopsAtOperand: Bool { operands.hasPrefix("[--]") }
+    /// How many operands stand before another command line, which "[--]" announces; nil: there is none.
+    static var operandsBeforeCommand: Int? { operands.split(separator: " ").firstIndex(of: "[--]") }
 
     static var operandCount: ClosedRange<Int> {
         let words = operands.split(separator: " ").filter { $0 != "[--]" }
@@ -121,7 +121,7 @@ extension Command {
             options + Option.common,
             command: name,
             directory: directory,
-            stopsAtOperand: stopsAtOperand
+            operandsBeforeCommand: operandsBeforeCommand
         )
     }
 
@@ -137,7 +137,15 @@ extension Command {
         if operands.isEmpty, let option = options.first(where: { $0.specification.argument == .optional }) {
             arguments = arguments.takingOperand(for: option.specification.name)
         }
-        try arguments.expectOperands(operandCount, operands.isEmpty ? "none" : operands)
+        var usage = operands.isEmpty ? "none" : operands
+        let valueless = options.first {
+            $0.specification.argument == .optional && arguments.value($0.specification.name) == ""
+        }
+        if let valueless, arguments.operands.count > operandCount.upperBound {
+            // It was meant to have one.
+            usage += ", and the value of --\(valueless.specification.name) after ="
+        }
+        try arguments.expectOperands(operandCount, usage)
     }
 
     /// The text of `--help`.
@@ -159,6 +167,9 @@ extension OptionError {
             let candidates = options.map { "--\($0.specification.name)" }.filter { $0.hasPrefix(start) }
             guard start.hasPrefix("--"), candidates.count > 1 else {
                 let names = options.map { "--\($0.specification.name)" }
+                // A number, most likely.
+                let isDigit = word.count == 2 && word.last.map { $0.isASCII && $0.isNumber } == true
+                if isDigit { return "unknown option '\(word)' (put -- before a word that is no option)" }
                 return "unknown option '\(word)'" + Suggestion.words(for: String(start), among: names)
             }
             return "ambiguous option '\(start)': it can be \(candidates.joined(separator: ", "))"

@@ -66,7 +66,7 @@ package enum DiskCacheTool {
     }
 
     private static func dispatch(_ words: [[UInt8]], _ network: (any Network)?) throws -> ExitStatus {
-        let globals = try Arguments(words, options, command: "", directory: nil, stopsAtOperand: true)
+        let globals = try Arguments(words, options, command: "", directory: nil, operandsBeforeCommand: 0)
         if globals.has("version") {
             try Output.print("diskcache \(version)\n")
             return .done

@@ -42,6 +42,11 @@ package struct NamedLock: Sendable {
         return nil
     }
 
+    /// Closes the files of attempts in vain.
+    package func abandon() {
+        for permit in permits { permit.abandon() }
+    }
+
     /// Somebody who holds a permit, as far as the files tell; nil before an attempt.
     ///
     /// One system call for each permit, until one tells.

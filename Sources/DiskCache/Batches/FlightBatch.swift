@@ -29,6 +29,14 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         let aging: Request.Hit?
     }
 
+    /// Why it ends without all values.
+    private struct Failure: Sendable {
+        let error: any Error
+        /// That of having waited too long for somebody else is thrown once all is computed that nobody else computes;
+        /// others at once.
+        var isTimeout = false
+    }
+
     /// What is asked for, of whatever key.
     private let request: Request
     /// In the order of their digests, the first one last: as all calls take them, they meet early and share most.
@@ -38,7 +46,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
     private var flights: [Flight<Source, any Error>] = []
     /// What was found and computed so far.
     private(set) var values: [String: Source.Value] = [:]
-    private var failure: (any Error)?
+    private var failure: Failure?
     private var backoff = Backoff(upTo: FlightLock.longestPause)
     /// How long to wait for room, less what was waited in vain: for all values together no longer than for one.
     private var patience = Request.roomPatience
@@ -101,19 +109,19 @@ struct FlightBatch<Source: FlightSource>: Sendable {
     ///
     /// It reads, takes locks that are free and stores what was computed, which blocks the thread.
     private mutating func advance() {
-        var isFull = failure != nil
+        var isFull = hasFailed
         while !isFull {
             while flights.count < Self.most, let place = places.popLast() {
                 if let flight = flight(to: place) { flights.append(flight) }
             }
             for index in flights.indices { advance(flightAt: index) }
             land()
-            isFull = places.isEmpty || flights.count >= Self.most || failure != nil
+            isFull = places.isEmpty || flights.count >= Self.most || hasFailed
         }
-        if failure == nil {
-            giveWay()
-        } else {
+        if hasFailed {
             for index in flights.indices { flights[index].abandon() }
+        } else {
+            giveWay()
         }
     }
 
@@ -148,6 +156,13 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         return place.aging == nil ? flight : flight.refresh()
     }
 
+    /// Whether it is to end at once.
+    private var hasFailed: Bool { failure?.isTimeout == false }
+
+    private mutating func fail(_ error: any Error) {
+        if !hasFailed { failure = Failure(error: error) }
+    }
+
     /// Takes out the flights that have ended, with what they have brought.
     private mutating func land() {
         for flight in flights where flight.course.action == .finish && flight.course.kind != .refresh {
@@ -155,8 +170,9 @@ struct FlightBatch<Source: FlightSource>: Sendable {
             switch flight.end {
             case .success(let hit): values[key] = hit?.value
             case .failure(.timedOut):
-                failure = failure ?? FlightFailure<any Error>.timedOut(flight.request.holder()).thrown(key)
-            case .failure(let reason): failure = failure ?? reason.thrown(key)
+                let error = FlightFailure<any Error>.timedOut(flight.request.holder()).thrown(key)
+                failure = failure ?? Failure(error: error, isTimeout: true)
+            case .failure(let reason): fail(reason.thrown(key))
             }
         }
         flights.removeAll { $0.course.action == .finish }
@@ -190,7 +206,7 @@ struct FlightBatch<Source: FlightSource>: Sendable {
         for flight in flights {
             if case .success(let hit?) = flight.end { values[flight.request.key] = hit.value }
         }
-        if case .failure(let error) = result { failure = error }
+        if case .failure(let error) = result { fail(error) }
         flights = []
     }
 
@@ -204,8 +220,11 @@ struct FlightBatch<Source: FlightSource>: Sendable {
     mutating func run(_ compute: Compute) throws -> [String: Value] {
         while true {
             if request.isOwn { advance() }
-            if let failure { throw failure }
-            if flights.isEmpty, rest.isEmpty { return values }
+            if hasFailed, let failure { throw failure.error }
+            if flights.isEmpty, rest.isEmpty {
+                if let failure { throw failure.error }
+                return values
+            }
             if flights.isEmpty { return values.merging(try compute(rest)) { $1 } }
             let keys = begin()
             if keys.isEmpty {
@@ -221,15 +240,18 @@ struct FlightBatch<Source: FlightSource>: Sendable {
     mutating func run(_ compute: AsyncCompute) async throws -> [String: Value] {
         while true {
             if request.isOwn { await advanceOffThread() }
-            if let failure { throw failure }
-            if flights.isEmpty, rest.isEmpty { return values }
+            if hasFailed, let failure { throw failure.error }
+            if flights.isEmpty, rest.isEmpty {
+                if let failure { throw failure.error }
+                return values
+            }
             if flights.isEmpty { return values.merging(try await compute(rest)) { $1 } }
             let keys = begin()
             if keys.isEmpty {
                 do {
                     try await Task.sleep(for: backoff.next())
                 } catch {
-                    failure = error
+                    fail(error)
                 }
                 continue
             }

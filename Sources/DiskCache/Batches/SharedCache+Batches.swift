@@ -91,7 +91,8 @@ extension SharedCache {
     ///     it was not given are dropped.
     /// - Returns: the values there are.
     /// - Throws: what the closure throws, unless each key that it was to make has an old value to fall back on; what was
-    ///   computed before is stored. ``CacheError/Code/timedOut`` at the limit with ``ReadOptions/failsAtWaitLimit``.
+    ///   computed before is stored. With ``ReadOptions/failsAtWaitLimit``, ``CacheError/Code/timedOut`` where others were
+    ///   not done at the limit, once all is computed that nobody else computes.
     @_disfavoredOverload
     public func values(
         forKeys keys: some Collection<String>,

@@ -89,8 +89,10 @@ extension SharedCache {
         try withStore { (_, _) throws(CacheError) in try lock.attempt() }
     }
 
-    /// The error of who has waited for `lock` in vain.
+    /// The error of who has waited for `lock` in vain, and waits no more: its files are closed.
     package func notToBeHad(_ lock: NamedLock, _ name: String) -> CacheError {
+        // Not left to the end of the object, which a thread that has tried for a task may still have for a moment.
+        defer { lock.abandon() }
         let reason = lock.holder.map { "process \($0.processIdentifier) holds it" } ?? "it is held"
         return CacheError(.busy, to: "get the lock \(name) in", path: path, detail: reason)
     }

@@ -43,6 +43,12 @@ extension CacheView {
         try await cache.entry(forKey: whole(key), reading: reading)
     }
 
+    /// The value of `key`, or nil for a miss: what `get(forKey:)` finds.
+    @available(*, noasync, message: "it waits for the disk: use `get(forKey:)`")
+    public subscript(key: String) -> Value? {
+        get throws(CacheError) { try self.get(forKey: key)?.value }
+    }
+
     /// Whether there is a value for `key` that has not expired, whether it decodes or not.
     @available(*, noasync, message: "it waits for the disk: use `cache.blocking`")
     public func contains(forKey key: String) throws(CacheError) -> Bool {
@@ -73,6 +79,19 @@ extension CacheView {
         options: PutOptions? = nil
     ) async throws(CacheError) {
         try await source.put(value, forKey: whole(key), options ?? self.options)
+    }
+
+    /// Stores a value unless there is one for `key` already, whether that decodes or not; says whether it was stored.
+    ///
+    /// Like `putIfAbsent(_:forKey:options:)` of ``SharedCache``.
+    @available(*, noasync, message: "it waits for the disk: use `cache.blocking`")
+    public func putIfAbsent(
+        _ value: Value,
+        forKey key: String,
+        options: PutOptions? = nil
+    ) throws(CacheError) -> Bool {
+        let (data, options) = (try source.encode(value, forKey: whole(key)), options ?? self.options)
+        return try cache.putIfAbsent(data, forKey: whole(key), options: options)
     }
 
     /// Decides anew about the value of `key`, having seen it and its entry, atomically across processes.

@@ -11,8 +11,9 @@ import CacheStore
 /// try thumbs.removeAll()
 /// ```
 ///
-/// Each call does what the one of ``SharedCache`` with the same name does, with the prefix put before the key. What has no
-/// call here, such as files, is asked of the cache, with ``prefix`` before the key. A key may be empty if there is a prefix.
+/// Each call does what the one of ``SharedCache`` with the same name does, with the prefix put before the key. Files,
+/// pieces and numbers are bytes: `cache.namespace(_:)` has calls for them, typed views don't. A key may be empty if there
+/// is a prefix.
 ///
 /// The memory tier keeps decoded values, so that a hit there does not decode again. Views are cheap: make one wherever it
 /// is needed. All views of a cache with the same type of codec share what is in memory.

@@ -7,7 +7,7 @@ import Platform
 struct Arguments {
     private(set) var operands: [String]
     private var values: [String: [String]] = [:]
-    /// The operands as bytes, where they are the command line of another program.
+    /// The command line of another program, as bytes, where operands are one; else all operands.
     var commandLine: [[UInt8]]
     /// The command's name, with which its messages begin.
     let command: String
@@ -29,32 +29,33 @@ struct Arguments {
     ///
     /// - Parameters:
     ///   - command: empty for the words before the command's name.
-    ///   - stopsAtOperand: whether another program's command line begins with the first operand.
+    ///   - operandsBeforeCommand: how many operands stand before another program's command line; nil: there is none.
     init(
         _ words: [[UInt8]],
         _ options: [Option],
         command: String,
         directory: String?,
-        stopsAtOperand: Bool
+        operandsBeforeCommand: Int?
     ) throws(Failure) {
         let scanned: ScannedOptions
         do throws(OptionError) {
-            scanned = try OptionScanner.scan(
+            scanned = try ScannedOptions(
                 words.map { String(decoding: $0, as: UTF8.self) },
-                options.map(\.specification),
-                stopsAtOperand: stopsAtOperand
+                options,
+                operandsBeforeCommand: operandsBeforeCommand
             )
         } catch {
             let (prefix, name) = command.isEmpty ? ("", "") : ("\(command): ", " \(command)")
             throw .usage("\(prefix)\(error.words(options)): see `diskcache\(name) --help`")
         }
         // Two that are not UTF-8 could become the same key; the words of another program may be any bytes.
-        let text = stopsAtOperand ? words.dropLast(scanned.operands.count) : words[...]
+        let count = operandsBeforeCommand.map { max(0, scanned.operands.count - $0) }
+        let text = words.dropLast(count ?? 0)
         if text.contains(where: { String(validating: $0, as: UTF8.self) == nil }) {
             throw .usage("an argument is not valid UTF-8: keys and paths must be")
         }
         self.init(scanned, options: options, command: command, directory: directory)
-        if stopsAtOperand { commandLine = words.suffix(scanned.operands.count) }
+        if let count { commandLine = words.suffix(count) }
     }
 
     /// Whether an option was given.
@@ -273,5 +274,19 @@ struct Arguments {
     func requireCache(sharing: Bool = false) throws -> SharedCache {
         if let cache = try openExistingCache(sharing: sharing) { return cache }
         throw Failure(.configuration, "there is no cache at \(try directory()): `diskcache put` creates one")
+    }
+}
+
+extension ScannedOptions {
+    /// Scans a command line; options may stand on both sides of the operands before another program's, but not in that.
+    ///
+    /// - Parameter operandsBeforeCommand: how many these are; nil: there is no such command line.
+    init(_ words: [String], _ options: [Option], operandsBeforeCommand: Int?) throws(OptionError) {
+        let stops = operandsBeforeCommand != nil
+        self = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: stops)
+        guard let count = operandsBeforeCommand, count > 0, let first = operands.first else { return }
+        let rest = try Self(Array(operands.dropFirst()), options, operandsBeforeCommand: count - 1)
+        operands = [first] + rest.operands
+        self.options += rest.options
     }
 }

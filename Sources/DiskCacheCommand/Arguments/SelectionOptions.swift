@@ -14,12 +14,20 @@ enum SelectionOptions {
     /// What the commands' help texts say of them.
     static let help = """
         --prefix and --glob are about whole keys, of which a scope is a part. In a PATTERN * stands for any
-        text, ? for any character, [a-z] for one of these, and \\ takes its meaning from the next character.
+        text, ? for any character, [a-z] for one of these, [!a-z] for any other, and \\ takes its meaning from
+        the next character. A slash is a character like any other.
         """
 
     /// What ``list`` asks for; everything if none was given.
     static func selection(_ arguments: Arguments) throws(Failure) -> KeySelection {
-        try selections(arguments).last ?? .all
+        for option in ["prefix", "glob", "tag"] { try checkOnce(option, arguments) }
+        return try selections(arguments).last ?? .all
+    }
+
+    /// Refuses an option that was given with several values where one can be used: none of them is to be forgotten.
+    private static func checkOnce(_ option: String, _ arguments: Arguments) throws(Failure) {
+        guard Set(arguments.all(option)).count > 1 else { return }
+        throw .usage("\(arguments.command): --\(option) was given several times: give one at a time")
     }
 
     /// All that the options ask for, each of which may have been given several times.
@@ -33,7 +41,7 @@ enum SelectionOptions {
 
     /// The prefix; nil if there is none.
     static func prefix(_ arguments: Arguments) throws(Failure) -> String? {
-        _ = try arguments.texts("prefix", "text")
-        return arguments.value("prefix")
+        try checkOnce("prefix", arguments)
+        return try arguments.texts("prefix", "text").last
     }
 }

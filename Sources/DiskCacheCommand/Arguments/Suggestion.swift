@@ -2,6 +2,12 @@
 
 /// What whoever mistyped a word may have meant.
 enum Suggestion {
+    /// What our commands are called elsewhere; `set` would be taken for `get`.
+    private static let otherNames = [
+        "set": "put", "add": "put", "store": "put", "delete": "rm", "del": "rm", "remove": "rm", "list": "ls",
+        "keys": "ls", "exists": "has", "flush": "clear", "purge": "clear", "prune": "gc",
+    ]
+
     /// " (did you mean get?)" for "gte"; empty if nothing is near.
     static func words(for word: String, among candidates: [String]) -> String {
         guard let meant = nearest(to: word, among: candidates) else { return "" }
@@ -10,8 +16,11 @@ enum Suggestion {
 
     /// The only one that begins with the word, or the first of those with the fewest mistakes: at most one for each
     /// three letters.
+    ///
+    /// Capital letters are no mistake.
     static func nearest(to word: String, among candidates: [String]) -> String? {
-        let letters = Array(word.utf8)
+        if let meant = otherNames[word.lowercased()], candidates.contains(meant) { return meant }
+        let letters = Array(word.lowercased().utf8)
         // Nobody means a word of that length, and the time to compare grows with it.
         guard (2...40).contains(letters.count) else { return nil }
         let longer = candidates.filter { $0.utf8.starts(with: letters) }

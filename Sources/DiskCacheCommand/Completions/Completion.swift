@@ -63,7 +63,7 @@ struct Proposals {
         // says what can stand there.
         var options = DiskCacheTool.options
         let probed = Array(line.dropLast()) + [Self.probe]
-        guard var scanned = Self.scan(probed, options, stopsAtOperand: true) else { return }
+        guard var scanned = Self.scan(probed, options, operandsBeforeCommand: 0) else { return }
         var arguments = Arguments(scanned, options: options, command: "", directory: nil)
         var command: (any Command.Type)?
         if let name = scanned.operands.first, scanned.operands.count > 1 {
@@ -72,7 +72,8 @@ struct Proposals {
             guard let command else { return }
             options = command.options + Option.common
             let rest = Array(scanned.operands.dropFirst())
-            guard let found = Self.scan(rest, options, stopsAtOperand: command.stopsAtOperand) else { return }
+            let count = command.operandsBeforeCommand
+            guard let found = Self.scan(rest, options, operandsBeforeCommand: count) else { return }
             scanned = found
             arguments = Arguments(found, options: options, command: name, directory: arguments.value("dir"))
         }
@@ -96,9 +97,12 @@ struct Proposals {
     }
 
     /// nil: what is wrong already can't go on.
-    private static func scan(_ words: [String], _ options: [Option], stopsAtOperand: Bool) -> ScannedOptions?
-    {
-        try? OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: stopsAtOperand)
+    private static func scan(
+        _ words: [String],
+        _ options: [Option],
+        operandsBeforeCommand: Int?
+    ) -> ScannedOptions? {
+        try? ScannedOptions(words, options, operandsBeforeCommand: operandsBeforeCommand)
     }
 
     /// The options that the last word may become, or the values of one that it has begun.

@@ -8,8 +8,9 @@ enum Manual {
         let lines = [
             // No date: the same sources make the same page.
             ".TH DISKCACHE 1 \"\" \(quoted("diskcache \(DiskCacheTool.version)")) \(quoted("User Commands"))",
-            // No word is broken, so that what is searched for is found.
-            ".nh", ".ad l", ".SH NAME",
+            // No word is broken, so that what is searched for is found. The macros switch that on again with each
+            // heading, by what HY says.
+            ".nr HY 0", ".nh", ".ad l", ".SH NAME",
             Roff.escaped("diskcache") + " \\- "
                 + Roff.escaped("a cache directory for all processes of a machine"),
             ".SH SYNOPSIS", synopsis("diskcache", ["[--dir DIR]", "COMMAND", "[OPTION]…"]),

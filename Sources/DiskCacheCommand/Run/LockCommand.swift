@@ -22,7 +22,8 @@ enum LockCommand: Command {
         When CMD ends, in whatever way, the kernel frees the lock, and whoever waits has it within 20 ms.
         Processes that CMD leaves behind hold it too, unless they close what they have inherited.
 
-        Put -- before CMD: else its options are taken for those of lock.
+        The options of lock stand before CMD, on either side of NAME. The words of CMD are bytes and need not be
+        UTF-8.
 
         With --permits, up to COUNT commands run at the same time; all should give the same COUNT. CMD gets
         the standard streams and the environment of this process, and its process identifier, so signals reach
@@ -49,7 +50,7 @@ enum LockCommand: Command {
         let cache = try arguments.openCache()
         let permit = try wait(for: name, permits: permits, within: limit, in: cache)
         try permit.setInherited()
-        var request = SpawnRequest(bytes: Array(arguments.commandLine.dropFirst()))
+        var request = SpawnRequest(bytes: arguments.commandLine)
         request.searchesPath = true
         let error = request.replaceProcess()
         permit.release()

@@ -29,8 +29,9 @@ enum RunCommand: Command {
         is too old.
 
         The key is made from every word of the command, and what --env, --cwd, --modtime and --hash name; the
-        scope stands before it. `diskcache ls` lists it, `diskcache rm` removes it, and `diskcache rm --prefix`
-        all of a scope. CMD's standard input is empty, because input is not a part of the key. The order within
+        scope stands before it. That a variable is not set, or that there is no such file, is a part of the key
+        like any value. `diskcache ls` lists it, `diskcache rm` removes it, and `diskcache rm --prefix` all of a
+        scope. CMD's standard input is empty, because input is not a part of the key. The order within
         each stream is exact. Between the two streams it is the order in which output arrived, so bytes written
         to both within microseconds may change places. All replays are the same.
 

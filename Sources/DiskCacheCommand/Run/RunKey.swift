@@ -76,6 +76,9 @@ struct RunKey: Equatable {
 
 extension RunKey {
     /// The key that the options ask for, with what they name looked up now.
+    ///
+    /// - Throws: a mistake on the command line with the command's name in front; anything else is an obstacle, which
+    ///   ``Notice`` reports.
     init(_ arguments: Arguments) throws(Failure) {
         self.init(words: arguments.commandLine)
         for name in arguments.all("env") {
@@ -88,7 +91,7 @@ extension RunKey {
             do throws(Errno) {
                 workingDirectory = try CurrentProcess.workingDirectory()
             } catch {
-                throw Failure(.inputOutput, "run: --cwd: \(error): change to a directory that is there")
+                throw Failure(.inputOutput, "--cwd: \(error): change to a directory that is there")
             }
         }
         for path in arguments.all("modtime") { modified.updateValue(try Self.time(of: path), forKey: path) }
@@ -101,22 +104,25 @@ extension RunKey {
             return try FileStatus.of(path).modified
         } catch {
             if error == .noEntry || error == .notDirectory { return nil }
-            throw Failure(.inputOutput, "run: --modtime: \(path): \(error): name a file that can be seen")
+            throw Failure(.inputOutput, "--modtime: \(path): \(error): name a file that can be seen")
         }
     }
 
     private static func digest(of path: String) throws(Failure) -> Digest? {
         if path.isEmpty { throw .usage("run: --hash: the name is empty: give a file") }
+        var isRegular = true
         do throws(Errno) {
             // Of a pipe nothing would be left for the command, and a device may have no end.
-            if try FileStatus.of(path).kind != .regular { throw .invalidArgument }
+            isRegular = try FileStatus.of(path).kind == .regular
+            if !isRegular { throw .invalidArgument }
             let file = try FileDescriptor(opening: path, .readOnly)
             var hash = SHA256()
             try file.forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in hash.update(chunk) }
             return Digest(bytes: hash.finalize())
         } catch {
             if error == .noEntry || error == .notDirectory { return nil }
-            throw Failure(.inputOutput, "run: --hash: \(path): \(error): name a file that can be read")
+            let problem = isRegular ? "\(error)" : "it is not a regular file"
+            throw Failure(.inputOutput, "--hash: \(path): \(problem): name a file that can be read")
         }
     }
 }

@@ -41,7 +41,8 @@ enum GetBatch {
             return try input.line(flushing: &output)
         } catch is LineInput.TooLong {
             let most = LineInput.longestLine
-            throw Failure.usage("get: a key is longer than \(most) bytes: end each with a newline")
+            let advice = "end each with a newline, or, with --null, with a NUL"
+            throw Failure.usage("get: a key is longer than \(most) bytes: \(advice)")
         }
     }
 

@@ -68,6 +68,9 @@ struct ServeOperations {
     private func getAll(_ request: ServeRequest, _ answers: inout ServeAnswers) throws {
         var hits = 0
         let keys = try request.theKeys()
+        if request.file != nil {
+            throw ServeFault(.badRequest, "there are keys and file: give key instead of keys")
+        }
         for (index, key) in keys.enumerated() {
             if try get(key, request, ["index": index, "more": true], &answers) { hits += 1 }
         }
@@ -78,7 +81,7 @@ struct ServeOperations {
     private func copy(_ request: ServeRequest) throws -> JSON.Object {
         let entry = try cache.copyValue(
             forKey: request.theKey(),
-            toFile: request.file ?? "",
+            toFile: request.theFile() ?? "",
             reading: request.reading
         )
         let shown: JSON.Object? = request.entry == true ? entry?.json : nil
@@ -96,7 +99,7 @@ struct ServeOperations {
         let key = try request.theKey()
         let options = try request.terms.options()
         let isConditional = request.terms.ifAbsent == true
-        if let file = request.file {
+        if let file = try request.theFile() {
             if request.length != nil {
                 throw ServeFault(.badRequest, "there are file and length: give one of them")
             }
@@ -128,11 +131,20 @@ struct ServeOperations {
 
     /// Which ones must be said: of a selection that this version does not know, nothing would be left over.
     private func removeAll(_ request: ServeRequest) throws -> JSON.Object {
-        let isAll = request.all ?? false
-        guard isAll == (request.tag == nil) else {
-            throw ServeFault(.badRequest, "it must be said what to remove: give tag, or \"all\": true")
+        var selections: [KeySelection] = request.all == true ? [.all] : []
+        if let tag = request.tag { selections.append(.tagged(tag)) }
+        if let prefix = request.prefix {
+            // It would be all keys, which has to be said.
+            if prefix.isEmpty {
+                throw ServeFault(.badRequest, "prefix is empty: give a text, or \"all\": true")
+            }
+            selections.append(.prefix(prefix))
         }
-        try cache.removeAll(request.tag.map(KeySelection.tagged) ?? .all)
+        guard selections.count == 1 else {
+            let fields = "prefix, tag, or \"all\": true"
+            throw ServeFault(.badRequest, "it must be said what to remove: give one of \(fields)")
+        }
+        try cache.removeAll(selections[0])
         return ["done": true]
     }
 

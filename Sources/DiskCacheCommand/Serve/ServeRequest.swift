@@ -14,7 +14,8 @@ struct ServeRequest: Decodable {
     let key: String?
     let keys: [String]?
     let file: String?
-    /// Which values: a tag, or all.
+    /// Which values: those of keys that begin so, those with a tag, or all.
+    let prefix: String?
     let tag: String?
     let all: Bool?
     /// What is asked for beyond the usual.
@@ -26,7 +27,7 @@ struct ServeRequest: Decodable {
     var fault: ServeFault?
 
     enum Name: String, CodingKey {
-        case id, op, length, key, keys, file, tag, all, stale, entry, scan
+        case id, op, length, key, keys, file, prefix, tag, all, stale, entry, scan
         case ttl, expiresAt, renew, staleFor, ifAbsent, etag, lastModified, contentType, tags, metadata
     }
 
@@ -39,6 +40,7 @@ struct ServeRequest: Decodable {
         key = fields.read(.key, "a string")
         keys = fields.read(.keys, "a list of strings")
         file = fields.read(.file, "a string")
+        prefix = fields.read(.prefix, "a string")
         tag = fields.read(.tag, "a string")
         all = fields.read(.all, "true or false")
         stale = fields.read(.stale, "true or false")
@@ -68,6 +70,14 @@ struct ServeRequest: Decodable {
         if key != nil { throw ServeFault(.badRequest, "there are key and keys: give one of them") }
         if keys.contains("") { throw ServeFault(.badRequest, "a key is empty: give keys that are not") }
         return keys
+    }
+
+    /// The file that the value comes from or goes to; nil where there is none.
+    ///
+    /// - Throws: ``ServeFault`` where its name is empty.
+    func theFile() throws -> String? {
+        if file == "" { throw ServeFault(.badRequest, "file is empty: give the name of a file") }
+        return file
     }
 
     /// Tells answers apart.

@@ -60,6 +60,7 @@ enum StatsCommand: Command {
         if let interval = try arguments.value("watch", as: interval) {
             try StatsWatch.run(arguments, every: interval)
         }
+        let prefix = try SelectionOptions.prefix(arguments)
         // Which servers there are, and how they are.
         arguments.shareIfConfigured()
         let cache = try arguments.requireCache(sharing: true)
@@ -70,7 +71,7 @@ enum StatsCommand: Command {
             try Output.print(metrics.text)
         } else if arguments.has("reset") {
             try reset(cache, arguments)
-        } else if let prefix = try SelectionOptions.prefix(arguments) {
+        } else if let prefix {
             let part = try cache.directory.statistics(.prefix(prefix))
             try arguments.print(
                 StatsText.part(part, now: .now),

@@ -51,7 +51,9 @@ enum CollectCommand: Command {
         sha256: and the key's digest if the key was not kept; with --json an object with reason, keyDigest and
         key. Values that no key names are not listed.
 
-        JSON: removed (by reason: staleTemporary, expired, requested (as by rm --prefix), dangling, corrupt,
+        The reason cleared means: removed by `diskcache clear`, by `diskcache rm` with an option, or by a program.
+
+        JSON: removed (by reason: staleTemporary, expired, requested (cleared), dangling, corrupt,
         orphan, age, idle, entries, size, freeSpace; each with count and bytes; reasons that don't occur are left
         out), removedBytes, entries and objects (what is left: count, bytes), spared (in use or changed
         meanwhile), skippedStripes (locks held by stopped processes; what they guard was left alone),
@@ -191,7 +193,7 @@ enum CollectCommand: Command {
         switch reason {
         case .staleTemporary: "left behind"
         case .expired: "expired"
-        case .requested: "removed"
+        case .requested: "cleared"
         case .dangling: "value gone"
         case .corrupt: "damaged"
         case .orphan: "no key"

@@ -15,7 +15,7 @@ enum ClearCommand: Command {
         Says what there is and asks first, unless --yes is given; --yes is required if standard input is not a
         terminal. Safe while other processes use the directory: no process gets a value any more that was stored
         before; what they store meanwhile stays. Then a collection reclaims the space, with its progress on a
-        terminal. To remove a part use `diskcache rm --prefix` or `diskcache rm --tag`.
+        terminal. A scope makes no difference: to remove a part use `diskcache rm` with --prefix or --tag.
 
         JSON: removed (number of keys that had not expired), removedBytes (of their files and values, and of
         whatever else was left over).

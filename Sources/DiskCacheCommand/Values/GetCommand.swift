@@ -30,11 +30,12 @@ enum GetCommand: Command {
 
         --batch answers each key in turn with {"found":true,"key":"page","length":5}, a newline and so many
         bytes, or with {"found":false,"key":"page"} and a newline. A scope stands before each key, and is not a
-        part of the answer. Memory use is constant.
+        part of the answer. An empty key, or one that is not UTF-8, ends it with an error, after the answers to
+        those before. Memory use is constant.
 
-        Exit status: 0 found; 1 a miss: never stored, expired, removed or damaged, or there is no cache, with
-        --batch of one key at least;
-        64 usage; 73 not a directory; 74 the output can't be written; 77 permission; 78 not a cache.
+        Exit status: 0 found; 1 a miss: never stored, expired, removed or damaged, or there is no cache (with
+        --batch, a miss of one key at least); 64 usage; 73 not a directory; 74 the output can't be written;
+        77 permission; 78 not a cache.
 
         Examples:
           diskcache get page -o page.html ||

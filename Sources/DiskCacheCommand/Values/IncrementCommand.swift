@@ -13,14 +13,15 @@ enum IncrementCommand: Command {
         """
     static let exclusive = ExpirationOptions.exclusive
     static let details = """
-        Adds NUMBER, 1 if there is none given, and stores the sum in one step, however many processes do so at
+        Adds NUMBER, or 1 if none is given, and stores the sum in one step, however many processes do so at
         the same time. A key without a value begins at 0. The value is the number in decimal digits, without
         a newline: as `get` prints it, and as `printf 5 | diskcache put KEY` stores it. A NUMBER that begins
         with - needs -- before it. Creates the directory if it is missing.
 
         The options are for a number that begins: one that is there keeps its expiration and all that was
         stored with it, so --ttl 1m counts a minute from the first call on. Like any value a number can be
-        evicted, and then begins anew. Without --ttl and --expires-at, $DISKCACHE_TTL is the lifetime.
+        evicted, and then begins anew. Without --ttl and --expires-at the time to expiration is $DISKCACHE_TTL,
+        if that is set, and else there is none.
 
         Exit status: 0 done; 64 usage, the value is no number, or the sum is beyond 64 bits; 73 no space, not
         a directory, or it can't be created or written; 75 timed out waiting for a lock, or for room below a

@@ -20,6 +20,7 @@ enum InfoCommand: Command {
         Doesn't count as an access, and doesn't read the value, so damage that doesn't change its length goes
         unnoticed. The object file holds exactly the value's bytes; its name is their SHA-256, as printed by
         `sha256sum`. For a key that is absent, the event log, if there is one, tells which process removed it last.
+        --prefix is about whole keys, of which a scope is a part, and looks at every entry.
         --order looks at all keys, with two system calls each: a few seconds for a million, in constant memory.
 
         \(CacheEntry.help) Also entryPath and objectPath; state (hit, absent,

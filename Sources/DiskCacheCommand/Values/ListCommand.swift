@@ -40,7 +40,7 @@ enum ListCommand: Command {
         Examples:
           diskcache ls --long --sort size --limit 10
           diskcache ls --prefix thumbs/
-          diskcache ls --null | xargs -0 diskcache rm --
+          diskcache ls --null | xargs -0r diskcache rm --
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {

@@ -37,8 +37,8 @@ enum PutCommand: Command {
         Where config.json names stores of other machines to which this one may write, the value is sent there
         once it is stored here: put gives that a second, and what is left the next process does.
 
-        --digest takes what `sha256sum` prints: what was cut off or changed on its way is refused, and the old
-        value stays.
+        --digest takes the 64 digits that `sha256sum` prints before the name: what was cut off or changed on its
+        way is refused, and the old value stays.
 
         \(CacheEntry.help)
 

@@ -21,8 +21,9 @@ enum TouchCommand: Command {
         unless --renew is given again.
 
         With --soft the value is out of date from now on: a get misses, and whoever accepts stale values gets it
-        until it was made anew: for SPAN, or else for as long as it was stored with --stale. With --prefix or
-        --tag that is one step, however many keys there are.
+        until it is made anew: for SPAN, or else for as long as it was stored with --stale. With --prefix or
+        --tag that is one step, however many keys there are. --prefix is about whole keys, of which a scope is a
+        part.
 
         Exit status: 0 done, with --prefix and --tag also if no key was meant; 1 a miss, or there is no cache;
         64 usage; 73 not a directory, or a read-only file system; 77 permission; 78 not a cache.

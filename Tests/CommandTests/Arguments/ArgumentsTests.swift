@@ -96,6 +96,13 @@ import Testing
             #expect { try SelectionOptions.selection(Self.arguments([(option, "")])) } throws: {
                 ($0 as? Failure)?.message.hasPrefix("test: --\(option): the ") ?? false
             }
+            let several = Self.arguments([(option, "x"), (option, "y")])
+            #expect { try SelectionOptions.selection(several) } throws: {
+                ($0 as? Failure)?.message.hasPrefix("test: --\(option) was given several times") ?? false
+            }
+        }
+        #expect(throws: Failure.self) {
+            try SelectionOptions.prefix(Self.arguments([("prefix", "x"), ("prefix", "y")]))
         }
         let all = try SelectionOptions.selections(
             Self.arguments([("tag", "t"), ("prefix", "b"), ("prefix", "a"), ("prefix", "b")])

@@ -12,10 +12,18 @@ import Testing
     @Test(arguments: [
         ("gte", "get"), ("pt", "put"), ("stat", "stats"), ("statz", "stats"), ("confg", "config"),
         ("verfiy", "verify"), ("complet", "completions"), ("toch", "touch"), ("clera", "clear"),
+        ("GET", "get"), ("Stat", "stats"),
     ])
     func `a letter too few, too many, mistaken or swapped is seen through`(word: String, meant: String) {
         #expect(Suggestion.nearest(to: word, among: Self.commands) == meant)
         #expect(Suggestion.words(for: word, among: Self.commands) == " (did you mean \(meant)?)")
+    }
+
+    @Test func `who knows other caches is told our names`() {
+        for (word, meant) in [("set", "put"), ("Del", "rm"), ("list", "ls"), ("exists", "has")] {
+            #expect(Suggestion.nearest(to: word, among: Self.commands) == meant)
+        }
+        #expect(Suggestion.nearest(to: "set", among: ["--sort"]) == nil, "no command is meant")
     }
 
     @Test(arguments: [
@@ -33,5 +41,7 @@ import Testing
         let options = PutCommand.options
         #expect(OptionError.unknown("--tll").words(options) == "unknown option '--tll' (did you mean --ttl?)")
         #expect(OptionError.unknown("-x").words(options) == "unknown option '-x'")
+        let number = OptionError.unknown("-3").words(options)
+        #expect(number == "unknown option '-3' (put -- before a word that is no option)")
     }
 }

@@ -114,6 +114,7 @@ import Testing
         #expect(kind("run", "--ttl", "1", "--", "l") == "command 4")
         #expect(kind("lock", "n", "--", "l") == "command 3")
         #expect(kind("lock", "n", "-w", "1", "--", "ls", "-l", "x") == "command 5")
+        #expect(kind("lock", "n", "echo", "--he") == "command 2")
         #expect(kind("run", "ls", "--he") == "command 1" && kind("--dir=/", "run", "ls", "") == "command 2")
     }
 

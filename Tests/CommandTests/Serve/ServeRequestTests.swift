@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: [
-        "key", "keys", "file", "tag", "all", "stale", "entry", "scan", "ttl", "expiresAt", "renew",
+        "key", "keys", "file", "prefix", "tag", "all", "stale", "entry", "scan", "ttl", "expiresAt", "renew",
         "staleFor",
     ])
     func `a field of another type is a fault that names it`(field: String) throws {

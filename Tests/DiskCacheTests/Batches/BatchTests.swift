@@ -264,15 +264,15 @@ private struct FullSource: FlightSource {
         #expect(askedKeys.isEmpty, "of which it was noted that there is nothing")
     }
 
-    @Test(arguments: [false, true])
+    @Test(arguments: [false, true], [Duration.zero, .milliseconds(20)])
     func `at the limit all is computed that others have not, or an error thrown`(
-        _ isOther: Bool
+        _ isOther: Bool,
+        _ limit: Duration
     ) async throws {
         let gate = Gate()
         let second = isOther ? try fixture.other() : cache
         async let first = cache.values(forKeys: ["a", "b"], orCompute: compute("slow ", gate))
         try await eventually("the first computes") { gate.count == 1 }
-        let limit = Duration.milliseconds(20)
         do {
             let failing = ReadOptions(waitLimit: limit, failsAtWaitLimit: true)
             let keys = ["a", "b", "c"]

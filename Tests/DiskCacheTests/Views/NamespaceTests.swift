@@ -46,6 +46,38 @@ import Testing
         #expect(cache.namespace("b/").key(of: entry) == nil)
     }
 
+    @Test func `numbers, files and pieces are those of the key with the prefix`() async throws {
+        let view = cache.namespace("a/", options: PutOptions(tags: ["t"]))
+        #expect(try await view.increment(forKey: "number", by: 2) == 2)
+        #expect(try await view.increment(forKey: "number") == 3)
+        #expect(try await cache.get(forKey: "a/number")?.value == bytes("3"))
+        let files = try TemporaryDirectory()
+        try bytes("content").write(to: URL(fileURLWithPath: files.path + "/in"))
+        let entry = try await view.put(contentsOfFile: files.path + "/in", forKey: "file")
+        #expect(entry.key == "a/file" && entry.tags == ["t"])
+        #expect(try await view.copyValue(forKey: "file", toFile: files.path + "/out")?.size == 7)
+        #expect(FileManager.default.contents(atPath: files.path + "/out") == bytes("content"))
+        #expect(try await view.copyValue(forKey: "other", toFile: files.path + "/out") == nil)
+        var read = Data()
+        for try await piece in try #require(try await view.chunks(forKey: "file", size: 3)) { read += piece }
+        #expect(read == bytes("content"))
+        let length = try await cache.blocking { _ in
+            try view.withDescriptor(forKey: "file") { descriptor, entry in
+                entry.size + Int(min(descriptor, 0))
+            }
+        }
+        #expect(length == 7)
+    }
+
+    @Test func `a value is put only if there is none, and read by a subscript`() throws {
+        let view = cache.namespace("a/").typed([Int].self)
+        #expect(try view["list"] == nil)
+        #expect(try view.putIfAbsent([1], forKey: "list"))
+        #expect(try !view.putIfAbsent([2], forKey: "list"))
+        #expect(try view["list"] == [1])
+        #expect(try cache["a/list"] == bytes("[1]"))
+    }
+
     @Test func `each call is about the key with the prefix`() throws {
         let view = cache.namespace("a/")
         try cache.put("outside", forKey: "key")
