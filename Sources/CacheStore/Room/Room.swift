@@ -49,7 +49,7 @@ package final class Room: Sendable {
     let parts: StoreParts
     private let patience: Duration
     /// Told when a put passes the high mark.
-    private let pressed = Locked<(@Sendable () -> Void)?>(nil)
+    private let pressed = Locked<PressureListener?>(nil)
     /// Where a sweep has found nothing to evict.
     let impasse = Locked<Impasse?>(nil)
     /// Until then what is in the directory can't be counted.
@@ -116,7 +116,8 @@ package final class Room: Sendable {
     /// Has `body` called when a put passes the high mark: often, and on the thread that puts, so it should only wake
     /// somebody.
     package func onPressure(_ body: @escaping @Sendable () -> Void) {
-        pressed.withLock { $0 = body }
+        let listener = PressureListener(body: body)
+        pressed.withLock { $0 = listener }
     }
 
     // MARK: Claims
@@ -189,7 +190,9 @@ package final class Room: Sendable {
         var granted = fresh
         do throws(CacheError) {
             if let occupancy = try occupancy(limits, entering: 1, written: need.written) {
-                if limits.overflow(of: occupancy) != nil, let pressed = pressed.withLock({ $0 }) { pressed() }
+                if limits.overflow(of: occupancy) != nil, let pressed = pressed.withLock({ $0 }) {
+                    pressed.body()
+                }
                 if limits.excess(of: occupancy).reason != nil {
                     giveBack(granted.take())
                     let excess = limits.excess(of: occupancy, over: CacheLimits.roomMark)
@@ -292,4 +295,9 @@ package final class Room: Sendable {
     private func tooLarge(_ length: Int, _ limit: String) -> CacheError {
         CacheError(.valueTooLarge, to: "store \(length) bytes in", path: parts.directory.path, detail: limit)
     }
+}
+
+/// In a structure: a function that is a generic value itself is wrapped anew each time it is looked at.
+private struct PressureListener {
+    let body: @Sendable () -> Void
 }
