@@ -221,6 +221,21 @@ import Testing
         try put("more", in: store)
     }
 
+    @Test func `whoever is told of pressure is called as directly the last time as the first`() throws {
+        try limit { $0.limits.maximumEntries = 10 }
+        let depths = Locked<[Int]>([])
+        store.room.onPressure {
+            let depth = Thread.callStackReturnAddresses.count
+            depths.withLock { $0.append(depth) }
+        }
+        // A call through one more function each time would end a process that puts often enough.
+        for count in 0..<100 { try put("key \(count % 10)", 1 + count, in: store) }
+        let found = depths.withLock { $0 }
+        #expect(found.count > 50)
+        // A put that makes room and tries again asks from another place.
+        #expect(Set(found).count <= 2)
+    }
+
     @Test func `who is pressed is told when the high mark is passed`() throws {
         let calls = Locked(0)
         store.room.onPressure { calls.withLock { $0 += 1 } }
