@@ -63,6 +63,12 @@ let package = Package(
             swiftSettings: testSettings
         ),
         .executableTarget(
+            name: "LockProbe",
+            dependencies: ["DiskCache"],
+            path: "IntegrationTests/LockProbe",
+            swiftSettings: testSettings
+        ),
+        .executableTarget(
             name: "ShutdownProbe",
             dependencies: ["DiskCache"],
             path: "IntegrationTests/ShutdownProbe",
@@ -139,12 +145,12 @@ let package = Package(
             dependencies: [
                 "DiskCache", "CacheStore", "Platform", "TestSupport", "diskcache", "SystemCallProbe",
                 "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe", "HostProbe",
-                "StopProbe", "HostileProbe",
+                "StopProbe", "HostileProbe", "LockProbe",
             ],
             path: "IntegrationTests",
             exclude: [
                 "SystemCallProbe", "CacheWorker", "ComputeProbe", "ShutdownProbe", "LoadProbe", "LimitProbe",
-                "HostProbe", "StopProbe", "HostileProbe", "Scripts", "Expectations",
+                "HostProbe", "StopProbe", "HostileProbe", "LockProbe", "Scripts", "Expectations",
             ],
             swiftSettings: testSettings
         ),

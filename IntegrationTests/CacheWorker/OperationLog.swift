@@ -68,8 +68,8 @@ package struct OperationLog: ~Copyable {
         nanoseconds(of: CLOCK_MONOTONIC)
     }
 
-    /// Whether there is no room for two more operations.
-    package var isFull: Bool { count + 2 > capacity }
+    /// Whether there may be no room for the operations of one more step: those of all keys at most.
+    package var isFull: Bool { count + UniqueValues.keys.count > capacity }
 
     /// Notes an operation; the number is for `end`.
     @discardableResult

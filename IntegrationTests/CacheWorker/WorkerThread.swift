@@ -57,7 +57,7 @@ final class WorkerThread {
         var options = CollectionOptions()
         // Sidecar or not, a few of the keys have to go each time.
         options.maximumEntries = UniqueValues.keys.count * 3 / 4
-        try cache.collect(options)
+        try cache.directory.collect(options)
         usleep(2000)
     }
 
@@ -66,8 +66,8 @@ final class WorkerThread {
     private func count() throws {
         let number = log.append(OperationLog.Entry(kind: .write, key: 0, start: OperationLog.now))
         try cache.update(forKey: UniqueValues.counter) { old in
-            let count = old.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
-            return Data("\(count + 1)".utf8)
+            let count = old.flatMap { Int(String(decoding: $0.value, as: UTF8.self)) } ?? 0
+            return .value(Data("\(count + 1)".utf8))
         }
         log.end(number)
     }
@@ -96,7 +96,7 @@ final class WorkerThread {
         let hit = try cache.get(forKey: UniqueValues.keys[key])
         var entry = OperationLog.Entry(kind: .miss, key: key, start: start, end: OperationLog.now)
         if let hit { note(hit.value, in: &entry, as: .read) }
-        if let hit { entry.tier = hit.tier == .disk ? .disk : .memory }
+        if let hit { entry.tier = hit.source == .disk ? .disk : .memory }
         log.append(entry)
         if order.role == .forgetful { kept[key] = hit == nil ? nil : (entry.value, start) }
     }
@@ -126,7 +126,8 @@ final class WorkerThread {
             try write(key) {
                 try cache.put($0, forKey: name); return true
             }
-        case 45..<55: try remove(key)
+        case 45..<54: try remove(key)
+        case 54: try removeMany()
         case 55..<65: try write(key) { try cache.putIfAbsent($0, forKey: name) }
         case 65..<80: try update(key)
         case 80..<90:
@@ -160,6 +161,21 @@ final class WorkerThread {
         log.end(number)
     }
 
+    /// Removes or expires all keys with a prefix in one step: for each of them, a removal.
+    private func removeMany() throws {
+        let prefix = ["key:1", "key:2", "pair:"][.random(in: 0..<3, using: &generator)]
+        let start = OperationLog.now
+        let numbers = UniqueValues.keys.enumerated().filter { $1.hasPrefix(prefix) }.map { key, _ in
+            log.append(OperationLog.Entry(kind: .remove, key: key, start: start))
+        }
+        if Bool.random(using: &generator) {
+            try cache.removeAll(.prefix(prefix))
+        } else {
+            try cache.expireAll(.prefix(prefix))
+        }
+        for number in numbers { log.end(number) }
+    }
+
     /// Writes a new value; the body says whether it was stored.
     private func write(_ key: Int, _ body: (Data) throws -> Bool) throws {
         let value = newNumber()
@@ -176,9 +192,9 @@ final class WorkerThread {
         try write(key) { data in
             try cache.update(forKey: UniqueValues.keys[key]) { old in
                 var entry = OperationLog.Entry(kind: .miss, key: key, start: start, end: OperationLog.now)
-                if let old { note(old, in: &entry, as: .replaced) }
+                if let old { note(old.value, in: &entry, as: .replaced) }
                 seen = entry
-                return data
+                return .value(data)
             }
             return true
         }
@@ -215,7 +231,8 @@ final class WorkerThread {
             of: UniqueValues.keys[key],
             in: cache,
             orCompute: data,
-            within: .random(in: 0...200, using: &generator)
+            within: .random(in: 0...200, using: &generator),
+            by: Flights.Form.allCases.randomElement(using: &generator) ?? .value
         )
         if isComputed { log.end(number) } else { log.cancel(number) }
         if isComputed && found == data { return }

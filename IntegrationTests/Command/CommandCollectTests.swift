@@ -209,7 +209,7 @@ import Testing
                 """
             )
             #expect(run.status == 0)
-            last = try cache.lastCollection()
+            last = try cache.directory.lastCollection()
             #expect(last?.ended != nil)
             let isCutShort = run.output.contains("Z removed nothing; ended before it was done; took ")
             #expect(isCutShort == (last?.isComplete == false))

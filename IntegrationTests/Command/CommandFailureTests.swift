@@ -24,24 +24,48 @@ import Testing
 
     // MARK: Words
 
-    @Test(arguments: [
-        [], ["nothing"], ["--nothing"], ["put"], ["put", ""], ["put", "a", "b", "c"], ["put", "k", "--ttl"],
-        ["put", "k", "--ttl", "-5"], ["put", "k", "--ttl", "soon"], ["put", "k", "--ttl", "1e999"],
-        ["put", "k", "--ttl", "99999999999999999999d"], ["put", "k", "--expires-at", "2030-02-30"],
-        ["put", "k", "--ttl", "1", "--expires-at", "2030-01-01"], ["put", "k", "--renew"],
-        ["put", "k", "--stale", "1h"], ["put", "k", "--meta", "x"], ["put", "k", "--meta", "=x"],
-        ["put", "k", "--tag", ""], ["put", "k", "--meta", "a=1", "--meta", "a=2"],
-        ["put", "k", "--ttl", "90000d"],
-        ["get"], ["get", ""], ["get", "a", "b"], ["get", "k", "-o", ""], ["put", "k", ""],
-        ["get", "k", "--json=1"], ["rm"], ["rm", "a", ""],
-        ["ls", "k"], ["ls", "--sort", "colour"], ["ls", "--reverse"], ["ls", "--limit", "-1"],
-        ["ls", "--json", "--long"], ["info"], ["touch", "k", "--renew"], ["gc", "k"],
-        ["gc", "--max-size", "big"], ["gc", "--max-age", "-1d"],
-        ["gc", "--expired-only", "--max-size", "1G"],
-        ["verify", "--sample", "0"], ["verify", "--sample", "0%"], ["bench", "--workers", "99999"],
-        ["stats", "--watch", "soon"], ["stats", "--watch", "5s", "k"], ["gc", "--wait", "soon"],
-        ["gc", "--max"], ["clear", "k"], ["-d", "", "ls"], ["ls", "-d"], ["help", "nothing"],
-    ])
+    @Test(
+        arguments: [
+            [], ["nothing"], ["--nothing"], ["put"], ["put", ""], ["put", "a", "b", "c"],
+            ["put", "k", "--ttl"],
+            ["put", "k", "--ttl", "-5"], ["put", "k", "--ttl", "soon"], ["put", "k", "--ttl", "1e999"],
+            ["put", "k", "--ttl", "99999999999999999999d"], ["put", "k", "--expires-at", "2030-02-30"],
+            ["put", "k", "--ttl", "1", "--expires-at", "2030-01-01"], ["put", "k", "--renew"],
+            ["put", "k", "--digest", "12"], ["put", "k", "--ttl", "1h30"],
+            ["put", "k", "--meta", "x"], ["put", "k", "--meta", "=x"],
+            ["put", "k", "--tag", ""], ["put", "k", "--meta", "a=1", "--meta", "a=2"],
+            ["put", "k", "--ttl", "90000d"],
+            ["get"], ["get", ""], ["get", "a", "b"], ["get", "k", "-o", ""], ["put", "k", ""],
+            ["get", "--null", "k"], ["get", "--batch", "k"], ["get", "--batch", "-o", "f"], ["serve", "k"],
+            ["serve", "--memory", "much"],
+            ["get", "k", "--json=1"], ["rm"], ["rm", "a", ""],
+            ["ls", "k"], ["ls", "--sort", "colour"], ["ls", "--reverse"], ["ls", "--limit", "-1"],
+            ["ls", "--json", "--long"], ["info"], ["touch", "k", "--renew"], ["gc", "k"],
+            ["gc", "--max-size", "big"], ["gc", "--max-age", "-1d"],
+            ["gc", "--expired-only", "--max-size", "1G"],
+            ["verify", "--sample", "0"], ["verify", "--sample", "0%"], ["bench", "--workers", "99999"],
+            ["stats", "--watch", "soon"], ["stats", "--watch", "5s", "k"], ["gc", "--wait", "soon"],
+            ["has"], ["has", "a", "b"], ["has", ""], ["dir", "k"], ["get", "--digest", "12"],
+            ["get", "k", "--digest", String(repeating: "0", count: 64)],
+            ["touch"], ["touch", "--soft"], ["touch", "k", "--soft", "--ttl", "1h"],
+            ["touch", "k", "--soft", "--renew"],
+            ["touch", "k", "--soft=soon"], ["touch", "k", "--tag", "t"],
+            ["touch", "--soft", "k", "--tag", "t"],
+            ["touch", "--soft", "--prefix", ""], ["rm", "--prefix", ""], ["rm", "--glob", ""],
+            ["ls", "--prefix", "a", "--glob", "b"], ["ls", "--tag", ""], ["info", "--prefix", "a", "k"],
+            ["info", "--prefix", "a", "--order"], ["stats", "--prefix", "a", "--quick"],
+            ["gc", "--last", "--list"], ["gc", "--watch", "1s", "--list"], ["gc", "--prefix", ""],
+            ["incr"], ["incr", ""], ["incr", "k", "many"], ["incr", "k", "--renew"], ["incr", "k", "1", "2"],
+            ["lock"], ["lock", "n"], ["lock", "", "--", "true"],
+            ["lock", "n", "--wait", "soon", "--", "true"],
+            ["lock", "n", "--permits", "0", "--", "true"], ["lock", "n", "-p", "257", "--", "true"],
+            ["ls", "--prefix", "a", "--prefix", "b"], ["gc", "--prefix", "a", "--prefix", "b"],
+            ["ls", "--tag", "a", "--tag", "b"], ["stats", "--prefix", "a", "--prefix", "b"],
+            ["stats", "--prefix", ""], ["info", "--prefix", "a", "--prefix", "b"],
+            ["touch", "--soft", "5m", "k"], ["incr", "k", "-3"],
+            ["gc", "--max"], ["clear", "k"], ["-d", "", "ls"], ["ls", "-d"], ["help", "nothing"],
+        ] as [[String]]
+    )
     func `wrong words are a usage error and make no directory`(words: [String]) throws {
         expectFailure(try tool.run(words), 64)
         #expect(!FileManager.default.fileExists(atPath: tool.directory))
@@ -64,6 +88,14 @@ import Testing
     @Test func `options that are unknown and short for several are told apart`() throws {
         expectFailure(try tool.run("gc", "--bogus"), 64, "unknown option '--bogus'")
         expectFailure(try tool.run("gc", "--max", "1"), 64, "ambiguous option '--max': it can be --max-size,")
+        let suggestion = "unknown option '--dyr-run' (did you mean --dry-run?): see"
+        expectFailure(try tool.run("gc", "--dyr-run"), 64, suggestion)
+    }
+
+    @Test func `who forgets the sign before a value or a number is told of it`() throws {
+        let soft = "too many operands: give [KEY], and the value of --soft after =; see"
+        expectFailure(try tool.run("touch", "--soft", "5m", "k"), 64, soft)
+        expectFailure(try tool.run("incr", "k", "-3"), 64, "unknown option '-3' (put -- before")
     }
 
     @Test func `a limit of the file size is an error, not a signal`() throws {
@@ -121,7 +153,8 @@ import Testing
     // MARK: No cache there
 
     @Test func `what is wrong is named in the field's words`() throws {
-        expectFailure(try tool.run("colour"), 64, "unknown command 'colour'")
+        expectFailure(try tool.run("colour"), 64, "unknown command 'colour':")
+        expectFailure(try tool.run("gte", "k"), 64, "unknown command 'gte' (did you mean get?)")
         expectFailure(try tool.run(), 64, "missing command")
         expectFailure(try tool.run("get"), 64, "get: missing operand: give KEY")
         expectFailure(try tool.run("get", "a", "b"), 64, "get: too many operands")
@@ -144,7 +177,12 @@ import Testing
         #expect(!FileManager.default.fileExists(atPath: tool.directory))
     }
 
-    @Test(arguments: [["get", "k"], ["rm", "k"], ["touch", "k"], ["rm", "--tag", "t"]])
+    @Test(arguments: [
+        ["get", "k"], ["rm", "k"], ["touch", "k"], ["rm", "--tag", "t"], ["has", "k"],
+        ["rm", "--prefix", "t"],
+        ["rm", "--glob", "*"], ["touch", "--soft", "--prefix", "t"], ["info", "--prefix", "t"],
+        ["get", "--digest", String(repeating: "0", count: 64)],
+    ])
     func `without a cache every key is a miss`(words: [String]) throws {
         let run = try tool.run(words)
         #expect(run.status == 1 && run.outputData.isEmpty && run.errorData.isEmpty)

@@ -177,9 +177,8 @@ import Testing
     // MARK: Everywhere
 
     static let commands = [
-        "put", "get", "rm", "clear", "touch", "ls", "info", "gc", "stats", "verify", "log", "doctor",
-        "config",
-        "bench", "completions",
+        "put", "get", "has", "rm", "clear", "touch", "incr", "ls", "info", "lock", "gc", "stats", "verify",
+        "log", "doctor", "serve", "config", "dir", "bench", "completions",
     ]
 
     @Test(arguments: commands)

@@ -84,7 +84,7 @@ import Testing
         #expect(try tool.run("config", "set", "assume-local", "perhaps").status == 64)
         #expect(try tool.run("config", "set", "assume-local", "true").status == 0)
         #expect(try tool.run("config", "get", "assume-local").output == "true\n")
-        try tool.cache().updateLimits { $0 = CacheLimits(maximumSize: .mebibytes(100)) }
+        try tool.cache().directory.updateLimits { $0 = CacheLimits(maximumSize: .mebibytes(100)) }
         #expect(try tool.run("config", "get", "assume-local").output == "true\n")
         #expect(try tool.run("config", "unset", "assume-local").status == 0)
         #expect(try tool.run("config", "get", "assume-local").status == 1)

@@ -96,6 +96,27 @@ import Testing
         #expect(runs == 2)
     }
 
+    @Test func `the environment says how long results live, unless the call does`() throws {
+        let command = "-- sh -c \"$NOTE\""
+        try shell("export DISKCACHE_TTL=1ms; $RUN \(command); sleep 0.05; $RUN \(command)")
+        #expect(runs == 2)
+        try shell("export DISKCACHE_TTL=1ms; sleep 0.05; for i in 1 2; do $RUN --ttl 1h \(command); done")
+        #expect(runs == 3)
+    }
+
+    @Test func `a result in a scope is renewed there, whatever the environment`() throws {
+        let run = try shell(
+            """
+            export DISKCACHE_SCOPE=s/
+            $RUN --ttl 1ms --stale 1h --key k -- sh -c "$NOTE"; sleep 0.01
+            $RUN --ttl 1h --stale 1h --key k -- sh -c "$NOTE"
+            for i in $(seq 6000); do [ -n "$("$TOOL" ls)" ] && break; sleep 0.01; done; "$TOOL" ls
+            """
+        )
+        #expect(run.lines == ["s/k"], "\(run.output)\(run.error)")
+        #expect(runs == 2)
+    }
+
     @Test func `a stale result is replayed at once and renewed once by all`() throws {
         let value = tool.path("value")
         makeFile(value, "old\n")
@@ -138,13 +159,19 @@ import Testing
             "V=1 $RUN --env V", "V=2 $RUN --env V", "V= $RUN --env V", "env -u V $RUN --env V",
             "cd /; $RUN --cwd", "cd /tmp; $RUN --cwd", "$RUN --modtime '\(file)'",
             "touch -d @1.000000001 '\(file)'; $RUN --modtime '\(file)'",
-            "touch -d @1.000000002 '\(file)'; $RUN --modtime '\(file)'", "$RUN", "$RUN --scope s",
-            "$RUN --key k",
+            "touch -d @1.000000002 '\(file)'; $RUN --modtime '\(file)'", "$RUN --hash '\(file)'",
+            "echo 1 > '\(file)'; $RUN --hash '\(file)'", "$RUN", "$RUN --scope s",
+            "$RUN --key k", "$RUN --key k --scope s", "DISKCACHE_SCOPE=t $RUN",
+            "DISKCACHE_SCOPE=t $RUN --key k",
         ]
         for (number, call) in calls.enumerated() {
             try shell("\(call) -- sh -c \"$NOTE\"; \(call) -- sh -c \"$NOTE\"")
             #expect(runs == number + 1, "\(call)")
         }
+        // An empty scope is none, and what the environment says is what the option says.
+        try shell("DISKCACHE_SCOPE=t $RUN --scope '' -- sh -c \"$NOTE\"; $RUN --scope t -- sh -c \"$NOTE\"")
+        try shell("touch -d @5 '\(file)'; $RUN --hash '\(file)' -- sh -c \"$NOTE\"")
+        #expect(runs == calls.count)
         // Without them they are not.
         try shell("cd /; V=3 $RUN -- sh -c \"$NOTE\"")
         #expect(runs == calls.count)
@@ -201,7 +228,8 @@ import Testing
     @Test(arguments: [
         "env -u DISKCACHE_DIR -u HOME", "env -u DISKCACHE_DIR HOME=here", "env DISKCACHE_DIR=$'/x\\xff'",
         "env DISKCACHE_DIR=", "env DISKCACHE_DIR=/dev/null", "env DISKCACHE_DIR=/dev/null/x",
-        "env DISKCACHE_METADATA=nonsense", "env DISKCACHE_DIR=\"$HOME\"",
+        "env DISKCACHE_METADATA=nonsense", "env DISKCACHE_TTL=soon", "env DISKCACHE_TTL=0",
+        "env DISKCACHE_SCOPE=$'\\xff'", "OPTIONS='--hash /dev/null'; env", "env DISKCACHE_DIR=\"$HOME\"",
         "env -u DISKCACHE_DIR HOME=$'/x\\xff'",
         "mkdir gone; cd gone; rmdir ../gone; OPTIONS=--cwd; env",
         "ln -s loop loop; OPTIONS='--modtime loop'; env", "OPTIONS='--dir='; env",

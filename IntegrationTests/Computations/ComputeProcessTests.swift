@@ -49,13 +49,34 @@ import Testing
         #expect(kill(victim.process.processIdentifier, SIGKILL) == 0)
         victim.process.waitUntilExit()
         #expect(lockFiles.count == 1, "it is left until gc or the next one takes it")
-        let data = try await cache.value(forKey: "key", within: .zero) { Data("done".utf8) }
-        #expect(data == Data("done".utf8))
+        let reading = ReadOptions(waitLimit: .zero, failsAtWaitLimit: true)
+        let hit = try await cache.hit(forKey: "key", reading: reading) { _ in .value(Data("done".utf8)) }
+        #expect(hit?.value == Data("done".utf8))
         #expect(lockFiles.isEmpty)
     }
 
+    @Test func `eight processes that want the same keys in other orders compute each once`() async throws {
+        let probes = try (0..<8).map { _ in try start(computing: 20, isWaiting: true, keys: 500) }
+        for probe in probes { try await probe.expectLine("ready") }
+        makeFile(path("go"))
+        for probe in probes { try await probe.expectLine("done") }
+        #expect(computedKeys.count == 500 && Set(computedKeys).count == 500)
+        #expect(lockFiles.isEmpty)
+    }
+
+    @Test func `what a killed process was computing of a batch others compute`() async throws {
+        let victim = try start(computing: 600_000, isWaiting: false, keys: 100)
+        try await until { computedKeys.count == 100 }
+        let probes = try (0..<4).map { _ in try start(computing: 20, isWaiting: false, keys: 100) }
+        for probe in probes { try await probe.expectLine("ready") }
+        #expect(kill(victim.process.processIdentifier, SIGKILL) == 0)
+        for probe in probes { try await probe.expectLine("done") }
+        #expect(computedKeys.count == 200, "each once more")
+        #expect(lockFiles.isEmpty, "who took over has removed the files")
+    }
+
     private func holder(_ cache: SharedCache) throws -> Int32? {
-        try cache.explanation(forKey: "key").computedBy?.processIdentifier
+        try cache.directory.explanation(forKey: "key").computedBy?.processIdentifier
     }
 
     // MARK: What the tests are made of
@@ -65,12 +86,20 @@ import Testing
     /// How many have begun to compute.
     private var computations: Int { (FileManager.default.contents(atPath: path("log"))?.count ?? 0) / 2 }
 
+    /// Of the batches: each time that one was computed.
+    private var computedKeys: [String] {
+        let log = FileManager.default.contents(atPath: path("log")) ?? Data()
+        let text = String(decoding: log, as: UTF8.self)
+        return text.split(separator: "\n").map(String.init)
+    }
+
     private var lockFiles: [String] {
         directory.files(below: "cache/locks").filter { $0.hasPrefix("flight-") }
     }
 
-    private func start(computing milliseconds: Int, isWaiting: Bool) throws -> Probe {
-        try Probe([path("cache"), path("log"), isWaiting ? path("go") : "-", "\(milliseconds)"])
+    private func start(computing milliseconds: Int, isWaiting: Bool, keys: Int? = nil) throws -> Probe {
+        let words = [path("cache"), path("log"), isWaiting ? path("go") : "-", "\(milliseconds)"]
+        return try Probe(words + (keys.map { ["\($0)"] } ?? []))
     }
 
     private func until(_ condition: () -> Bool) async throws {

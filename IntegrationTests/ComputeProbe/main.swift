@@ -3,13 +3,39 @@
 import DiskCache
 import Foundation
 
-// One of several processes that want the same value: `ComputeProbe CACHE LOG GO MILLISECONDS`.
+// One of several processes that want the same value: `ComputeProbe CACHE LOG GO MILLISECONDS [KEYS]`.
 //
 // It waits until the file GO exists (unless that is `-`), asks for the value, and prints it. If it computes,
-// it adds a line to LOG and takes that long.
+// it adds a line to LOG and takes that long. With KEYS it asks for that many values in one call, in an order of its own,
+// adds a line for each that it computes, and prints "done" if all are right.
 
 let arguments = CommandLine.arguments
-guard arguments.count == 5, let milliseconds = Int(arguments[4]) else { exit(EX_USAGE) }
+guard [5, 6].contains(arguments.count), let milliseconds = Int(arguments[4]) else { exit(EX_USAGE) }
+
+/// Adds lines to the file, all in one write.
+@Sendable func note(_ lines: [String], in log: String) {
+    let descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+    let text = lines.map { $0 + "\n" }.joined()
+    _ = write(descriptor, text, text.utf8.count)
+    close(descriptor)
+}
+
+/// Asks for values that are their keys, in a random order.
+func values(
+    _ count: Int,
+    in cache: SharedCache,
+    _ log: String,
+    taking milliseconds: Int
+) async throws -> Bool {
+    let keys = (0..<count).map { "key \($0)" }
+    let values = try await cache.values(forKeys: keys.shuffled()) { missing in
+        note(missing, in: log)
+        try await Task.sleep(for: .milliseconds(milliseconds))
+        return Dictionary(uniqueKeysWithValues: missing.map { ($0, Data($0.utf8)) })
+    }
+    return values == Dictionary(uniqueKeysWithValues: keys.map { ($0, Data($0.utf8)) })
+}
+
 do {
     let cache = try await SharedCache.open(at: arguments[1])
     // Not by print, which holds lines back in a pipe.
@@ -18,10 +44,13 @@ do {
         try await Task.sleep(for: .milliseconds(1))
     }
     let log = arguments[2]
+    if arguments.count == 6, let count = Int(arguments[5]) {
+        let isRight = try await values(count, in: cache, log, taking: milliseconds)
+        print(isRight ? "done" : "wrong values")
+        exit(EXIT_SUCCESS)
+    }
     let data = try await cache.value(forKey: "key") {
-        let descriptor = open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
-        _ = write(descriptor, "x\n", 2)
-        close(descriptor)
+        note(["x"], in: log)
         try await Task.sleep(for: .milliseconds(milliseconds))
         return Data("done".utf8)
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import DiskCache
 import Foundation
 import TestSupport
 import Testing
@@ -128,6 +129,11 @@ struct SystemCallTests {
         #expect(total(calls) == 0, "\(calls)")
     }
 
+    @Test func `a put in memory alone takes three`() throws {
+        let calls = try calls("memory-only")
+        #expect(total(calls) == 3, "\(calls)")
+    }
+
     @Test func `a touch takes five`() throws {
         let calls = try calls("touch")
         #expect(total(calls) == 5, "\(calls)")
@@ -145,6 +151,31 @@ struct SystemCallTests {
         #expect(total(entry) == 3, "\(entry)")
         let removal = try calls("remove")
         #expect(total(removal) == 3, "\(removal)")
+    }
+
+    /// `DISKCACHE_SOAK=1` has as many as a large namespace.
+    @Test func `removing all values takes as many whatever their number, and then none is there`() throws {
+        let isWhole = ProcessInfo.processInfo.environment["DISKCACHE_SOAK"] != nil
+        let probe =
+            Bundle.main.executableURL?.deletingLastPathComponent()
+            .appendingPathComponent("SystemCallProbe").path ?? ""
+        func calls(removing count: Int) throws -> Int {
+            let directory = try TemporaryDirectory()
+            let path = directory.path + "/cache"
+            try #require(try BuiltCommand.run(probe, [path, "fill", "\(count)"]).status == 0)
+            let calls = try Tracer.trace([probe, path, "remove-all", "1"])
+            let cache = try SharedCache(at: path)
+            #expect(try cache.get(forKey: "fill 0") == nil)
+            #expect(try cache.entries().allSatisfy { _ in false })
+            return total(calls)
+        }
+        let (few, many) = (try calls(removing: 10), try calls(removing: isWhole ? 100_000 : 2000))
+        #expect(abs(many - few) < 50, "\(few) for 10, \(many) for many")
+    }
+
+    @Test func `a lock that is free takes seven, and giving it back three`() throws {
+        let calls = try calls("lock")
+        #expect(total(calls) == 10, "\(calls)")
     }
 
     @Test func `a durable put writes object, entry and names out, any other nothing`() throws {

@@ -57,10 +57,10 @@ import Testing
 
         let reader = try SharedCache(at: cache.path)
         #expect(try reader.get(forKey: "key")?.value == nil)
-        #expect(reader.activity.corruptions == 1)
+        #expect(reader.directory.activity.corruptions == 1)
         try cache.put(data, forKey: "key")
         #expect(try reader.get(forKey: "key")?.value == data)
-        #expect(try cache.verify().isClean)
+        #expect(try cache.directory.verify().isClean)
     }
 
     @Test

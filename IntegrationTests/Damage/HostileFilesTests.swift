@@ -24,6 +24,7 @@ import Testing
             $tool config set event-log 64K; $tool config set max-size 1G
             printf value | $tool put --tag tag key; printf 'other value' | $tool put other
             printf x | $tool put gone; $tool rm gone; $tool gc; $tool gc --max-entries 100
+            $tool put --tag old old </dev/null; $tool rm --tag old
             """
         try #require(try BuiltCommand.run("/bin/bash", ["-c", script]).status == 0)
         try HostileTemplate(directory: template).complete()
@@ -32,7 +33,8 @@ import Testing
     /// The cases to try: all; or every so many kinds, and as many contents.
     ///
     /// The step goes into no number of kinds, so that every place and every kind has its turn. Contents next to each
-    /// other are alike: so each file has its turn, with others of its contents than the one before.
+    /// other are alike: so each file has its turn, with others of its contents than the one before, and others again
+    /// when it has another turn.
     private func choice(kinds step: Int, contents count: Int) -> [Int] {
         let all = HostileCase.all
         if Self.isSoak { return Array(all.indices) }
@@ -42,8 +44,9 @@ import Testing
             .values.sorted { $0[0] < $1[0] }
         return kinds
             + (0..<count).map { turn in
-                let own = files[turn % files.count]
-                return own[turn * 11 % own.count]
+                let (round, place) = turn.quotientAndRemainder(dividingBy: files.count)
+                let own = files[place]
+                return own[(place * 11 + round * 3) % own.count]
             }
     }
 
@@ -155,7 +158,9 @@ import Testing
         "info key",
         "gc --dry-run", "gc", "log", "rm key", "touch key", "config", "stats --json", "config set max-age 9d",
         "clear --yes",
-        "run -- echo value", "put other", "doctor --json", "gc --json --last", "ls --json",
+        "run -- echo value", "put other", "doctor --json", "gc --json --last", "ls --json", "incr number",
+        "lock name --wait 0 -- true", "get --batch", "serve", "has key", "rm --prefix oth",
+        "touch --soft --tag tag",
     ]
 
     /// Statuses that the documentation has; 64 would be about the words, 70 is for what must not happen.

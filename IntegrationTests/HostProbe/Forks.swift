@@ -79,13 +79,14 @@ struct ForkingHost {
                 try cache.put("other", forKey: "key", options: PutOptions(writing: .behind))
             }
             expectForked { () throws(CacheError) in _ = try cache.remove(forKey: "key") }
-            expectForked { () throws(CacheError) in _ = try cache.collect() }
+            expectForked { () throws(CacheError) in _ = try cache.directory.collect() }
             expectForked { () throws(CacheError) in _ = try cache.entries() }
             expect(!cache.flush(), "nothing is flushed here")
             expect(cache.memory.count == 0, "the memory is the parent's")
-            expect(cache.activity.puts == 0, "so is what was done")
+            expect(cache.directory.activity.puts == 0, "so is what was done")
             let computed = cache.value(forKey: "key") { Data("computed".utf8) }
             expect(computed == Data("computed".utf8), "it computes")
+            try askForAll(cache)
             let report = cache.close()
             expect(!report.wasLast && report.failure == nil, "\(report)")
 
@@ -103,6 +104,24 @@ struct ForkingHost {
         expect(cache.close().wasLast, "the child is gone")
     }
 
+    /// A child computes all that it asks its parent's cache for, and waits for nobody.
+    private func askForAll(_ cache: SharedCache) throws {
+        let child = Data("child".utf8)
+        let hit = try cache.hit(forKey: "key") { computation in
+            expect(computation.previous == nil, "it sees nothing")
+            return .value(child)
+        }
+        expect(hit?.value == child && hit?.source == .computed, "the value of the child")
+        expect(try cache.hit(forKey: "key") { _ in .nothing(for: .seconds(5)) } == nil, "nothing")
+        let reading = ReadOptions(source: .cache)
+        let uncomputed = try cache.hit(forKey: "key", reading: reading) { _ in .unkept(child) }
+        expect(uncomputed == nil, "nothing is computed")
+        let values = try cache.values(forKeys: ["key", "other"]) { keys in
+            Dictionary(uniqueKeysWithValues: keys.map { ($0, child) })
+        }
+        expect(values == ["key": child, "other": child], "the values of the child")
+    }
+
     /// The child asks for everything while a put of its parent waits, which nobody publishes in the child.
     func waitInChild() throws {
         let cache = try SharedCache(at: path)
@@ -116,8 +135,8 @@ struct ForkingHost {
             // One that waits is ended.
             alarm(30)
             expectForked { () throws(CacheError) in _ = try cache.entries() }
-            expectForked { () throws(CacheError) in _ = try cache.removeAll() }
-            expectForked { () throws(CacheError) in _ = try cache.data(for: Digest(of: Data())) }
+            expectForked { () throws(CacheError) in try cache.removeAll() }
+            expectForked { () throws(CacheError) in _ = try cache.directory.data(for: Digest(of: Data())) }
             expect(!cache.flush(), "nothing is flushed here")
         }
         withExtendedLifetime(cache) {}
@@ -144,7 +163,29 @@ struct ForkingHost {
             _exit(0)
         }
         expect(try cache.get(forKey: "key")?.value == Data("parent".utf8), "the one value that is stored")
+        try computeManyInChild(cache)
         cache.close()
+    }
+
+    /// The same with many keys, some of which have not begun.
+    private func computeManyInChild(_ cache: SharedCache) throws {
+        let parent = getpid()
+        let all = (0..<200).map { "many \($0)" }
+        let values = try cache.values(forKeys: all) { keys in
+            // In the first of two calls.
+            if keys.count == 128, getpid() == parent {
+                let child = forkProcess()
+                if child != 0 { expectSuccess(of: child) }
+            }
+            let text = getpid() == parent ? "parent" : "child"
+            return Dictionary(uniqueKeysWithValues: keys.map { ($0, Data(text.utf8)) })
+        }
+        expect(values.count == 200, "all of them")
+        if getpid() != parent {
+            expect(values.values.allSatisfy { $0 == Data("child".utf8) }, "its own values")
+            _exit(0)
+        }
+        expect(values.values.allSatisfy { $0 == Data("parent".utf8) }, "those of the parent")
     }
 
     /// The child asks for a key that its parent is just computing on another thread.
@@ -164,6 +205,7 @@ struct ForkingHost {
         inChild {
             let value = cache.value(forKey: "key") { Data("child".utf8) }
             expect(value == Data("child".utf8), "nobody computes it here")
+            try askForAll(cache)
         }
         mayEnd.signal()
         ended.wait()
@@ -200,6 +242,36 @@ struct ForkingHost {
         try other.lock(.exclusive, patience: .zero)
         close(ends[1])
         expectSuccess(of: child)
+    }
+
+    /// The child has a lock that its parent holds by a name: neither giving it back nor letting go of it does anything
+    /// there, it can't ask for one by its parent's cache, and has it still open when its parent gives it back.
+    func lockInChild() throws {
+        let cache = try SharedCache(at: path)
+        func isNamedLockFree() -> Bool {
+            (try? SharedCache(at: path).lock("name", within: .zero).unlock()) != nil
+        }
+        var lock = Optional(try cache.lock("name"))
+        inChild {
+            lock?.unlock()
+            lock = nil
+            expectForked { () throws(CacheError) in _ = try cache.lock("other") }
+            expect(!isNamedLockFree(), "it is still its parent's")
+        }
+        expect(!isNamedLockFree(), "it is held by this process")
+        var ends: [Int32] = [0, 0]
+        expect(pipe(&ends) == 0, "a pipe")
+        let child = forkProcess()
+        if child == 0 {
+            close(ends[1])
+            var byte: UInt8 = 0
+            _exit(read(ends[0], &byte, 1) == 0 ? 0 : 1)
+        }
+        lock?.unlock()
+        expect(isNamedLockFree(), "whoever has the file open, too")
+        close(ends[1])
+        expectSuccess(of: child)
+        cache.close()
     }
 
     /// The thread that forked shares a cache with others in the child: each holds the locks that the others wait for.

@@ -229,7 +229,7 @@ struct CrashingHost {
     func run() async throws -> HostReport {
         signal(SIGSEGV) { _ in _exit(7) }
         let cache = try await SharedCache.open(at: path)
-        _ = try await cache.update(forKey: "key") { (_: Data?) -> Data? in
+        _ = try await cache.update(forKey: "key") { (_: CacheHit<Data>?) -> Computed<Data>? in
             UnsafeMutablePointer<UInt8>(bitPattern: 16)?.pointee = 1
             return nil
         }

@@ -39,18 +39,32 @@ struct Calls {
             }
             call("get again") { outcome(try cache.get(forKey: key)?.value, value) }
         }
+        call("lock") {
+            try cache.lock("name", within: .zero).unlock()
+            return "done"
+        }
+        call("increment") { "\(try cache.increment(forKey: "number"))" }
         call("entries") {
             "\(try cache.entries().reduce(into: 0) { if case .success = $1 { $0 += 1 } })"
         }
-        call("statistics") { "\(try cache.statistics().entries)" }
-        call("totals") { try cache.totals() == nil ? "none" : "some" }
-        call("lastCollection") { try cache.lastCollection() == nil ? "none" : "some" }
-        call("removals") { try cache.removals() == nil ? "none" : "some" }
-        call("limits") { "\(try cache.limits().eventLogSize?.bytes ?? 0)" }
-        call("computing") { try cache.explanation(forKey: "key").computedBy == nil ? "none" : "some" }
-        call("gc") { "\(try cache.collect().isComplete)" }
-        call("verify") { "\(try cache.verify().isClean)" }
-        call("removeAll tagged") { "\(try cache.removeAll(taggedWith: "tag"))" }
+        call("statistics") { "\(try cache.directory.statistics().entries)" }
+        call("totals") { try cache.directory.totals() == nil ? "none" : "some" }
+        call("lastCollection") { try cache.directory.lastCollection() == nil ? "none" : "some" }
+        call("removals") { try cache.directory.removals() == nil ? "none" : "some" }
+        call("limits") { "\(try cache.directory.limits().eventLogSize?.bytes ?? 0)" }
+        call("computing") {
+            try cache.directory.explanation(forKey: "key").computedBy == nil ? "none" : "some"
+        }
+        call("gc") { "\(try cache.directory.collect().isComplete)" }
+        call("verify") { "\(try cache.directory.verify().isClean)" }
+        call("removeAll tagged") {
+            try cache.removeAll(.tagged("tag"))
+            return "done"
+        }
+        call("expireAll") {
+            try cache.expireAll(.prefix("oth"), staleFor: .seconds(60))
+            return "done"
+        }
         call("put") {
             try cache.put(Data("value".utf8), forKey: "key")
             return outcome(try cache.get(forKey: "key")?.value, "value")
@@ -60,7 +74,7 @@ struct Calls {
             return "\(cache.flush(within: .seconds(5)))"
         }
         call("update limits") {
-            try cache.updateLimits { $0.maximumAge = .seconds(1_000_000) }
+            try cache.directory.updateLimits { $0.maximumAge = .seconds(1_000_000) }
             return "done"
         }
         var isRemoved = false
@@ -70,7 +84,10 @@ struct Calls {
             return "\(wasThere)"
         }
         call("removed") { try !isRemoved || cache.get(forKey: "other") == nil ? "none" : "WRONG" }
-        call("removeAll") { "\(try cache.removeAll())" }
+        call("removeAll") {
+            try cache.removeAll()
+            return try cache.get(forKey: "key") == nil ? "none" : "WRONG"
+        }
         call("close") { "\(cache.close().isComplete)" }
     }
 

@@ -76,10 +76,14 @@ func callAll(_ cache: SharedCache, _ round: String) {
         _ = try cache.putIfAbsent(small + Data("absent \(round)".utf8), forKey: "absent-\(round)");
         return true
     }
-    attempt("update") { try cache.update(forKey: "updated") { _ in Data(round.utf8) } != nil }
+    attempt("update") { try cache.update(forKey: "updated") { _ in .value(Data(round.utf8)) } != nil }
     attempt("put-behind") {
         try cache.put(Data(round.utf8), forKey: "behind", options: PutOptions(writing: .behind))
         return cache.flush()
+    }
+    attempt("increment") { try cache.increment(forKey: "number") > 0 }
+    attempt("lock") {
+        try cache.lock("name", within: .zero).unlock(); return true
     }
     attempt("get") { try cache.get(forKey: "old") != nil }
     attempt("get-large") { try cache.get(forKey: "large-old") != nil }
@@ -91,15 +95,15 @@ func callAll(_ cache: SharedCache, _ round: String) {
         cache.value(forKey: "computed-\(round)", orCompute: { Data("x".utf8) }) == Data("x".utf8)
     }
     attempt("limits") {
-        _ = try cache.limits(); return true
+        _ = try cache.directory.limits(); return true
     }
     attempt("remove") { try cache.remove(forKey: "small") }
     attempt("list") { try cache.entries().allSatisfy { (try? $0.get()) != nil } }
-    attempt("statistics") { try cache.statistics().entries > 0 }
+    attempt("statistics") { try cache.directory.statistics().entries > 0 }
     attempt("collect") {
-        try cache.collect(); return true
+        try cache.directory.collect(); return true
     }
-    attempt("verify") { try cache.verify().isClean }
+    attempt("verify") { try cache.directory.verify().isClean }
 }
 
 var configuration = CacheConfiguration()
@@ -127,12 +131,12 @@ if !isBefore {
     say("limited")
     narrow()
     // Limits are looked at when the directory's are.
-    _ = try? cache.limits()
+    _ = try? cache.directory.limits()
 }
 callAll(cache, "limited")
 setLimit(nil)
 say("leaked \(max(0, openDescriptors() - before))")
 attempt("healthy") {
     try cache.put(large, forKey: "large-again")
-    return try cache.get(forKey: "large-again")?.value == large && cache.verify().isClean
+    return try cache.get(forKey: "large-again")?.value == large && cache.directory.verify().isClean
 }

@@ -49,12 +49,12 @@ struct FileSystemTests {
         }
         // A full disk keeps nobody from opening, collecting and storing again.
         let other = try SharedCache(at: mount.path + "/cache", configuration: configuration)
-        let own = try #require(try other.totals()).usage.overheadBytes
-        let left = try other.collect(CollectionOptions(maximumSize: ByteCount(own + 500 * 1024)))
+        let own = try #require(try other.directory.totals()).usage.overheadBytes
+        let left = try other.directory.collect(CollectionOptions(maximumSize: ByteCount(own + 500 * 1024)))
         #expect(left.objects.count > 0)
         try other.put("fits", forKey: "small")
         #expect(try other.get(forKey: "small")?.value == Data("fits".utf8))
-        #expect(try other.verify().isClean)
+        #expect(try other.directory.verify().isClean)
     }
 
     /// Ways to store a value, each of which finds a full disk somewhere else.
@@ -92,11 +92,11 @@ struct FileSystemTests {
                 try cache.remove(forKey: "key")
                 let computed = cache.value(forKey: "key") { value }
                 #expect(computed == value)
-            case .updated: try cache.update(forKey: "key") { _ in value }
+            case .updated: try cache.update(forKey: "key") { _ in .value(value) }
             }
             #expect(try cache.get(forKey: "key")?.value == value)
         }
-        #expect(cache.activity.cacheFailures == 0 && failures.withLock { $0 } == 0)
+        #expect(cache.directory.activity.cacheFailures == 0 && failures.withLock { $0 } == 0)
     }
 
     /// Puts from memory, from a file in `place` or from a pipe.
@@ -151,7 +151,7 @@ struct FileSystemTests {
         let cache = try hopelessCache(mount)
         let value = Data(SeededGenerator.bytes(100_000, seed: 1))
         #expect(code { try put(value, "new", way, in: cache, by: mount.directory) } == .noSpace)
-        #expect(cache.activity.evictions == 0)
+        #expect(cache.directory.activity.evictions == 0)
     }
 
     @Test(arguments: [CacheLimits.FreeSpace.percent(10), nil])
@@ -171,7 +171,7 @@ struct FileSystemTests {
             let value = Data(SeededGenerator.bytes(60_000_000, seed: 100))
             #expect(code { try put(value, "large", way, in: cache, by: mount.directory) } == .valueTooLarge)
         }
-        #expect(try cache.totals()?.usage.entries == 8)
+        #expect(try cache.directory.totals()?.usage.entries == 8)
         // One that fits once others have gone is none of those.
         try cache.put(Data(SeededGenerator.bytes(33_000_000, seed: 101)), forKey: "large")
     }
@@ -214,13 +214,13 @@ struct FileSystemTests {
         configuration.janitor.isEnabled = false
         let cache = try SharedCache(at: mount.path + "/cache", configuration: configuration)
         _ = fill(cache, size: 50_000)
-        let collections = cache.activity.collections
+        let collections = cache.directory.activity.collections
         for index in 0..<100 {
             let value = Data(SeededGenerator.bytes(50_000, seed: UInt64(5000 + index)))
             #expect(code { try cache.put(value, forKey: "other") } == .noSpace)
         }
         // A second each, and a hundred of these take less than one.
-        #expect(cache.activity.collections - collections < 50)
+        #expect(cache.directory.activity.collections - collections < 50)
     }
 
     /// A cache with a floor of a tenth, eight values of a megabyte, and a disk that others have filled.
@@ -253,7 +253,7 @@ struct FileSystemTests {
         #expect(free >= size / 10)
         // Down to the low mark, a tenth more, and by whole values.
         #expect(free < size * 11 / 100 + 2 * 1_000_000)
-        #expect(cache.activity.evictions >= 4)
+        #expect(cache.directory.activity.evictions >= 4)
     }
 
     @Test func `without a free inode a put says so, and overwriting still works`() throws {
@@ -278,13 +278,13 @@ struct FileSystemTests {
         #expect(code { try cache.put("new", forKey: "key") } == .readOnly)
         #expect(code { try cache.remove(forKey: "key") } == .readOnly)
         #expect(code { _ = try SharedCache(at: mount.path + "/other") } == .readOnly)
-        #expect(cache.activity.unnotedAccesses == 0)
-        #expect(try cache.verify().isClean)
+        #expect(cache.directory.activity.unnotedAccesses == 0)
+        #expect(try cache.directory.verify().isClean)
         let object = try #require(mount.directory.files(below: "mount/cache/objects").first)
         try mount.remount("rw")
         try FileManager.default.removeItem(atPath: mount.path + "/cache/objects/" + object)
         try mount.remount("ro")
-        #expect(try cache.verify().danglingEntries.count == 1)
+        #expect(try cache.directory.verify().danglingEntries.count == 1)
     }
 
     @Test func `without extended attributes records go to sidecars`() throws {
@@ -295,8 +295,8 @@ struct FileSystemTests {
         #expect(hit.value == Data("value".utf8))
         #expect(hit.entry.tags == ["t"])
         try cache.put("other", forKey: "key")
-        #expect(try cache.collect().removed[.orphan]?.count == 1)
-        #expect(try cache.verify().isClean)
+        #expect(try cache.directory.collect().removed[.orphan]?.count == 1)
+        #expect(try cache.directory.verify().isClean)
     }
 
     @Test func `a cache that is copied without its attributes has misses and no wrong bytes`() throws {
@@ -307,7 +307,7 @@ struct FileSystemTests {
         try FileManager.default.copyItem(atPath: directory.path + "/cache", toPath: mount.path + "/cache")
         let copy = try SharedCache(at: mount.path + "/cache")
         #expect(try copy.get(forKey: "key") == nil)
-        try copy.collect()
+        try copy.directory.collect()
         try copy.put("value", forKey: "key")
         #expect(try copy.get(forKey: "key")?.value == Data("value".utf8))
     }
@@ -380,7 +380,7 @@ struct CopyOnWriteTests {
             #expect(try cache.remove(forKey: "\(round)"))
             try mount.synchronize()
         }
-        #expect(cache.activity.memoryHits > 0)
+        #expect(cache.directory.activity.memoryHits > 0)
         let line = try BuiltCommand.run(BuiltCommand.path, ["doctor", "--dir", mount.path + "/cache"]).output
             .split(separator: "\n").first { $0.contains("control file") }
         #expect(line?.contains("in /dev/shm") == true, "\(line ?? "")")
@@ -447,7 +447,7 @@ struct CopyOnWriteTests {
         #expect(without.output.contains("fallback  control file  none"), "\(without)")
         let cache = try SharedCache(at: path)
         #expect(try cache.get(forKey: "key")?.value == Data("one\n".utf8))
-        #expect(try cache.totals() != nil)
+        #expect(try cache.directory.totals() != nil)
         // And who has another /dev/shm now is kept from storing what the others would not notice.
         let blind = try BuiltCommand.run(
             "/usr/bin/unshare",

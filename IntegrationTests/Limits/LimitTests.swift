@@ -25,7 +25,7 @@ struct DirectoryLimitTests {
         configuration.janitor.isEnabled = false
         configuration.janitor.joinsSession = false
         try SharedCache(at: path, configuration: configuration)
-            .updateLimits { (limits) throws(CacheError) in change(&limits) }
+            .directory.updateLimits { (limits) throws(CacheError) in change(&limits) }
     }
 
     /// Bytes that `du` says the directory takes.
@@ -70,7 +70,7 @@ struct DirectoryLimitTests {
         let (gets, hits) = reports[8...].reduce((0, 0)) { ($0.0 + $1.operations, $0.1 + $1.hits) }
         #expect(hits * 100 >= gets * 90, "\(hits) of \(gets)")
         let cache = try SharedCache(at: path)
-        #expect(try cache.verify().isClean)
+        #expect(try cache.directory.verify().isClean)
         print(
             "puts",
             reports[..<8].reduce(0) { $0 + $1.operations },

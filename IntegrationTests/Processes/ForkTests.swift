@@ -39,6 +39,10 @@ import Testing
         try expectSuccess(of: "fork-locks")
     }
 
+    @Test func `a lock that a process holds by a name stays its own when it forks`() throws {
+        try expectSuccess(of: "fork-named")
+    }
+
     @Test func `in a child the thread that forked may wait for others, and others for it`() throws {
         try expectSuccess(of: "fork-contend")
     }

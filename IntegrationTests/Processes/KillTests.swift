@@ -66,12 +66,12 @@ struct KillTests {
 
     /// One collection leaves nothing of the dead.
     private func expectClean() throws {
-        let report = try cache.collect()
+        let report = try cache.directory.collect()
         #expect(report.skippedStripes.isEmpty)
         let locks = try FileManager.default.contentsOfDirectory(atPath: cache.path + "/locks")
         #expect(locks.filter { $0.hasPrefix("flight-") }.isEmpty)
         try DirectoryAudit(of: cache.path).expectNoLeftovers(cache)
-        let verified = try cache.verify()
+        let verified = try cache.directory.verify()
         #expect(verified.isClean && verified.orphans == 0 && verified.unfinishedEntries == 0)
         try expectCountersTrue()
     }
@@ -80,7 +80,7 @@ struct KillTests {
     private func expectCountersTrue() throws {
         let usage = try #require(try Store(at: cache.path).control.usage)
         #expect(usage.isCounted)
-        let counted = try cache.statistics()
+        let counted = try cache.directory.statistics()
         let bytes = Double(counted.entryBytes + counted.objectBytes)
         #expect(abs(Double(usage.bytes) - bytes) <= bytes / 100)
         #expect(abs(Double(usage.entries) - Double(counted.entries)) <= Double(counted.entries) / 100)

@@ -83,14 +83,14 @@ struct StoppedProcessTests {
             }
         }
         #expect(writingTime < patience, "writers share their locks")
-        let report = try cache.collect()
+        let report = try cache.directory.collect()
         let objectLocks = writer.held.filter { $0.hasPrefix("object-") }
         // Others may be left for the next one, too, where the machine is busy: for those it hardly waits then.
         #expect(report.skippedStripes.count >= objectLocks.count)
 
         writer.process.send(.kill)
         #expect(try writer.process.wait() == .killed(.kill))
-        let after = try cache.collect()
+        let after = try cache.directory.collect()
         #expect(after.skippedStripes.isEmpty)
         try DirectoryAudit(of: cache.path).expectNoLeftovers(cache)
     }
@@ -120,29 +120,31 @@ struct StoppedProcessTests {
             Call("put, other key at the limit") { try $0.put("new 1", forKey: "new 1") },
             Call("put, another at the limit") { try $0.put("new 2", forKey: "new 2") },
             Call("putIfAbsent, same key") { _ = try $0.putIfAbsent(Data("other".utf8), forKey: "key") },
-            Call("update, same key") { try $0.update(forKey: "key") { _ in Data("updated".utf8) } },
+            Call("update, same key") { cache in
+                try cache.update(forKey: "key") { _ in .value(Data("updated".utf8)) }
+            },
             Call("touch, same key") { _ = try $0.touch(forKey: "key") },
             Call("remove, same key") { _ = try $0.remove(forKey: "key") },
             Call("value(forKey:), waitLimit") { cache in
-                var options = ComputeOptions()
+                var options = ReadOptions()
                 options.waitLimit = .milliseconds(500)
-                let value = cache.value(forKey: "key", computing: options) { Data("value".utf8) }
+                let value = cache.value(forKey: "key", reading: options) { Data("value".utf8) }
                 #expect(value == Data("value".utf8))
             },
             Call("value(forKey:), other key") { cache in
                 let value = cache.value(forKey: "computed") { Data("value".utf8) }
                 #expect(value == Data("value".utf8))
             },
-            Call("collect") { _ = try $0.collect() },
-            Call("collect again") { _ = try $0.collect() },
-            Call("statistics") { _ = try $0.statistics() },
+            Call("collect") { _ = try $0.directory.collect() },
+            Call("collect again") { _ = try $0.directory.collect() },
+            Call("statistics") { _ = try $0.directory.statistics() },
             Call("put from a file") { cache in
                 makeFile(cache.path + ".value", "value")
                 try cache.put(contentsOfFile: cache.path + ".value", forKey: "key")
             },
             Call("setExpiration") { _ = try $0.setExpiration(.days(1), forKey: "key") },
             Call("removeAll") { try $0.removeAll() },
-            Call("setLimits") { try $0.updateLimits { _ in } },
+            Call("setLimits") { try $0.directory.updateLimits { _ in } },
             Call("open and close") { cache in
                 _ = try SharedCache(at: cache.path).close(deadline: .zero)
             },
@@ -232,15 +234,15 @@ struct StoppedProcessTests {
         let process = try stoppedProcess(at: "sweep", in: cache.path)
         let value = cache.value(forKey: "computed") { Data("value".utf8) }
         #expect(value == Data("value".utf8))
-        #expect(cache.activity.roomFailures == 1)
+        #expect(cache.directory.activity.roomFailures == 1)
         // The lock of the computation is not held any more.
         let locks = try FileManager.default.contentsOfDirectory(atPath: cache.path + "/locks")
         #expect(!locks.contains { $0.hasPrefix("flight-") })
-        for body in [{ try cache.put("x", forKey: "x") }, { _ = try cache.collect() }] {
+        for body in [{ try cache.put("x", forKey: "x") }, { _ = try cache.directory.collect() }] {
             let error = #expect(throws: CacheError.self) { try body() }
             #expect(error?.message.contains("process \(process.identifier)") == true)
         }
-        let error = #expect(throws: CacheError.self) { try cache.collect() }
+        let error = #expect(throws: CacheError.self) { try cache.directory.collect() }
         #expect(error?.message.contains("it is stopped") == true)
         process.send(Signal.kill)
     }
@@ -266,7 +268,7 @@ struct StoppedProcessTests {
         usleep(10_000)
         let holder = try holder(of: "entry-00")
         var report: CollectionReport?
-        let time = try ContinuousClock().measure { report = try cache.collect() }
+        let time = try ContinuousClock().measure { report = try cache.directory.collect() }
         #expect(time < .seconds(30), "sixty entries must not take sixty seconds")
         #expect(report?.skippedStripes.contains("entry-00") == true)
         #expect(report?.removed[.expired] == nil)
@@ -284,7 +286,7 @@ struct StoppedProcessTests {
         let digits = String(stripe, radix: 16)
         let lock = "object-" + (digits.count < 2 ? "0" : "") + digits
         let holder = try holder(of: lock)
-        let report = try cache.collect()
+        let report = try cache.directory.collect()
         #expect(report.skippedStripes.contains(lock))
         let left = try DirectoryAudit(of: cache.path).objects.intersection(old)
         #expect(!left.isEmpty)
@@ -293,7 +295,7 @@ struct StoppedProcessTests {
         var ended = holder
         ended.send(Signal.kill)
         _ = try ended.wait()
-        try cache.collect()
+        try cache.directory.collect()
         try DirectoryAudit(of: cache.path).expectNoLeftovers(cache)
     }
 }

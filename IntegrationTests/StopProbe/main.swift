@@ -7,8 +7,8 @@ import Platform
 // A process that stops itself (SIGSTOP) while it does something: `StopProbe CACHE KEY VALUE PLACE`.
 //
 // PLACE is a step of a put of VALUE under KEY, or `flight` (it computes the value of KEY), `sweep` (it sweeps),
-// `objectStripe` or `entryStripe` (it deletes, as a sweep does, where VALUE or KEY belong). It says "stopping" first, and
-// "done" where it was let go on.
+// `objectStripe` or `entryStripe` (it deletes, as a sweep does, where VALUE or KEY belong), or a step of removing all
+// values (`rule-written` and the like). It says "stopping" first, and "done" where it was let go on.
 
 /// Says so and stops.
 @Sendable func stop() {
@@ -46,6 +46,10 @@ do {
         _ = try Sweep.run(request, on: store.parts, now: .now)
     case "objectStripe": try stop(holding: "object", Digest(of: value.span), in: store)
     case "entryStripe": try stop(holding: "entry", key, in: store)
+    case _ where RuleStep(rawValue: place) != nil:
+        guard store.enact(.remove, .all, now: .now, atStep: { if $0.rawValue == place { stop() } }) else {
+            exit(EXIT_FAILURE)
+        }
     default:
         var record = Record(content: Content(of: value.span), created: .now)
         record.key = arguments[2]

@@ -130,7 +130,9 @@ struct DirectoryAudit {
         #expect(objects == Set(known.map(\.digest.description)), "every object is named, every name has one")
         #expect(entries == Set(known.map(\.keyDigest.description)), "every entry file can be read")
         #expect(misnamed.isEmpty)
-        let own: Set<String> = ["CACHEDIR.TAG", "README", "format", "config.json", "control", "candidates"]
+        let own: Set<String> = [
+            "CACHEDIR.TAG", "README", "format", "config.json", "control", "candidates", "rules",
+        ]
         #expect(others.subtracting(own).isEmpty)
     }
 }

@@ -18,11 +18,17 @@ enum Operation: String, CaseIterable {
     case replace
     /// A value that is queued under a new key; nothing is published meanwhile.
     case behind
+    /// A value that is kept in memory alone, under the same key.
+    case memoryOnly = "memory-only"
     /// A value that is computed and stored under a new key.
     case compute
     case touch, contains, entry
     /// Removing what is not there.
     case remove
+    /// Removing all values at once.
+    case removeAll = "remove-all"
+    /// A lock that is free, taken and given back.
+    case lock
     /// A cache opened and let go.
     case open
     /// A collection that finds nothing to delete.

@@ -41,7 +41,9 @@ struct Workload {
         case .get: { _ in _ = try cache.get(forKey: "key") }
         case .memoryHits:
             { _ in
-                guard try cache.get(forKey: "key")?.tier == .memory else { fatalError("a hit from the disk") }
+                guard try cache.get(forKey: "key")?.source == .memory else {
+                    fatalError("a hit from the disk")
+                }
             }
         case .miss: { _ in _ = try cache.get(forKey: "absent") }
         case .missRemoved: { _ in _ = try cache.get(forKey: "removed") }
@@ -49,7 +51,9 @@ struct Workload {
         case .contains: { _ in _ = try cache.contains(forKey: "key") }
         case .entry: { _ in _ = try cache.entry(forKey: "key") }
         case .remove: { _ in _ = try cache.remove(forKey: "absent") }
-        case .new, .overwrite, .replace, .behind, .compute, .fill: writing(operation)
+        case .removeAll: { _ in try cache.removeAll() }
+        case .lock: { _ in try cache.lock("name").unlock() }
+        case .new, .overwrite, .replace, .behind, .memoryOnly, .compute, .fill: writing(operation)
         case .open, .scan, .trim: maintaining(operation)
         case .key: { round in if key(round).isEmpty { fatalError("no key") } }
         }
@@ -72,6 +76,8 @@ struct Workload {
             }
         case .behind:
             { round in try cache.put(value, forKey: key(round), options: PutOptions(writing: .behind)) }
+        case .memoryOnly:
+            { _ in try cache.put(value, forKey: "key", options: PutOptions(keeps: .memoryOnly)) }
         case .compute:
             { round in
                 _ = cache.value(forKey: key(round)) { value }
@@ -96,9 +102,9 @@ struct Workload {
             { _ in
                 var options = CollectionOptions()
                 options.maximumEntries = size
-                _ = try cache.collect(options)
+                _ = try cache.directory.collect(options)
             }
-        default: { _ in _ = try cache.collect() }
+        default: { _ in _ = try cache.directory.collect() }
         }
     }
 

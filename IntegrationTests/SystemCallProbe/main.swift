@@ -18,7 +18,7 @@ else {
     fatalError("usage: SystemCallProbe DIRECTORY \(operations) TIMES [SIZE]")
 }
 var configuration = CacheConfiguration()
-if operation != .memoryHits { configuration.memory = .none }
+if operation != .memoryHits, operation != .memoryOnly { configuration.memory = .none }
 // Its thread's calls would be counted too.
 configuration.janitor.isEnabled = false
 if ProcessInfo.processInfo.environment["DISKCACHE_METADATA"] == "sidecar" {

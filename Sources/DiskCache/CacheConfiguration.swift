@@ -88,6 +88,11 @@ public struct CacheConfiguration: Sendable {
     ///
     /// Default: up to 64 MiB.
     public var memory = Memory()
+    /// What the program's own metrics and logs call this cache.
+    ///
+    /// The library only hands it on, with ``SharedCache/configuration``. Default: nil;
+    /// ``SharedCache/standard(name:configuration:)`` sets it to the name that it is given.
+    public var name: String?
     /// When a put returns, unless its options say otherwise.
     ///
     /// Default: once the value is on disk.
@@ -134,47 +139,6 @@ public struct CacheConfiguration: Sendable {
 }
 
 extension CacheConfiguration {
-    /// How much of a cache a process keeps in its own memory.
-    ///
-    /// Copies there are as good as the value on disk: the next get notices a change by any process.
-    public struct Memory: Sendable, Equatable {
-        /// The sum of the values' costs: for bytes their number, for decoded values what their codec says.
-        ///
-        /// Default: 64 MiB, which a worker process can spare and which holds the hottest tenth of a cache of
-        /// 640 MiB. By Zipf's law that tenth serves about three gets of four.
-        public var costLimit: ByteCount
-        /// How many values; nil for one per 256 bytes of the cost limit, since even an empty value takes about
-        /// that much with its key and its place.
-        ///
-        /// Default: nil.
-        public var countLimit: Int?
-        /// Whether to give up some values when the system runs short of memory.
-        ///
-        /// Default: true.
-        public var shrinksUnderPressure: Bool
-
-        /// Limits, all of which are optional.
-        public init(
-            costLimit: ByteCount = .mebibytes(64),
-            countLimit: Int? = nil,
-            shrinksUnderPressure: Bool = true
-        ) {
-            self.costLimit = costLimit
-            self.countLimit = countLimit
-            self.shrinksUnderPressure = shrinksUnderPressure
-        }
-
-        /// Nothing is kept: every get reads the disk.
-        public static let none = Memory(costLimit: .bytes(0))
-
-        var limits: MemoryLimits {
-            let cost = Int(clamping: costLimit.bytes)
-            return MemoryLimits(cost: cost, count: max(0, countLimit ?? max(1, cost / 256)))
-        }
-
-        var isEnabled: Bool { costLimit.bytes > 0 && countLimit != 0 }
-    }
-
     /// When a put returns.
     public enum Writing: Sendable, Equatable {
         /// Once the value is on disk and every process sees it.
@@ -213,10 +177,11 @@ extension CacheConfiguration {
     public struct Janitor: Sendable, Equatable {
         /// Whether a thread of this cache looks after the directory.
         ///
-        /// It wakes up once a second to record the last uses of values in memory, to check that the directory
-        /// and its control file are still there and its limits the same (about nine system calls), and to
-        /// collect garbage unless another process does. Default: true. Without it values still expire to the
-        /// instant, but only other processes reclaim their space.
+        /// It wakes up once a second to record the last uses of values in memory, to let those go that have expired,
+        /// to check that the directory and its control file are still there and its limits the same (about nine
+        /// system calls), and to collect garbage unless another process does. Default: true. Without it values still
+        /// expire to the instant, but only other processes reclaim their space, and in memory they stay until they are
+        /// asked for or evicted.
         public var isEnabled = true
         /// The time between two collections, by whichever process.
         ///

@@ -20,7 +20,7 @@ extension SharedCache {
     /// Runs `body` on a thread of the library, where it may call what waits for a disk or a lock.
     ///
     /// ```swift
-    /// let report = try await cache.blocking { try $0.collect() }
+    /// let report = try await cache.blocking { try $0.directory.collect() }
     /// ```
     ///
     /// - Returns: what `body` returns.
@@ -34,21 +34,25 @@ extension SharedCache {
     /// The value of `key`, or nil for a miss.
     ///
     /// A hit in memory doesn't change threads.
-    public func get(forKey key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheHit<
-        Data
-    >? {
-        try await find(key, BytesCodec(), allowingStale: allowingStale)
+    public func get(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions()
+    ) async throws(CacheError) -> CacheHit<Data>? {
+        try await find(key, BytesCodec(), reading)
     }
 
     /// What the cache knows about `key`, or nil for a miss.
-    public func entry(forKey key: String, allowingStale: Bool = false) async throws(CacheError) -> CacheEntry?
-    {
+    public func entry(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions()
+    ) async throws(CacheError) -> CacheEntry? {
+        if reading.source == .memory { return try await get(forKey: key, reading: reading)?.entry }
         let digest = try digest(ofKey: key)
         try core.checkOpen()
         // The only thing that this may have to wait for, and mostly there is none.
         if writeBehind.latest({ digest }) != nil { await offload { self.writeBehind.settle(digest) } }
         return try await offload(on: .reading) { () throws(CacheError) in
-            try self.publishedEntry(digest, key, allowingStale: allowingStale)
+            try self.publishedEntry(digest, key, reading)
         }
     }
 
@@ -58,7 +62,7 @@ extension SharedCache {
     public func put(_ data: Data, forKey key: String, options: PutOptions = PutOptions())
         async throws(CacheError)
     {
-        if (options.writing ?? configuration.writing) == .behind,
+        if waitsForNobody(options),
             writeBehind.put(try pendingWrite(data, forKey: key, options), waits: false)
         {
             return
@@ -78,14 +82,26 @@ extension SharedCache {
         }
     }
 
-    /// Replaces the value of `key` with what `transform` makes of it, atomically across processes.
+    /// Decides anew about the value of `key`, having seen it and its entry, atomically across processes.
     @discardableResult
     public func update(
         forKey key: String,
         options: PutOptions = PutOptions(),
-        _ transform: @escaping @Sendable (Data?) throws -> Data?
+        _ decide: @escaping @Sendable (CacheHit<Data>?) throws -> Computed<Data>?
     ) async throws -> Data? {
-        try await offload(on: .lengthy) { try self.update(forKey: key, options: options, transform) }
+        try await offload(on: .lengthy) { try self.update(forKey: key, options: options, decide) }
+    }
+
+    /// Adds to the number that is the value of `key`, atomically across processes.
+    @discardableResult
+    public func increment(
+        forKey key: String,
+        by amount: Int = 1,
+        options: PutOptions = PutOptions()
+    ) async throws(CacheError) -> Int {
+        try await offload { () throws(CacheError) in
+            try self.increment(forKey: key, by: amount, options: options)
+        }
     }
 
     /// Copies the value of `key` to a file; nil for a miss.
@@ -93,10 +109,10 @@ extension SharedCache {
     public func copyValue(
         forKey key: String,
         toFile path: String,
-        allowingStale: Bool = false
+        reading: ReadOptions = ReadOptions()
     ) async throws(CacheError) -> CacheEntry? {
         try await offload(on: .lengthy) { () throws(CacheError) in
-            try self.copyValue(forKey: key, toFile: path, allowingStale: allowingStale)
+            try self.copyValue(forKey: key, toFile: path, reading: reading)
         }
     }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-import CacheStore
+package import CacheStore
 import FoundationEssentials
 import Platform
 
@@ -19,7 +19,7 @@ extension SharedCache {
         forKey key: String,
         options: PutOptions = PutOptions()
     ) throws(CacheError) -> CacheEntry {
-        try put(from: path, key, options) { () throws(Errno) in
+        try put(from: path, key, options, check: { _ in }) { () throws(Errno) in
             try FileDescriptor(opening: path, .readOnly)
         }
     }
@@ -37,7 +37,19 @@ extension SharedCache {
         forKey key: String,
         options: PutOptions = PutOptions()
     ) throws(CacheError) -> CacheEntry {
-        try put(from: "descriptor \(descriptor)", key, options) { () throws(Errno) in
+        try put(from: "descriptor \(descriptor)", key, options, check: { _ in }) { () throws(Errno) in
+            try FileDescriptor.duplicate(descriptor)
+        }
+    }
+
+    /// The same, if `check` accepts the digest of what was read; if it throws, nothing is stored.
+    package func put(
+        contentsOfDescriptor descriptor: Int32,
+        forKey key: String,
+        options: PutOptions,
+        check: (Digest) throws(CacheError) -> Void
+    ) throws(CacheError) -> CacheEntry {
+        try put(from: "descriptor \(descriptor)", key, options, check: check) { () throws(Errno) in
             try FileDescriptor.duplicate(descriptor)
         }
     }
@@ -46,6 +58,7 @@ extension SharedCache {
         from name: String,
         _ key: String,
         _ options: PutOptions,
+        check: (Digest) throws(CacheError) -> Void,
         _ open: () throws(Errno) -> FileDescriptor
     ) throws(CacheError) -> CacheEntry {
         let digest = try settledDigest(ofKey: key)
@@ -63,6 +76,7 @@ extension SharedCache {
         let staged = try withStore { (store, _) throws(CacheError) in
             try store.stage(copying: source, for: digest, draft)
         }
+        try check(staged.content.digest)
         // A lifetime begins when the bytes are there, however long a pipe took to bring them.
         let stored = now
         let record = try record(of: staged.content, key: key, options, now: stored)
@@ -83,16 +97,17 @@ extension SharedCache {
     /// Copies the value of `key` to a file, which is replaced in one step once the whole value is there and
     /// checked.
     ///
-    /// Anything that is not a regular file (a device, a pipe) is written to instead. Needs 256 KiB of memory.
+    /// Anything that is not a regular file (a device, a pipe) is written to instead. Needs 256 KiB of memory. With
+    /// ``ReadOptions/Source/memory`` it finds nothing.
     ///
     /// - Returns: nil for a miss, which leaves the file alone.
     @discardableResult
     public func copyValue(
         forKey key: String,
         toFile path: String,
-        allowingStale: Bool = false
+        reading: ReadOptions = ReadOptions()
     ) throws(CacheError) -> CacheEntry? {
-        try withFile(forKey: key, allowingStale) { (file, entry) throws(CacheError) in
+        try withFile(forKey: key, reading) { (file, entry) throws(CacheError) in
             try describing("write", path) { () throws(Errno) in
                 try OutputFile.write(path) { (output) throws(Errno) in try output.copyAll(from: file) }
             }
@@ -102,7 +117,8 @@ extension SharedCache {
 
     /// Writes the value of `key` to an open descriptor, which stays open.
     ///
-    /// The whole value is checked before its first byte is written. Needs 256 KiB of memory.
+    /// The whole value is checked before its first byte is written. Needs 256 KiB of memory. With
+    /// ``ReadOptions/Source/memory`` it finds nothing.
     ///
     /// - Returns: nil for a miss, which writes nothing.
     @discardableResult
@@ -110,9 +126,9 @@ extension SharedCache {
     public func copyValue(
         forKey key: String,
         toDescriptor descriptor: Int32,
-        allowingStale: Bool = false
+        reading: ReadOptions = ReadOptions()
     ) throws(CacheError) -> CacheEntry? {
-        try withFile(forKey: key, allowingStale) { (file, entry) throws(CacheError) in
+        try withFile(forKey: key, reading) { (file, entry) throws(CacheError) in
             try describing("write", "descriptor \(descriptor)") { () throws(Errno) in
                 _ = try FileDescriptor.duplicate(descriptor).copyAll(from: file)
             }
@@ -124,17 +140,17 @@ extension SharedCache {
     /// checked.
     ///
     /// Inside `body` it stays readable whatever happens to the entry; it is closed afterwards. Mapping it into
-    /// memory is safe, because objects never change.
+    /// memory is safe, because objects never change. With ``ReadOptions/Source/memory`` this finds nothing.
     ///
     /// - Returns: what `body` returns; nil for a miss.
     /// - Throws: ``CacheError``, and what `body` throws.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
     public func withDescriptor<Value>(
         forKey key: String,
-        allowingStale: Bool = false,
+        reading: ReadOptions = ReadOptions(),
         _ body: (Int32, CacheEntry) throws -> Value
     ) throws -> Value? {
-        let result = try withFile(forKey: key, allowingStale) { (file, entry) throws(CacheError) in
+        let result = try withFile(forKey: key, reading) { (file, entry) throws(CacheError) in
             Result { try body(file.rawValue, entry) }
         }
         return try result?.get()
@@ -145,16 +161,29 @@ extension SharedCache {
     /// Outside of ``withStore(_:)``: that a file of the user's is missing says nothing of the directory.
     private func withFile<Value>(
         forKey key: String,
-        _ allowingStale: Bool,
+        _ reading: ReadOptions,
         _ body: (borrowing FileDescriptor, CacheEntry) throws(CacheError) -> Value
     ) throws(CacheError) -> Value? {
         let digest = try settledDigest(ofKey: key)
-        let hit = try withStore { (store, now) throws(CacheError) in
-            try store.open(digest, now: now, allowingStale: allowingStale)
-        }
-        guard let hit else { return nil }
+        guard let hit = try openFile(digest, reading) else { return nil }
         let entry = CacheEntry(hit.record, keyDigest: digest, key: key, accessed: nil, now: now)
         return try body(hit.value, entry)
+    }
+
+    /// The value's file, checked and at its start; nil for a miss.
+    func openFile(
+        _ digest: Digest,
+        _ reading: ReadOptions
+    ) throws(CacheError) -> StoreHit<FileDescriptor>? {
+        // What memory has is no file.
+        if reading.source == .memory { return nil }
+        let oldest = reading.oldest(at: now)
+        let hit = try withStore { (store, now) throws(CacheError) in
+            try store.open(digest, now: now, allowingStale: reading.acceptsStale)
+        }
+        guard let hit else { return nil }
+        if hit.record.isOlder(than: oldest) { return nil }
+        return hit
     }
 
     /// Runs a system call on a file of the user's, and says in its error what was being done to the file.

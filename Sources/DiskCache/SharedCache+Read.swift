@@ -14,31 +14,59 @@ extension SharedCache {
     /// written it since; otherwise one. (Kernels before 6.13 need two more where there are four, and for a miss
     /// that asks the disk.)
     ///
+    /// - Parameter key: any string but the empty one.
+    /// - Throws: ``CacheError`` if the directory can't be read.
+    public func get(forKey key: String) throws(CacheError) -> CacheHit<Data>? {
+        // A form of its own: a hit in memory is so short that making the default options would show in it.
+        try find(key, BytesCodec(), allowingStale: false)
+    }
+
+    /// The value of `key`, or nil if there is none that `reading` accepts.
+    ///
+    /// Otherwise like the form without options, at the same cost in system calls.
+    ///
     /// - Parameters:
     ///   - key: any string but the empty one.
-    ///   - allowingStale: whether to return a value that has expired but is within the stale period that it was
-    ///     stored with (``PutOptions/staleFor``).
+    ///   - reading: whether a stale value will do, how old it may be, and whether to look in memory alone.
     /// - Throws: ``CacheError`` if the directory can't be read.
-    public func get(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheHit<Data>? {
-        try find(key, BytesCodec(), allowingStale: allowingStale)
+    public func get(forKey key: String, reading: ReadOptions) throws(CacheError) -> CacheHit<Data>? {
+        try find(key, BytesCodec(), reading)
+    }
+
+    /// The value of `key`, or nil for a miss: what `get(forKey:)` finds.
+    ///
+    /// ```swift
+    /// let thumb = try cache["user:1/thumb"]
+    /// ```
+    ///
+    /// - Throws: ``CacheError`` if the directory can't be read.
+    @available(*, noasync, message: "it waits for the disk: use `get(forKey:)`")
+    public subscript(key: String) -> Data? {
+        get throws(CacheError) { try self.get(forKey: key)?.value }
     }
 
     /// What the cache knows about `key`, without reading the value or counting as an access; nil if a get would
     /// miss.
     ///
-    /// Three system calls. If a put of this key by this process is waiting to be published, that is done first.
-    public func entry(forKey key: String, allowingStale: Bool = false) throws(CacheError) -> CacheEntry? {
-        try publishedEntry(settledDigest(ofKey: key), key, allowingStale: allowingStale)
+    /// Three system calls. If a put of this key by this process is waiting to be published, that is done first. Where
+    /// only memory is to be looked at (``ReadOptions/Source/memory``), this is the entry of a get, and counts as one.
+    public func entry(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions()
+    ) throws(CacheError) -> CacheEntry? {
+        if reading.source == .memory { return try get(forKey: key, reading: reading)?.entry }
+        return try publishedEntry(settledDigest(ofKey: key), key, reading)
     }
 
     /// The same as far as it is on disk: waits for nobody.
     func publishedEntry(
         _ digest: Digest,
         _ key: String,
-        allowingStale: Bool
+        _ reading: ReadOptions
     ) throws(CacheError) -> CacheEntry? {
         try withStore { (store, now) throws(CacheError) in
-            guard let live = try store.liveEntry(digest, now: now, allowingStale: allowingStale),
+            guard let live = try store.liveEntry(digest, now: now, allowingStale: reading.acceptsStale),
+                !live.record.isOlder(than: reading.oldest(at: now)),
                 let status = try store.directory.status(of: digest, .entries)
             else { return nil }
             return CacheEntry(
@@ -61,40 +89,38 @@ extension SharedCache {
     }
 
     /// The same as far as it is on disk: waits for nobody.
-    func isPublished(_ digest: Digest) throws(CacheError) -> Bool {
+    func isPublished(_ digest: Digest, allowingStale: Bool = false) throws(CacheError) -> Bool {
         try withStore { (store, now) throws(CacheError) in
-            try store.liveEntry(digest, now: now, allowingStale: false) != nil
+            try store.liveEntry(digest, now: now, allowingStale: allowingStale) != nil
         }
     }
 
     /// Whether a get of `key` may find something; waits for nobody, and doesn't count as a miss.
-    func isWorthGetting(_ key: String) throws(CacheError) -> Bool {
+    func isWorthGetting(_ key: String, allowingStale: Bool = false) throws(CacheError) -> Bool {
         let digest = try digest(ofKey: key)
         try core.checkOpen()
         if writeBehind.latest({ digest }) != nil { return true }
-        return try isPublished(digest)
+        // It may be there alone.
+        if core.memory?.contains(key) ?? false { return true }
+        return try isPublished(digest, allowingStale: allowingStale)
     }
 
-    /// The content with this digest, checked against it, or nil.
-    ///
-    /// Not an access of any key. A file that was extended with large holes is read to its end, however long,
-    /// unless the content was stored under its digest.
-    @available(*, noasync, message: "it waits for the disk: use `blocking`")
-    public func data(for digest: Digest) throws(CacheError) -> Data? {
-        try core.checkOpen()
-        // What `store` was given may wait to be published.
-        writeBehind.settle(Digest(ofKey: digest.description))
-        return try withStore { (store, _) throws(CacheError) in try store.data(for: digest) }
-    }
-
-    /// All entries that have not expired, in no particular order, read a shard at a time as the sequence goes.
+    /// All entries that have not expired, or those of a selection, in no particular order, read a shard at a time as the
+    /// sequence goes.
     ///
     /// What other processes add or remove meanwhile may or may not be included. An element is a failure if a
     /// part of the directory could not be read.
+    ///
+    /// - Parameter selection: which keys. A key that the cache does not know has no prefix.
+    /// - Complexity: O(*n*) in all keys, whatever is selected: neither prefixes nor tags are indexed.
     @available(*, noasync, message: "it waits for the disk: use `blocking`")
-    public func entries() throws(CacheError) -> some Sequence<Result<CacheEntry, CacheError>> & Sendable {
+    public func entries(
+        _ selection: KeySelection = .all
+    ) throws(CacheError) -> some Sequence<Result<CacheEntry, CacheError>> & Sendable {
         try publishAll()
-        return try withStore { (store, now) throws(CacheError) in CacheEntries(parts: store.parts, now: now) }
+        return try withStore { (store, now) throws(CacheError) in
+            CacheEntries(parts: store.parts, now: now, selection: selection)
+        }
     }
 }
 
@@ -102,6 +128,7 @@ extension SharedCache {
 struct CacheEntries: Sequence, IteratorProtocol, Sendable {
     let parts: StoreParts
     let now: Timestamp
+    let selection: KeySelection
     var shard = 0
     var keys: [Digest] = []
 
@@ -123,8 +150,8 @@ struct CacheEntries: Sequence, IteratorProtocol, Sendable {
     }
 
     private func entry(_ key: Digest) throws(CacheError) -> CacheEntry? {
-        guard let (stored, status) = try parts.entry(key), let record = stored.record,
-            record.freshness(at: now, accessed: status.accessed) == .fresh
+        guard let (stored, status) = try parts.entry(key), let record = stored.record, !record.isNothing,
+            selection.includes(record), record.freshness(at: now, accessed: status.accessed) == .fresh
         else { return nil }
         return CacheEntry(record, keyDigest: key, key: nil, accessed: status.accessed, now: now)
     }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
-public import CacheStore
+import CacheStore
 public import FoundationEssentials
 import Platform
 
@@ -24,7 +24,7 @@ extension SharedCache {
         forKey key: String,
         options: PutOptions = PutOptions()
     ) throws(CacheError) {
-        if (options.writing ?? configuration.writing) == .behind {
+        if waitsForNobody(options) {
             let write = try pendingWrite(data, forKey: key, options)
             // What is larger than the whole queue takes the other way.
             if writeBehind.put(write) { return }
@@ -32,18 +32,23 @@ extension SharedCache {
         try putThrough(data, forKey: key, options)
     }
 
+    /// Whether a put with these options may return before the value is on disk; one of memory alone never is there.
+    func waitsForNobody(_ options: PutOptions) -> Bool {
+        (options.writing ?? configuration.writing) == .behind
+            && (options.keeps ?? configuration.memory.keeps) != .memoryOnly
+    }
+
     /// Stores `data` on disk, and in memory, if there is any.
-    func putThrough(
-        _ data: Data,
-        forKey key: String,
-        _ options: PutOptions,
-        _ room: RoomTerms = RoomTerms()
-    ) throws(CacheError) {
+    func putThrough(_ data: Data, forKey key: String, _ options: PutOptions) throws(CacheError) {
         let held = try withIndicesFromZero(data)
-        try putThrough(data, forKey: key, options, room) {
-            HeldValue(held, key: key, record: $0, cost: data.count)
+        let cost = memoryCost(options) ?? data.count
+        try putThrough(data, forKey: key, options) {
+            HeldValue(held, key: key, record: $0, cost: cost)
         }
     }
+
+    /// What a value that is put with these options costs in memory; nil: what its bytes or its codec say.
+    func memoryCost(_ options: PutOptions) -> Int? { options.memoryCost ?? configuration.memory.valueCost }
 
     func pendingWrite(_ data: Data, forKey key: String, _ options: PutOptions) throws(CacheError)
         -> PendingWrite
@@ -52,23 +57,24 @@ extension SharedCache {
         try core.checkOpen()
         let unknown = Content(digest: digest, length: data.count, checksum: 0)
         let draft = try record(of: unknown, key: key, options, now: now)
-        return PendingWrite(try withIndicesFromZero(data), forKey: key, digest, draft: draft)
+        let terms = configuration.memory.terms(of: options)
+        return PendingWrite(try withIndicesFromZero(data), forKey: key, digest, draft: draft, terms)
     }
 
     /// The same bytes, as a get from disk gives them: a slice counts on from where it was cut.
-    private func withIndicesFromZero(_ data: Data) throws(CacheError) -> Data {
+    func withIndicesFromZero(_ data: Data) throws(CacheError) -> Data {
         if data.startIndex == 0 { return data }
         return try describing("copy \(data.count) bytes for", path) { () throws(Errno) in
             try Data(copying: data.span)
         }
     }
 
-    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record.
-    func putThrough(
+    /// Stores `data` on disk, and in memory, if there is any, in the form that `hold` makes of the record; or in one
+    /// of them alone, if the options say so.
+    private func putThrough(
         _ data: Data,
         forKey key: String,
         _ options: PutOptions,
-        _ room: RoomTerms = RoomTerms(),
         _ hold: (Record) -> HeldItem
     ) throws(CacheError) {
         let digest = try digest(ofKey: key)
@@ -78,7 +84,27 @@ extension SharedCache {
         let record = try record(of: Content(of: bytes), key: key, options, now: now)
         // Not dropped: until this one is on disk, and if it fails, the earlier one is what gets must see.
         writeBehind.settle(digest)
-        try core.publish(bytes, digest, record, room, hold)
+        try publish(bytes, forKey: key, digest, record, options, RoomTerms(), hold)
+    }
+
+    /// Leaves a value on disk, in memory, or in both, as the options say.
+    ///
+    /// - Parameter hold: makes what memory keeps of the record.
+    func publish(
+        _ bytes: Span<UInt8>,
+        forKey key: String,
+        _ digest: Digest,
+        _ record: Record,
+        _ options: PutOptions,
+        _ room: RoomTerms,
+        _ hold: (Record) -> HeldItem
+    ) throws(CacheError) {
+        let terms = configuration.memory.terms(of: options)
+        if terms.keeps == .memoryOnly {
+            return try core.keepInMemory(digest, record, terms, name: record.key, hold)
+        }
+        try core.publish(bytes, digest, record, room, terms, hold)
+        if terms.keeps == .diskOnly { core.memory?.remove(key, cause: .replaced) }
     }
 
     /// Stores `data` unless there is a value for `key` already.
@@ -102,72 +128,6 @@ extension SharedCache {
             guard try replace(observed.stored, with: data, content, digest, key, options) else { return nil }
             return true
         }
-    }
-
-    /// Replaces the value of `key` with what `transform` makes of it, atomically across processes.
-    ///
-    /// No lock is held while `transform` runs. If another process has changed the value meanwhile, `transform`
-    /// is called again with the new one, so it must have no side effects.
-    ///
-    /// - Parameters:
-    ///   - key: any string but the empty one.
-    ///   - options: until when it is valid, and what else to keep.
-    ///   - transform: takes the present value, nil for a miss; returns the new one, or nil to remove it.
-    /// - Returns: the new value.
-    /// - Throws: what `transform` throws, and ``CacheError``.
-    @discardableResult
-    public func update(
-        forKey key: String,
-        options: PutOptions = PutOptions(),
-        _ transform: (Data?) throws -> Data?
-    ) throws -> Data? {
-        let digest = try settledDigest(ofKey: key)
-        // Inside, nil is a conflict, and `.some(nil)` what was removed.
-        return try repeatingConflicts { () throws -> Data?? in
-            let observed = try withStore { (store, now) throws(CacheError) in
-                try store.observe(digest, now: now)
-            }
-            guard let value = try transform(observed.value) else {
-                let isRemoved = try withStore { (store, _) throws(CacheError) in
-                    try store.remove(digest, ifStill: observed.stored)
-                }
-                guard isRemoved else { return nil }
-                core.memory?.remove(key, cause: .explicit)
-                return .some(nil)
-            }
-            let content = Content(of: value.span)
-            guard try replace(observed.stored, with: value, content, digest, key, options) else { return nil }
-            return .some(.some(value))
-        }
-    }
-
-    private func replace(
-        _ observed: StoredEntry?,
-        with value: Data,
-        _ content: Content,
-        _ digest: Digest,
-        _ key: String,
-        _ options: PutOptions
-    ) throws(CacheError) -> Bool {
-        let record = try record(of: content, key: key, options, now: now)
-        let isStored = try withStore { (store, _) throws(CacheError) in
-            try store.put(value.span, for: digest, record, ifStill: observed).isPublished
-        }
-        if isStored { core.memory?.remove(key, cause: .replaced) }
-        return isStored
-    }
-
-    /// Stores content under its own digest, where `data(for:)` finds it until it has expired and a collection
-    /// has removed it.
-    ///
-    /// It is a value like any other, with the digest's hexadecimal digits as its key. It is on disk when this
-    /// returns, even with ``CacheConfiguration/Writing/behind``.
-    @discardableResult
-    @available(*, noasync, message: "it waits for the disk: use `blocking`")
-    public func store(_ data: Data, expires: Expiration? = nil) throws(CacheError) -> Digest {
-        let digest = Digest(of: data)
-        try put(data, forKey: digest.description, options: PutOptions(expires: expires, writing: .through))
-        return digest
     }
 
     /// Removes the value of `key`.
@@ -204,9 +164,12 @@ extension SharedCache {
 
     /// Gives the value of `key` another expiration, and keeps everything else that was stored with it.
     ///
+    /// With `.expired` and a stale period it expires softly: a get misses, and whoever accepts stale values still gets it.
+    ///
     /// - Parameters:
     ///   - expires: the new expiration.
     ///   - onAccess: what accesses do to it, in place of what they did to the old one.
+    ///   - staleFor: the new stale period (``PutOptions/staleFor``); nil leaves it as it is.
     ///   - key: any string but the empty one.
     /// - Returns: false if a get would miss.
     @discardableResult
@@ -214,6 +177,7 @@ extension SharedCache {
     public func setExpiration(
         _ expires: Expiration,
         onAccess: Expiration.OnAccess = .keep,
+        staleFor: Duration? = nil,
         forKey key: String
     ) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)
@@ -221,7 +185,8 @@ extension SharedCache {
             try withStore { (store, now) throws(CacheError) -> Bool? in
                 if let live = try store.liveEntry(digest, now: now, allowingStale: false) {
                     var record = live.record
-                    try apply(expires, onAccess, staleFor: record.staleFor, to: &record, now: now)
+                    let period = staleFor ?? record.staleFor
+                    try apply(expires, onAccess, staleFor: period, to: &record, now: now)
                     switch try store.rewrite(record, for: digest, ifStill: live.stored, now: now) {
                     case .published: return true
                     case .conflict: return nil
@@ -234,19 +199,5 @@ extension SharedCache {
         }
         if isChanged { core.memory?.remove(key, cause: .replaced) }
         return isChanged
-    }
-}
-
-/// Repeats what gives nil because another writer has changed the key meanwhile.
-///
-/// At once the first time, as a conflict means that somebody else got on; then after pauses.
-private func repeatingConflicts<Value, Failure: Error>(
-    _ attempt: () throws(Failure) -> Value?
-) throws(Failure) -> Value {
-    if let value = try attempt() { return value }
-    var backoff = Backoff()
-    while true {
-        if let value = try attempt() { return value }
-        sleepThread(for: backoff.next())
     }
 }

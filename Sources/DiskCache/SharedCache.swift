@@ -22,7 +22,7 @@ package import Platform
 /// through ``blocking(_:)``.
 public final class SharedCache: Sendable {
     /// The path of the directory, as given.
-    public let path: String
+    package let path: String
     /// How this process uses it.
     public let configuration: CacheConfiguration
     let core: CacheCore
@@ -127,9 +127,12 @@ public final class SharedCache: Sendable {
         // Of the moment as it was asked for: rounded, it would make the lifetime another than that of the value.
         record.idleLifetime = try (onAccess ?? configuration.defaultOnAccess)
             .idleLifetime(expires: end, from: now)
-        if let staleFor, staleFor < .zero {
-            throw CacheError(.invalidArgument, "stale for \(staleFor): it can't be negative: use 0 or more")
-        }
+        if let staleFor { try Self.checkStalePeriod(staleFor) }
         record.staleFor = staleFor
+    }
+
+    static func checkStalePeriod(_ period: Duration) throws(CacheError) {
+        if period >= .zero { return }
+        throw CacheError(.invalidArgument, "stale for \(period): it can't be negative: use 0 or more")
     }
 }

@@ -36,8 +36,9 @@ struct Option {
         Option("-d, --dir DIR  the cache directory (see `diskcache --help`)"),
         Option("-h, --help  show help"),
     ]
-    /// A line for those that have it.
+    /// Lines for those that have it.
     static let json = "--json  print JSON instead of text"
+    static let scope = "--scope TEXT  put TEXT in front of KEY (default $DISKCACHE_SCOPE)"
 
     /// What follows the name, as "[=SPAN]", " SPAN" or nothing, with the placeholder in a style.
     func value(_ style: (String) -> String) -> String {
@@ -84,8 +85,8 @@ extension Command {
     static var optionList: String { "" }
     static var options: [Option] { optionList.split(separator: "\n").map { Option($0) } }
     static var exclusive: [[String]] { [] }
-    /// Whether the first operand ends the options: where "[--]" says that another command line follows.
-    static var stopsAtOperand: Bool { operands.hasPrefix("[--]") }
+    /// How many operands stand before another command line, which "[--]" announces; nil: there is none.
+    static var operandsBeforeCommand: Int? { operands.split(separator: " ").firstIndex(of: "[--]") }
 
     static var operandCount: ClosedRange<Int> {
         let words = operands.split(separator: " ").filter { $0 != "[--]" }
@@ -109,7 +110,7 @@ extension Command {
             options + Option.common,
             command: name,
             directory: directory,
-            stopsAtOperand: stopsAtOperand
+            operandsBeforeCommand: operandsBeforeCommand
         )
     }
 
@@ -125,7 +126,15 @@ extension Command {
         if operands.isEmpty, let option = options.first(where: { $0.specification.argument == .optional }) {
             arguments = arguments.takingOperand(for: option.specification.name)
         }
-        try arguments.expectOperands(operandCount, operands.isEmpty ? "none" : operands)
+        var usage = operands.isEmpty ? "none" : operands
+        let valueless = options.first {
+            $0.specification.argument == .optional && arguments.value($0.specification.name) == ""
+        }
+        if let valueless, arguments.operands.count > operandCount.upperBound {
+            // It was meant to have one.
+            usage += ", and the value of --\(valueless.specification.name) after ="
+        }
+        try arguments.expectOperands(operandCount, usage)
     }
 
     /// The text of `--help`.
@@ -145,7 +154,13 @@ extension OptionError {
             // getopt has one error for both; which it is can be told from the names.
             let start = word.prefix { $0 != "=" }
             let candidates = options.map { "--\($0.specification.name)" }.filter { $0.hasPrefix(start) }
-            guard start.hasPrefix("--"), candidates.count > 1 else { return "unknown option '\(word)'" }
+            guard start.hasPrefix("--"), candidates.count > 1 else {
+                let names = options.map { "--\($0.specification.name)" }
+                // A number, most likely.
+                let isDigit = word.count == 2 && word.last.map { $0.isASCII && $0.isNumber } == true
+                if isDigit { return "unknown option '\(word)' (put -- before a word that is no option)" }
+                return "unknown option '\(word)'" + Suggestion.words(for: String(start), among: names)
+            }
             return "ambiguous option '\(start)': it can be \(candidates.joined(separator: ", "))"
         case .missingValue(let word): return "option '\(word)' needs a value"
         case .unexpectedValue(let word): return "option '\(word)' takes no value"

@@ -11,9 +11,10 @@ struct DiskCacheTool {
     /// Those that are shown to people, in the order of the overview.
     static var shown: [any Command.Type] {
         [
-            PutCommand.self, GetCommand.self, RemoveCommand.self, ClearCommand.self, TouchCommand.self,
-            ListCommand.self, InfoCommand.self, RunCommand.self, CollectCommand.self, StatsCommand.self,
-            VerifyCommand.self, LogCommand.self, DoctorCommand.self, ConfigCommand.self, BenchCommand.self,
+            PutCommand.self, GetCommand.self, HasCommand.self, RemoveCommand.self, ClearCommand.self,
+            TouchCommand.self, IncrementCommand.self, ListCommand.self, InfoCommand.self, RunCommand.self,
+            LockCommand.self, ServeCommand.self, CollectCommand.self, StatsCommand.self, VerifyCommand.self,
+            LogCommand.self, DoctorCommand.self, ConfigCommand.self, DirectoryCommand.self, BenchCommand.self,
             CompletionsCommand.self,
         ]
     }
@@ -60,7 +61,7 @@ struct DiskCacheTool {
     }
 
     private static func dispatch(_ words: [[UInt8]]) throws -> ExitStatus {
-        let globals = try Arguments(words, options, command: "", directory: nil, stopsAtOperand: true)
+        let globals = try Arguments(words, options, command: "", directory: nil, operandsBeforeCommand: 0)
         if globals.has("version") {
             try Output.print("diskcache \(version)\n")
             return .done
@@ -78,7 +79,8 @@ struct DiskCacheTool {
         }
         guard let name else { throw Failure.usage("missing command: see `diskcache --help`") }
         guard let command = (shown + hidden).first(where: { $0.name == name }) else {
-            throw Failure.usage("unknown command '\(name)': see `diskcache --help`")
+            let suggestion = Suggestion.words(for: name, among: shown.map { $0.name })
+            throw Failure.usage("unknown command '\(name)'\(suggestion): see `diskcache --help`")
         }
         return try command.main(Array(words.dropFirst()), directory: globals.value("dir"))
     }
@@ -96,8 +98,11 @@ struct DiskCacheTool {
 
     static let conventions = """
         The directory is --dir, else $DISKCACHE_DIR, else ${XDG_CACHE_HOME:-~/.cache}/diskcache; `put`,
-        `run` and `config set` create it if it is missing. Sizes are written like 64K or 2G (powers of 1024),
-        times like 90s, 15m, 7d.
+        `incr`, `run`, `lock`, `serve` and `config set` create it if it is missing. Sizes are written like 64K or
+        2G (powers of 1024), times like 90s, 15m, 1h30m, 7d.
+
+        A scope, --scope or $DISKCACHE_SCOPE, is a text that the commands about single keys put in front of
+        each: with the scope thumbs/ the key 17 is stored as thumbs/17, as `ls`, --prefix and --glob know it.
         """
 
     static let statuses = """

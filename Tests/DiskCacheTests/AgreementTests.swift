@@ -239,8 +239,8 @@ private struct AgreementRun {
         let removes = Int.random(in: 0..<4, using: &generator) == 0
         var seen: String?
         _ = try cache.update(forKey: key, options: options(value, expires, onAccess)) {
-            seen = $0.map { String(decoding: $0, as: UTF8.self) }
-            return removes ? nil : Data(value.text.utf8)
+            seen = $0.map { String(decoding: $0.value, as: UTF8.self) }
+            return removes ? nil : .value(Data(value.text.utf8))
         }
         expect("update", key, seen, present(key)?.text)
         model[key] = removes ? nil : rounded(value)
@@ -260,7 +260,7 @@ private struct AgreementRun {
 
     private mutating func get(_ key: String, allowingStale: Bool) throws {
         let now = clock.now
-        let hit = try cache.get(forKey: key, allowingStale: allowingStale)
+        let hit = try cache.get(forKey: key, reading: ReadOptions(acceptsStale: allowingStale))
         let value = model[key].flatMap {
             (allowingStale ? $0.isUsable(at: now) : $0.isFresh(at: now)) ? $0 : nil
         }
@@ -269,7 +269,7 @@ private struct AgreementRun {
         expect("get's isStale", key, hit.isStale, !value.isFresh(at: now))
         compare(hit.entry, with: value, end: value.expires, key)
         if hit.isStale { return }
-        guard hit.tier == .memory, let idle = value.idle else {
+        guard hit.source == .memory, let idle = value.idle else {
             model[key]?.accessed = now
             return
         }
@@ -283,7 +283,7 @@ private struct AgreementRun {
     private mutating func collect() throws {
         guard Int.random(in: 0..<3, using: &generator) == 0 else { return }
         clock.advance(by: 2_000_000)
-        try cache.collect()
+        try cache.directory.collect()
     }
 
     private mutating func touch(_ key: String) throws {
@@ -324,7 +324,9 @@ private struct AgreementRun {
     private mutating func removeTagged() throws {
         let tagged = model.filter { $0.value.tag != nil }.map(\.key)
         let count = tagged.filter { present($0) != nil }.count
-        expect("removeAll(taggedWith:)", "", try cache.removeAll(taggedWith: "tag"), count)
+        let listed = try cache.entries(.tagged("tag")).map { try $0.get() }
+        expect("entries(.tagged)", "", listed.count, count)
+        try cache.removeAll(.tagged("tag"))
         for key in tagged { model[key] = nil }
     }
 }

@@ -92,7 +92,7 @@ import Testing
         let target = fixture.directory.path + "/out"
         #expect(try fixture.cache.copyValue(forKey: "key", toFile: target) == nil)
         #expect(!FileManager.default.fileExists(atPath: target))
-        #expect(fixture.cache.activity.corruptions == 1)
+        #expect(fixture.cache.directory.activity.corruptions == 1)
     }
 
     @Test func `what can't be read or written is an error that names it`() throws {
@@ -134,15 +134,15 @@ import Testing
             }
             try await group.waitForAll()
         }
-        #expect(try await cache.blocking { try $0.statistics().entries } == 50)
-        #expect(try await cache.blocking { try $0.removeAll() } == 50)
+        #expect(try await cache.blocking { try $0.directory.statistics().entries } == 50)
+        try await cache.blocking { try $0.removeAll() }
         #expect(try await cache.entry(forKey: "key 1") == nil)
     }
 
     @Test func `errors are the same`() async throws {
         let fixture = try CacheFixture()
         await #expect(throws: CacheError.self) { try await fixture.cache.put("x", forKey: "") }
-        try await fixture.cache.update(forKey: "key") { _ in Data("1".utf8) }
+        try await fixture.cache.update(forKey: "key") { _ in .value(Data("1".utf8)) }
         let isStored = try await fixture.cache.blocking { try $0.putIfAbsent(Data(), forKey: "key") }
         #expect(!isStored)
     }

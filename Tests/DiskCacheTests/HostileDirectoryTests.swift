@@ -64,7 +64,7 @@ import Testing
                     to: RecordCodec.encode(record, for: digest).span
                 )
             }
-            _ = try await fixture.cache.blocking { try $0.statistics() }
+            _ = try await fixture.cache.blocking { try $0.directory.statistics() }
         }
     }
 
@@ -87,7 +87,7 @@ import Testing
                 for call: () throws -> Void in [
                     { _ = try cache.get(forKey: "k") }, { try cache.put("w", forKey: "k") },
                     { _ = try cache.remove(forKey: "k") },
-                    { _ = try cache.collect() },
+                    { _ = try cache.directory.collect() },
                 ] {
                     do { try call() } catch { #expect(error is CacheError) }
                 }
@@ -104,7 +104,7 @@ import Testing
         unlink(path)
         #expect(mkfifo(path, 0o600) == 0)
         let cache = fixture.cache
-        let result = within(2) { Result { try cache.verify() } }
+        let result = within(2) { Result { try cache.directory.verify() } }
         if result == nil { close(open(path, O_WRONLY | O_NONBLOCK)) }
         #expect(result != nil)
     }
@@ -133,7 +133,7 @@ import Testing
         rmdir(path)
         #expect(symlink("/nowhere", path) == 0)
         var report: CollectionReport?
-        #expect(throws: Never.self) { report = try fixture.cache.collect() }
+        #expect(throws: Never.self) { report = try fixture.cache.directory.collect() }
         #expect(report?.removed[.expired]?.count == 1)
         #expect(report?.unrecognised == [place])
     }
@@ -145,7 +145,7 @@ import Testing
         unlink(path)
         makeFile(path)
         #expect(try fixture.text("k") == nil)
-        #expect(fixture.cache.activity.corruptions == 0)
+        #expect(fixture.cache.directory.activity.corruptions == 0)
     }
 
     @Test func `removeAll passes over what is no file`() throws {
@@ -214,7 +214,7 @@ import Testing
         let error = #expect(throws: CacheError.self) {
             var options = CollectionOptions()
             options.patience = .zero
-            try fixture.cache.collect(options)
+            try fixture.cache.directory.collect(options)
         }
         #expect(error?.message.contains("process 1 ") == false, "\(error?.message ?? "")")
         lock.release()
@@ -232,7 +232,7 @@ import Testing
         let descriptor = Glibc.open(fixture.cache.path + "/locks/entry-05", O_RDWR)
         #expect(flock(descriptor, LOCK_SH | LOCK_NB) == 0)
         let start = ContinuousClock.now
-        let report = try fixture.cache.collect()
+        let report = try fixture.cache.directory.collect()
         let waited = ContinuousClock.now - start
         close(descriptor)
         #expect(waited < .seconds(30), "sixty entries must not take sixty seconds")

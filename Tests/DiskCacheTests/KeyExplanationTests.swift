@@ -16,7 +16,7 @@ import Testing
     }
 
     private func state(_ key: String) throws -> KeyExplanation.State {
-        try fixture.cache.explanation(forKey: key).state
+        try fixture.cache.directory.explanation(forKey: key).state
     }
 
     private func paths(_ key: String) throws -> (entry: String, object: String) {

@@ -29,14 +29,14 @@ struct LimitTests {
         var configuration = CacheConfiguration(maximumSize: .mebibytes(64))
         configuration.limits?.maximumEntries = 5
         let first = try SharedCache(at: path, configuration: configuration)
-        #expect(try first.limits().maximumEntries == 5)
+        #expect(try first.directory.limits().maximumEntries == 5)
         // The second has others in mind, which come too late.
         let second = try SharedCache(at: path, configuration: CacheConfiguration(maximumSize: .gibibytes(1)))
-        #expect(try second.limits().maximumSize == .mebibytes(64))
-        try second.updateLimits { $0.maximumIdleTime = .seconds(7 * 86400) }
-        #expect(try first.limits().maximumIdleTime == .seconds(7 * 86400))
-        try first.updateLimits { $0 = CacheLimits() }
-        #expect(try second.limits() == CacheLimits())
+        #expect(try second.directory.limits().maximumSize == .mebibytes(64))
+        try second.directory.updateLimits { $0.maximumIdleTime = .seconds(7 * 86400) }
+        #expect(try first.directory.limits().maximumIdleTime == .seconds(7 * 86400))
+        try first.directory.updateLimits { $0 = CacheLimits() }
+        #expect(try second.directory.limits() == CacheLimits())
     }
 
     @Test(arguments: [true, false])
@@ -79,7 +79,7 @@ struct LimitTests {
     func `limits that the directory has, maybe beside others, are no event`(given: CacheLimits) throws {
         var limits = CacheLimits(maximumSize: .mebibytes(64))
         (limits.minimumFree, limits.maximumAge) = (.percent(100.0 / 3), .milliseconds(12345))
-        try SharedCache(at: path).updateLimits { $0 = limits }
+        try SharedCache(at: path).directory.updateLimits { $0 = limits }
         let count = Locked(0)
         var configuration = CacheConfiguration()
         configuration.limits = given
@@ -99,7 +99,7 @@ struct LimitTests {
         let failure = CacheError(errno: .noSpace, "write an object", path: "/elsewhere")
         var calls = 0
         let error = #expect(throws: CacheError.self) {
-            try cache.updateLimits { (_) throws(CacheError) in
+            try cache.directory.updateLimits { (_) throws(CacheError) in
                 calls += 1
                 throw failure
             }
@@ -109,7 +109,7 @@ struct LimitTests {
 
     @Test func `limits that make no sense are refused and nothing is changed`() throws {
         let cache = try SharedCache(at: path)
-        try cache.updateLimits { $0 = CacheLimits(maximumSize: .mebibytes(64)) }
+        try cache.directory.updateLimits { $0 = CacheLimits(maximumSize: .mebibytes(64)) }
         for change: (inout CacheLimits) -> Void in [
             { $0.maximumSize = .mebibytes(1) }, { $0.maximumEntries = 0 }, { $0.maximumAge = .seconds(-1) },
             { $0.maximumIdleTime = .seconds(-1) }, { $0.eventLogSize = .mebibytes(60) },
@@ -117,11 +117,11 @@ struct LimitTests {
             { $0.maximumSize = .bytes(.max) }, { $0.maximumAge = .seconds(1e10) },
         ] {
             let error = #expect(throws: CacheError.self) {
-                try cache.updateLimits { (limits) throws(CacheError) in change(&limits) }
+                try cache.directory.updateLimits { (limits) throws(CacheError) in change(&limits) }
             }
             #expect(error?.code == .invalidArgument)
         }
-        #expect(try cache.limits() == CacheLimits(maximumSize: .mebibytes(64)))
+        #expect(try cache.directory.limits() == CacheLimits(maximumSize: .mebibytes(64)))
     }
 
     @Test func `a janitor evicts what is over a limit that another process has lowered`() throws {
@@ -130,10 +130,10 @@ struct LimitTests {
         var configuration = CacheConfiguration()
         configuration.janitor.isEnabled = false
         let other = try SharedCache(at: path, configuration: configuration)
-        try other.updateLimits { $0.maximumEntries = 100 }
+        try other.directory.updateLimits { $0.maximumEntries = 100 }
         waitUntil("it is so soon") { entries <= 90 }
         #expect(entries >= 80)
-        #expect(try cache.totals()?.activity.collected[.entries] ?? 0 >= 110)
+        #expect(try cache.directory.totals()?.activity.collected[.entries] ?? 0 >= 110)
     }
 
     @Test func `values that are too old or unused go with the next collection, without being asked for`()
@@ -141,9 +141,9 @@ struct LimitTests {
     {
         let cache = try SharedCache(at: path)
         try fill(cache, 3)
-        try cache.updateLimits { $0.maximumAge = .milliseconds(1) }
+        try cache.directory.updateLimits { $0.maximumAge = .milliseconds(1) }
         usleep(20_000)
-        let report = try cache.collect()
+        let report = try cache.directory.collect()
         #expect(report.removed[.age]?.count == 3)
     }
 
@@ -152,23 +152,23 @@ struct LimitTests {
         configuration.janitor.isEnabled = false
         let cache = try SharedCache(at: path, configuration: configuration)
         try fill(cache, 50)
-        try cache.updateLimits { $0.maximumEntries = 20 }
+        try cache.directory.updateLimits { $0.maximumEntries = 20 }
         var options = CollectionOptions()
         options.maximumEntries = 40
-        #expect(try cache.collect(options).entries.count == 40)
-        #expect(try cache.collect().entries.count == 20)
+        #expect(try cache.directory.collect(options).entries.count == 40)
+        #expect(try cache.directory.collect().entries.count == 20)
     }
 
     @Test func `a value that can't fit is refused, and computed all the same`() throws {
         let cache = try SharedCache(at: path)
-        try cache.updateLimits { $0.maximumValueSize = .bytes(10) }
+        try cache.directory.updateLimits { $0.maximumValueSize = .bytes(10) }
         let error = #expect(throws: CacheError.self) { try cache.put("eleven byte", forKey: "key") }
         #expect(error?.code == .valueTooLarge)
         #expect(error?.message.contains("diskcache config") == true)
         let value = cache.value(forKey: "key") { Data("eleven byte".utf8) }
         #expect(value == Data("eleven byte".utf8))
         #expect(try cache.get(forKey: "key") == nil)
-        #expect(cache.activity.cacheFailures == 1)
+        #expect(cache.directory.activity.cacheFailures == 1)
     }
 
     @Test func `a damaged configuration is told once, by an event, and changes nothing`() throws {
@@ -180,14 +180,14 @@ struct LimitTests {
             }
         }
         let cache = try SharedCache(at: path, configuration: configuration)
-        try cache.updateLimits { $0.maximumEntries = 10 }
+        try cache.directory.updateLimits { $0.maximumEntries = 10 }
         try Data("{".utf8).write(to: URL(fileURLWithPath: path + "/config.json"))
         waitUntil("it is so soon") { failures.withLock { $0 } == 1 }
         try fill(cache, 30)
         #expect(entries <= 10)
         usleep(1_500_000)
         #expect(failures.withLock { $0 } == 1)
-        let error = #expect(throws: CacheError.self) { try cache.limits() }
+        let error = #expect(throws: CacheError.self) { try cache.directory.limits() }
         #expect(error?.code == .badConfiguration)
     }
 
@@ -197,13 +197,13 @@ struct LimitTests {
         let store = try Store(at: path)
         let first = try #require(try store.directory.status(of: Digest(ofKey: "hot"), .entries)).accessed
         // The copy in memory was to be noted in four minutes.
-        try cache.updateLimits { $0.maximumEntries = 1000 }
+        try cache.directory.updateLimits { $0.maximumEntries = 1000 }
         try waitUntil("it is so soon") {
             _ = try cache.get(forKey: "hot")
             return try #require(try store.directory.status(of: Digest(ofKey: "hot"), .entries)).accessed
                 > first
         }
-        #expect(cache.activity.memoryHits > 0)
+        #expect(cache.directory.activity.memoryHits > 0)
     }
 
     // MARK: Warning
@@ -234,7 +234,7 @@ struct LimitTests {
         limits.maximumAge = .seconds(86400)
         limits.eventLogSize = .mebibytes(1)
         let cache = try SharedCache(at: path)
-        try cache.updateLimits { $0 = limits }
+        try cache.directory.updateLimits { $0 = limits }
         let data = try Data(contentsOf: URL(fileURLWithPath: path + "/config.json"))
         #expect(try JSONDecoder().decode(CacheLimits.self, from: data) == limits)
         #expect(try JSONDecoder().decode(CacheLimits.self, from: JSONEncoder().encode(limits)) == limits)
@@ -275,7 +275,7 @@ struct LimitTests {
         try file.seek(toOffset: 512 * 8)
         try file.write(contentsOf: Data(repeating: 0x7f, count: 64 * 8))
         try file.close()
-        let activity = try #require(try cache.totals()).activity
+        let activity = try #require(try cache.directory.totals()).activity
         #expect(activity.evictions > 0 && activity.hits > 0)
         #expect(activity.ghostMisses > 0)
         _ = activity.isBelowWorkingSet

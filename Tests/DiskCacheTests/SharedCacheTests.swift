@@ -25,7 +25,7 @@ final class CacheFixture: Sendable {
     }
 
     func text(_ key: String, allowingStale: Bool = false) throws -> String? {
-        try cache.get(forKey: key, allowingStale: allowingStale).map {
+        try cache.get(forKey: key, reading: ReadOptions(acceptsStale: allowingStale)).map {
             String(decoding: $0.value, as: UTF8.self)
         }
     }
@@ -74,11 +74,31 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(code { _ = try fixture.cache.get(forKey: "") } == .invalidArgument)
     }
 
+    @Test func `a subscript reads, and throws what a get throws`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("value", forKey: "key")
+        #expect(try fixture.cache["key"] == Data("value".utf8))
+        #expect(try fixture.cache["absent"] == nil)
+        #expect(code { _ = try fixture.cache[""] } == .invalidArgument)
+        fixture.cache.close()
+        #expect(code { _ = try fixture.cache["key"] } == .closed)
+    }
+
+    @Test func `an entry names the file of its value`() throws {
+        let fixture = try CacheFixture()
+        try fixture.cache.put("value", forKey: "key")
+        let entry = try #require(try fixture.cache.entry(forKey: "key"))
+        #expect(entry.path == "objects/\(entry.digest.description.prefix(2))/\(entry.digest)")
+        let file = FileManager.default.contents(atPath: fixture.cache.path + "/" + entry.path)
+        #expect(file == Data("value".utf8))
+        #expect(try fixture.cache.get(forKey: "key")?.entry.path == entry.path)
+    }
+
     @Test func `two values of a key, two keys of a value`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("one", forKey: "a")
         try fixture.cache.put("one", forKey: "b")
-        #expect(try fixture.cache.statistics().objects == 1)
+        #expect(try fixture.cache.directory.statistics().objects == 1)
         try fixture.cache.put("two", forKey: "a")
         #expect(try fixture.text("a") == "two")
         #expect(try fixture.text("b") == "one")
@@ -145,14 +165,18 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try !fixture.cache.remove(forKey: "expired"))
         #expect(try fixture.cache.remove(forKey: "fresh"))
         #expect(
-            try fixture.cache.get(forKey: "expired", allowingStale: true) == nil,
+            try fixture.cache.get(forKey: "expired", reading: ReadOptions(acceptsStale: true)) == nil,
             "it is removed all the same"
         )
         try putBoth()
-        #expect(try fixture.cache.removeAll(taggedWith: "tag") == 1)
-        #expect(try fixture.cache.get(forKey: "expired", allowingStale: true) == nil)
+        try fixture.cache.removeAll(.tagged("tag"))
+        #expect(try fixture.cache.get(forKey: "expired", reading: ReadOptions(acceptsStale: true)) == nil)
         try putBoth()
-        #expect(try fixture.cache.removeAll() == 1)
+        try fixture.cache.removeAll()
+        #expect(try fixture.cache.get(forKey: "fresh") == nil)
+        #expect(try fixture.cache.get(forKey: "expired", reading: ReadOptions(acceptsStale: true)) == nil)
+        let report = try fixture.cache.directory.collect()
+        #expect(report.removed[.requested]?.count == 2)
         #expect(fixture.directory.files(below: "cache/entries").isEmpty)
     }
 
@@ -183,22 +207,22 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(try cache.putIfAbsent(Data("value".utf8), forKey: "key"))
         #expect(try fixture.text("key") == "value")
         try lose()
-        try cache.update(forKey: "key") { value in
-            #expect(value == nil)
-            return Data("new".utf8)
+        try cache.update(forKey: "key") { hit in
+            #expect(hit == nil)
+            return .value(Data("new".utf8))
         }
         #expect(try fixture.text("key") == "new")
     }
 
     @Test func `content can be stored and had by its digest alone`() throws {
         let fixture = try CacheFixture()
-        let digest = try fixture.cache.store(Data("content".utf8), expires: .seconds(10))
+        let digest = try fixture.cache.directory.store(Data("content".utf8), expires: .seconds(10))
         #expect(digest.description == Digest(of: Data("content".utf8)).description)
-        #expect(try fixture.cache.data(for: digest) == Data("content".utf8))
-        #expect(try fixture.cache.data(for: Digest(of: Data("other".utf8))) == nil)
+        #expect(try fixture.cache.directory.data(for: digest) == Data("content".utf8))
+        #expect(try fixture.cache.directory.data(for: Digest(of: Data("other".utf8))) == nil)
         fixture.clock.advance(by: 11)
-        try fixture.cache.collect()
-        #expect(try fixture.cache.data(for: digest) == nil)
+        try fixture.cache.directory.collect()
+        #expect(try fixture.cache.directory.data(for: digest) == nil)
     }
 
     @Test func `hashed-only keeps no key`() throws {
@@ -239,9 +263,9 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         let fixture = try CacheFixture()
         try fixture.cache.update(forKey: "key") { old in
             #expect(old == nil)
-            return Data("1".utf8)
+            return .value(Data("1".utf8))
         }
-        try fixture.cache.update(forKey: "key") { old in Data((old ?? Data()) + Data("2".utf8)) }
+        try fixture.cache.update(forKey: "key") { old in .value((old?.value ?? Data()) + Data("2".utf8)) }
         #expect(try fixture.text("key") == "12")
         try fixture.cache.update(forKey: "key") { _ in nil }
         #expect(try fixture.text("key") == nil)
@@ -252,8 +276,8 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
     @Test func `an update that removes counts as a removal`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("v", forKey: "k")
-        _ = try fixture.cache.update(forKey: "k") { (_: Data?) in nil }
-        #expect(fixture.cache.activity.removals == 1)
+        _ = try fixture.cache.update(forKey: "k") { _ in nil }
+        #expect(fixture.cache.directory.activity.removals == 1)
     }
 
     @Test func `no update of many threads is lost`() throws {
@@ -261,8 +285,8 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         onThreads(4) { _ in
             for _ in 0..<25 {
                 _ = try? fixture.cache.update(forKey: "count") { old in
-                    let count = old.flatMap { Int(String(decoding: $0, as: UTF8.self)) } ?? 0
-                    return Data("\(count + 1)".utf8)
+                    let count = old.flatMap { Int(String(decoding: $0.value, as: UTF8.self)) } ?? 0
+                    return .value(Data("\(count + 1)".utf8))
                 }
             }
         }
@@ -275,11 +299,14 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
             let tags = index % 2 == 0 ? ["even"] : ["odd", "uneven"]
             try fixture.cache.put("v\(index)", forKey: "k\(index)", options: PutOptions(tags: tags))
         }
-        #expect(try fixture.cache.removeAll(taggedWith: "uneven") == 3)
+        try fixture.cache.removeAll(.tagged("uneven"))
         #expect(try fixture.text("k1") == nil)
         #expect(try fixture.text("k2") == "v2")
-        #expect(try fixture.cache.removeAll(taggedWith: "even ") == 0)
-        #expect(try fixture.cache.removeAll() == 3)
+        try fixture.cache.removeAll(.tagged("even "))
+        #expect(try fixture.cache.directory.statistics().entries == 3)
+        try fixture.cache.removeAll()
+        #expect(try fixture.cache.directory.statistics().entries == 0)
+        try fixture.cache.directory.collect()
         #expect(fixture.directory.files(below: "cache/objects").isEmpty)
         #expect(fixture.directory.files(below: "cache/entries").isEmpty)
     }
@@ -291,7 +318,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         _ = try fixture.cache.get(forKey: "a")
         _ = try fixture.cache.get(forKey: "nope")
         fixture.clock.advance(by: 2)
-        let statistics = try fixture.cache.statistics()
+        let statistics = try fixture.cache.directory.statistics()
         #expect(statistics.entries == 2)
         #expect(statistics.expiredEntries == 1)
         #expect(statistics.objects == 1)
@@ -299,7 +326,7 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         #expect(statistics.activity.hits == 1)
         #expect(statistics.activity.misses == 1)
         #expect(statistics.activity.puts == 2)
-        #expect(fixture.cache.activity == statistics.activity)
+        #expect(fixture.cache.directory.activity == statistics.activity)
     }
 
     @Test func `after close every call says that it was closed`() throws {
@@ -328,8 +355,8 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
             fixture.clock.advance(by: 1)
         }
         _ = try fixture.cache.get(forKey: "k0")
-        let usage = try #require(try fixture.cache.totals()).usage
-        let report = try fixture.cache.collect(
+        let usage = try #require(try fixture.cache.directory.totals()).usage
+        let report = try fixture.cache.directory.collect(
             CollectionOptions(maximumSize: ByteCount(usage.overheadBytes + usage.bytes * 3 / 10))
         )
         #expect(report.removed[.size]?.count == 7)
@@ -342,16 +369,16 @@ func code(_ body: () throws -> Void) -> CacheError.Code? {
         let fixture = try CacheFixture()
         var options = CollectionOptions()
         options.maximumAge = .seconds(-1)
-        #expect(code { try fixture.cache.collect(options) } == .invalidArgument)
+        #expect(code { try fixture.cache.directory.collect(options) } == .invalidArgument)
         options = CollectionOptions()
         options.maximumEntries = -1
-        #expect(code { try fixture.cache.collect(options) } == .invalidArgument)
+        #expect(code { try fixture.cache.directory.collect(options) } == .invalidArgument)
     }
 
     @Test func `a report survives JSON with its reasons as names`() throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("value", forKey: "key", options: PutOptions(expires: .expired))
-        let report = try fixture.cache.collect()
+        let report = try fixture.cache.directory.collect()
         let json = try JSONEncoder().encode(report)
         #expect(String(decoding: json, as: UTF8.self).contains("\"removed\":{\"expired\":{"))
         #expect(try JSONDecoder().decode(CollectionReport.self, from: json) == report)

@@ -60,6 +60,7 @@ public struct HostileTemplate: Sendable {
             "events.1": try String(contentsOfFile: path("events"), encoding: .utf8),
             "candidates": "none", "tmp/put-x": "x",
             Self.flight: "pid 1 since 1700000000.123               \n",
+            Self.permit: "pid 1 since 1700000000.123               \n",
         ] where !FileManager.default.fileExists(atPath: path(name)) {
             makeFile(path(name), contents)
         }
@@ -88,6 +89,8 @@ public struct HostileTemplate: Sendable {
     static let entry = "\(shard("entries", "key"))/\(digest("key"))"
     private static let object = "\(shard("objects", "value"))/\(digest("value"))"
     static let flight = "locks/flight-\(digest("key"))"
+    /// Of the lock "name".
+    static let permit = "locks/lock-\(digest("name"))-0"
 
     private static func stripe(_ text: String) -> String {
         let byte = Int(digest(text).prefix(2), radix: 16) ?? 0
@@ -98,9 +101,10 @@ public struct HostileTemplate: Sendable {
     static let files: [(name: String, path: String)] =
         [
             "format", "config.json", "control", "candidates", "events", "events.1", "CACHEDIR.TAG", "README",
-            "locks/format", "locks/janitor", "locks/sessions", "tmp/put-x",
+            "rules", "locks/format", "locks/janitor", "locks/sessions", "tmp/put-x",
         ].map { ($0, $0) } + [
             ("entry", entry), ("object", object), ("locks/flight", flight),
+            ("locks/lock", permit),
             ("locks/object", "locks/object-\(stripe("value"))"),
             ("locks/entry", "locks/entry-\(stripe("key"))"),
         ]
@@ -291,7 +295,7 @@ private enum HostileContents {
     /// Words of the control file, which lie as OnDiskFormat says.
     static var ofControl: [HostileCase] {
         let words =
-            [3, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19].map { ($0, $0) }
+            [3, 4, 5, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 24].map { ($0, $0) }
             + [(8, 19), (128, 255), (256, 511), (512, 1535), (1536, 263_679), (263_680, 394_751)]
         return words.flatMap { (first, last) in
             extremes.map { value in

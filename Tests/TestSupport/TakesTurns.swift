@@ -122,6 +122,10 @@ private final class BlockableThreads: TaskExecutor {
     }
 
     private func work() {
+        // Dispatch, on whose thread this one was made, blocks most signals; the programs that tests start inherit that.
+        var none = sigset_t()
+        sigemptyset(&none)
+        pthread_sigmask(SIG_SETMASK, &none, nil)
         while true {
             let job = state.withLock { state -> UnownedJob? in
                 if state.jobs.isEmpty {

@@ -112,7 +112,10 @@ public struct Tool: Sendable {
     /// The tests' own, less what would lead the command elsewhere.
     private var environment: [String: String] {
         var environment = ProcessInfo.processInfo.environment
-        for name in ["XDG_CACHE_HOME", "DISKCACHE_METADATA", "POSIXLY_CORRECT"] { environment[name] = nil }
+        for name in [
+            "XDG_CACHE_HOME", "DISKCACHE_METADATA", "DISKCACHE_SCOPE", "DISKCACHE_TTL", "NO_COLOR",
+            "POSIXLY_CORRECT",
+        ] { environment[name] = nil }
         environment["HOME"] = scratch.path
         environment["DISKCACHE_DIR"] = directory
         return environment

@@ -37,7 +37,7 @@ func maintain(_ options: Options) throws {
     } else {
         var request = CollectionOptions()
         if options.operation == .gc { request.maximumEntries = Int(Double(options.count) * options.keep) }
-        let report = try cache.collect(request)
+        let report = try cache.directory.collect(request)
         let removed = report.removed.filter { $0.key != .orphan && $0.key != .staleTemporary }
         line.removed = removed.reduce(0) { $0 + $1.value.count }
         line.entries = report.entries.count + (line.removed ?? 0)

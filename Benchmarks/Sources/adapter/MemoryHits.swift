@@ -44,8 +44,8 @@ struct MemoryHits {
     /// Every value comes from memory, expires some time, and is right.
     private func check(_ cache: SharedCache) throws {
         for index in keys.indices {
-            guard let hit = try cache.get(forKey: keys[index]), hit.tier == .memory, hit.entry.expires != nil,
-                Values.isRight(hit.value, size: options.size, index)
+            guard let hit = try cache.get(forKey: keys[index]), hit.source == .memory,
+                hit.entry.expires != nil, Values.isRight(hit.value, size: options.size, index)
             else { throw Options.Failure(description: "\(keys[index]) is wrong or not in memory") }
         }
     }

@@ -113,11 +113,16 @@ extension Control {
         while true {
             if countingWords == nil { _ = try mapPresent(isWritable: true) }
             guard let words = countingWords else { return }
-            for index in 0..<ControlLayout.generationCount {
-                words.add(GenerationWord.raise, at: ControlLayout.generations + index)
-            }
+            raiseAll(words)
             // Where another file took its place meanwhile, values may be held by that one.
             if !words.areSuperseded { return }
+        }
+    }
+
+    /// The same in these words.
+    func raiseAll(_ words: MappedWords) {
+        for index in 0..<ControlLayout.generationCount {
+            words.add(GenerationWord.raise, at: ControlLayout.generations + index)
         }
     }
 }

@@ -54,7 +54,9 @@ extension Control {
         do throws(Errno) {
             let draft = try TemporaryFile(in: directory, mode: FileMode.file)
             let mapping = directory.capabilities.sharedMapping
-            try ControlMaking.make(in: draft.file, mapping, of: directory.path) { () throws(Errno) in
+            // Nobody changes them meanwhile: who does has the `format` lock.
+            let rules = RuleFile.marks(in: directory.root)
+            try ControlMaking.make(in: draft.file, mapping, of: directory.path, rules) { () throws(Errno) in
                 try draft.rename(to: directory.root, StoreLayout.control)
                 return false
             }

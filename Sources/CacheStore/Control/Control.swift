@@ -38,6 +38,7 @@ package final class Control: Sendable {
     /// ``ControlFile/filterSeal`` of the file, 0 for none.
     private let filterSeal = Atomic<UInt64>(0)
     private let state = Locked(State())
+    let followedRules = FollowedRules()
 
     /// With nothing mapped yet.
     init(of directory: StoreDirectory) {

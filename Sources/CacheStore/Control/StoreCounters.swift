@@ -39,6 +39,13 @@ package final class StoreCounters: Sendable {
         case computeFailure = 11
         /// A value that was computed without the cache, which could not be read, locked or written.
         case cacheFailure = 12
+        /// A miss of a key for which it was noted that there is nothing.
+        case negativeHit = 13
+
+        // MARK: Many keys at once
+
+        /// A rule that was put in force: it removed many keys, or had them expire.
+        case removalRule = 15
 
         // MARK: Faults
 
@@ -83,6 +90,7 @@ package final class StoreCounters: Sendable {
         case sweptEntries = 40
         case sweptSize = 41
         case sweptFreeSpace = 42
+        case sweptRequested = 43
 
         // MARK: Leaving memory
 

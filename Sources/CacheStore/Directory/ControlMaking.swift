@@ -8,17 +8,21 @@ enum ControlMaking {
     ///
     /// It is forming, unless `publish` says that it is that of an empty cache, which nobody could write without it: then
     /// it is ready at once, with a complete filter.
+    ///
+    /// - Parameter rules: what it says of the rules before anybody can find it: without that, what was removed by one would
+    ///   be there again.
     static func make(
         in file: borrowing FileDescriptor,
         _ mapping: SharedMapping,
         of path: String,
+        _ rules: RuleMarks,
         publish: () throws(Errno) -> Bool
     ) throws(Errno) {
         let identity = try file.status().identity
         let seal = filterSeal(of: identity, birthTime: file.birthTime)
         guard mapping == .memory else {
             try file.allocate(ControlLayout.byteCount)
-            let mapping = try initialize(file, pointerSeal: 0)
+            let mapping = try initialize(file, rules, pointerSeal: 0)
             if try publish() { complete(mapping, filterSeal: seal) }
             return
         }
@@ -26,7 +30,7 @@ enum ControlMaking {
         let words = try pointer.make(for: path)
         do throws(Errno) {
             let own = pointerSeal(of: identity, birthTime: file.birthTime)
-            let mapping = try initialize(words, pointerSeal: own)
+            let mapping = try initialize(words, rules, pointerSeal: own)
             try pointer.write(to: file)
             if try publish() { complete(mapping, filterSeal: seal) }
         } catch {
@@ -42,6 +46,7 @@ enum ControlMaking {
     /// another's place does not repeat its words.
     private static func initialize(
         _ file: borrowing FileDescriptor,
+        _ rules: RuleMarks,
         pointerSeal: UInt64
     ) throws(Errno) -> MappedFile {
         let mapping = try MappedFile(mapping: file, wordCount: ControlLayout.wordCount, isWritable: true)
@@ -55,14 +60,21 @@ enum ControlMaking {
         words.store(ControlState.forming.rawValue, at: .state)
         words.store(UInt64(bitPattern: now.nanoseconds), at: .countedSince)
         words.store(pointerSeal, at: .pointerSeal)
+        words.store(UInt64(rules.latest.milliseconds), at: .latestRule)
+        words.store(rules.version, at: .rulesVersion)
         words.store(ControlLayout.magic, at: .magic)
         return mapping
     }
 
-    /// Whoever has written has noted it there, and nothing was written before: the filter and the usage are whole.
+    /// Whoever has written has noted it there, and nothing was written before: the filter and the usage are whole, and so
+    /// is the latest time of creation.
     private static func complete(_ mapping: MappedFile, filterSeal: UInt64) {
         let words = mapping.words
         words.store(1, at: .isUsageCounted)
+        while true {
+            let latest = words.load(.latestCreated)
+            if words.replace(latest, by: latest | 1, at: .latestCreated) { break }
+        }
         words.store(filterSeal, at: .filterSeal)
         // Not where another one has taken its place meanwhile.
         _ = words.replace(ControlState.forming.rawValue, by: ControlState.ready.rawValue, at: .state)

@@ -81,6 +81,7 @@ extension StoreSetup {
             let locks = Set(StoreLayout.lockNames.map(\.description))
             return try root.openDirectory(path).names().allSatisfy {
                 locks.contains($0) || $0.hasPrefix(StoreLayout.flightPrefix)
+                    || $0.hasPrefix(StoreLayout.permitPrefix)
             }
         case "control":
             let file = try root.open(path, .readOnly)
@@ -88,6 +89,8 @@ extension StoreSetup {
             return try ControlPointer(in: file) != nil
         case "candidates":
             return try root.open(path, .readOnly).read(8) == Array(StoreLayout.candidatesSignature.utf8)
+        case "rules":
+            return try root.open(path, .readOnly).read(8) == Array(StoreLayout.rulesSignature.utf8)
         case "events", "events.1":
             // Each batch begins with an empty line; one that was not written has left the file empty.
             return try root.open(path, .readOnly).read(1).allSatisfy { $0 == UInt8(ascii: "\n") }

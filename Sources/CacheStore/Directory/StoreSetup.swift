@@ -169,8 +169,9 @@ struct StoreSetup {
             let fileSystem = try root.descriptor.fileSystem().kind
             let mapping = assumed?.sharedMapping ?? SharedMapping(on: fileSystem)
             if mapping == .none { return }
+            let rules = RuleFile.marks(in: root)
             try drafting(in: root) { (file, _) throws(Errno) -> Void in
-                try ControlMaking.make(in: file, mapping, of: path) { () throws(Errno) in
+                try ControlMaking.make(in: file, mapping, of: path, rules) { () throws(Errno) in
                     try root.link(file, as: StoreLayout.control)
                     return try root.makeDirectoryIfMissing(StoreLayout.entries, mode: FileMode.directory)
                 }

@@ -2,18 +2,29 @@
 
 import Platform
 
-/// An entry as it was found on disk.
+/// An entry as it was found on disk, and as the rules in force have it.
 ///
 /// An object, so that handing it on costs one count of references.
 package final class StoredEntry: Sendable {
     /// The record's bytes, by which a later look can tell whether it is still the same.
     package let bytes: [UInt8]
-    /// nil where the bytes are no record.
+    /// nil where the bytes are no record, or nobody can read the rules that it would have to be judged by.
     package let record: Record?
 
     init(of key: Digest, _ bytes: [UInt8]) {
         self.bytes = bytes
         record = RecordCodec.decode(bytes, for: key)
+    }
+
+    /// The same bytes, with what rules have left of the record.
+    fileprivate init(_ stored: StoredEntry, _ record: Record?) {
+        bytes = stored.bytes
+        self.record = record
+    }
+
+    /// Whether two looks have found the same: the same bytes, and rules that leave the same of them.
+    static func areSame(_ one: StoredEntry?, _ other: StoredEntry?) -> Bool {
+        one?.bytes == other?.bytes && one?.record?.core == other?.record?.core
     }
 }
 
@@ -36,17 +47,45 @@ package final class Entries: Sendable {
 
     // MARK: Reading
 
-    /// The entry of `key`, nil where there is none.
+    /// The entry of `key`, nil where there is none, or a rule has removed it.
     ///
     /// One call for a record in an attribute and for a missing entry, seven for a sidecar (five where
-    /// the file system has no attributes).
+    /// the file system has no attributes); five more for the first after each change of the rules.
     package func read(_ key: Digest) throws(CacheError) -> StoredEntry? {
+        let rules = try control.rulesInForce()
+        guard let bytes = try recordBytes(key) else { return nil }
+        let stored = StoredEntry(of: key, bytes)
+        if case .nothing = rules { return stored }
+        return try judged(stored, key, rules)
+    }
+
+    /// The bytes of the record, whatever the rules say; nil where there is no entry.
+    func recordBytes(_ key: Digest) throws(CacheError) -> [UInt8]? {
         do throws(Errno) {
-            return StoredEntry(of: key, try bytes(at: StoreLayout.path(of: key)))
+            return try bytes(at: StoreLayout.path(of: key))
         } catch {
             if error.tellsOfNothing { return nil }
             throw CacheError(errno: error, "read an entry", path: directory.path(of: key, .entries))
         }
+    }
+
+    /// What the rules leave of an entry that was read after they were asked for; nil: nothing.
+    private func judged(
+        _ stored: StoredEntry,
+        _ key: Digest,
+        _ rules: RulesInForce
+    ) throws(CacheError) -> StoredEntry? {
+        guard let record = stored.record else { return stored }
+        guard case .these(let rules, let number) = rules else {
+            if case .unknown = rules { return StoredEntry(stored, nil) }
+            return stored
+        }
+        let meant = rules.meant(for: record, upTo: number)
+        if meant.isEmpty { return stored }
+        let left = try record.applying(meant) { () throws(CacheError) in
+            try directory.status(of: key, .entries)?.accessed ?? .distantPast
+        }
+        return left.map { StoredEntry(stored, $0) }
     }
 
     /// The record in the attribute of the file, else in its contents.

@@ -121,7 +121,7 @@ extension StoreParts {
         return (bytes, status)
     }
 
-    /// The bytes of the record of an entry that is a file; nil where it is gone.
+    /// The bytes of the record of an entry that is a file, whatever the rules say; nil where it is gone.
     ///
     /// One system call for a record in an attribute.
     func recordBytes(of key: Digest, in shard: borrowing Directory) throws(CacheError) -> [UInt8]? {
@@ -132,7 +132,7 @@ extension StoreParts {
             }
             if let found, let bytes = found { return bytes }
         }
-        return try entries.read(key)?.bytes
+        return try entries.recordBytes(key)
     }
 
     /// The state of a file in an open shard; nil where it is gone.

@@ -44,6 +44,8 @@ public struct CacheError: Error, Sendable, Equatable {
         case badConfiguration
         /// A value could not be encoded.
         case encoding
+        /// Another caller is computing the value, and was not done within the limit.
+        case timedOut
         /// The cache was closed.
         case closed
         /// The cache was opened by the process that this one was forked from.

@@ -13,6 +13,10 @@ enum ControlWord: Int {
     /// Bytes of the file.
     case size = 2
     case state = 3
+    /// The version of the rules that are in force (`RemovalRules`); 0: there are none.
+    case rulesVersion = 4
+    /// The latest time of creation that any of them is meant for, ms since 1970.
+    case latestRule = 5
     /// What entries and objects take on disk, as all processes add it up, and how many entries there are.
     case usedBytes = 8
     case usedEntries = 9
@@ -41,6 +45,8 @@ enum ControlWord: Int {
     case sweepSteps = 21
     /// That process, and its namespace of processes in the upper half.
     case sweepHolder = 22
+    /// The latest time of creation of any entry, ms since 1970, times two; plus one where all entries are reckoned with.
+    case latestCreated = 24
 }
 
 /// Where everything is in the control file, in 64-bit words.

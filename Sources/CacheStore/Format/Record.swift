@@ -78,6 +78,13 @@ package struct Record: Sendable, Equatable {
         set { core.staleFor = RecordCore.nanoseconds(newValue, atLeast: .zero) }
     }
 
+    /// Has it expire at `moment`, whatever accesses have done; its stale period is then `period`, nil: what it was.
+    package mutating func expire(at moment: Timestamp, staleFor period: Duration?) {
+        core.expires = moment.wholeMilliseconds
+        core.idleLifetime = -1
+        if let period { staleFor = period }
+    }
+
     /// What computing the value took, to about 6 per cent.
     package var cost: Duration? {
         get { core.cost.map(CostCode.decode) }
@@ -91,6 +98,9 @@ package struct Record: Sendable, Equatable {
 
     /// Whether there are any ``details``.
     package var hasDetails: Bool { attached != nil }
+
+    /// Whether it says that there is no value: to everybody who asks for one it is a miss.
+    package var isNothing: Bool { attached?.first?.isNothing ?? false }
 }
 
 /// The part of a record that has a fixed size, as a table of many keeps it.
@@ -166,6 +176,9 @@ extension Record {
     /// Accesses up to here may have been of the value before: a record knows the millisecond in which it was
     /// created and no more.
     package var latestUncountedAccess: Timestamp { created + .nanoseconds(999_999) }
+
+    /// Whether it was stored before `oldest`; nil: nothing is too old.
+    package func isOlder(than oldest: Timestamp?) -> Bool { oldest.map { created < $0 } ?? false }
 
     /// Until when a value that was just written may be given out from memory without a look at the disk; nil:
     /// for ever.

@@ -188,9 +188,9 @@ extension ByteReader {
 
 extension Timestamp {
     /// Whole milliseconds since 1970, rounded down; 6 bytes hold more than a `Timestamp` does.
-    fileprivate var milliseconds: Int64 { max(0, nanoseconds / 1_000_000) }
+    var milliseconds: Int64 { max(0, nanoseconds / 1_000_000) }
 
-    fileprivate init(milliseconds: Int64) {
+    init(milliseconds: Int64) {
         self = Timestamp(nanoseconds: 0) + .milliseconds(milliseconds)
     }
 }

@@ -13,11 +13,17 @@ package struct RecordDetails: Sendable, Equatable {
     package var contentType: String?
     package var tags: [String] = []
     package var metadata: [String: String] = [:]
+    /// The highest number of the rules (``RemovalRule``) that were in force when the record was written; nil where its time
+    /// of creation alone tells which are meant for it.
+    var followedRule: UInt64?
+    /// Whether there is no value: the entry says that somebody has looked in vain.
+    package var isNothing = false
 
     package init() {}
 
     package var isEmpty: Bool {
         entityTag == nil && lastModified == nil && contentType == nil && tags.isEmpty && metadata.isEmpty
+            && followedRule == nil && !isNothing
     }
 }
 
@@ -35,6 +41,10 @@ private enum ItemKind: UInt8 {
     /// A span, of a value that never expires: for others there is a flag, which other versions take for damage
     /// without an expiration.
     case staleFor = 6
+    /// Without bytes: there is no value. The content is empty, which is what older versions take it for.
+    case nothing = 7
+    /// A varint.
+    case followedRule = 8
 }
 
 extension Record {
@@ -53,6 +63,12 @@ extension Record {
                 pair.append(varint: UInt64(name.utf8.count))
                 bytes.append(.metadata, pair + name.utf8 + value.utf8)
             }
+            if let rule = details.followedRule {
+                var number: [UInt8] = []
+                number.append(varint: rule)
+                bytes.append(.followedRule, number)
+            }
+            if details.isNothing { bytes.append(.nothing, []) }
         }
         if expires == nil, let staleFor {
             var span: [UInt8] = []
@@ -88,6 +104,15 @@ extension Record {
             if expires == nil { staleFor = span }
             return true
         }
+        if kind == .followedRule {
+            guard let number = item.varint(), item.remaining == 0 else { return false }
+            details.followedRule = number
+            return true
+        }
+        if kind == .nothing {
+            details.isNothing = true
+            return item.remaining == 0
+        }
         var name = ""
         if kind == .metadata {
             guard let count = item.count(), let text = item.text(count) else { return false }
@@ -100,7 +125,7 @@ extension Record {
         case .contentType: details.contentType = text
         case .tag: details.tags.append(text)
         case .metadata: details.metadata[name] = text
-        case .staleFor: break
+        case .staleFor, .followedRule, .nothing: break
         }
         return true
     }

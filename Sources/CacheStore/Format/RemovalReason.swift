@@ -9,6 +9,8 @@ public enum RemovalReason: String, Sendable, Codable, CaseIterable, CodingKeyRep
     case staleTemporary
     /// An entry past its expiration and its stale period.
     case expired
+    /// An entry that a call for many keys at once was meant for (`removeAll`).
+    case requested
     /// An entry whose bytes are gone.
     case dangling
     /// An entry whose metadata can't be read.

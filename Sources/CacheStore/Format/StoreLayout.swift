@@ -9,11 +9,13 @@ package import Platform
 /// config.json        (limits: DirectoryConfiguration)
 /// candidates         (what to evict next: CandidateList)
 /// control            (mapped by every process: ControlLayout)
+/// rules              (what was removed or has expired all at once: RemovalRules)
 /// events  events.1   (which process removed what, and why, if enabled: EventLog)
 /// objects/ab/ab12…   (64 hexadecimal digits: SHA-256 of the content)
 /// entries/cd/cd34…   (64 hexadecimal digits: SHA-256 of the key)
 /// locks/object-00…3f  locks/entry-00…3f  locks/janitor  locks/sessions  locks/format
 /// locks/flight-ab12… (64 hexadecimal digits: SHA-256 of the key; while its value is computed)
+/// locks/lock-ab12…-0 (SHA-256 of the name, number of the permit; while somebody holds it)
 /// tmp/               (only where something can't be published from an unnamed file)
 /// ```
 package enum StoreLayout {
@@ -31,6 +33,10 @@ package enum StoreLayout {
     static let candidates: RelativePath = "candidates"
     /// How such files of all versions begin.
     static let candidatesSignature = "diskcand"
+    /// Which values were removed, or have expired, all at once.
+    static let rules: RelativePath = "rules"
+    /// How that file begins.
+    static let rulesSignature = "rules 1\n"
     static let events: RelativePath = "events"
     static let olderEvents: RelativePath = "events.1"
     static let formatLock: RelativePath = "format"
@@ -38,6 +44,10 @@ package enum StoreLayout {
     package static let sessionsLock: RelativePath = "sessions"
     /// What the names of the locks of computations begin with; the key's digest follows.
     static let flightPrefix = "flight-"
+    /// What the names of the permits of named locks begin with; the digest of the name and a number follow.
+    static let permitPrefix = "lock-"
+    /// The most permits that a named lock can have: who waits has a file open for each.
+    package static let mostPermits = 256
 
     /// The version of this layout.
     ///
@@ -52,7 +62,8 @@ package enum StoreLayout {
 
     /// The files in the root.
     static let rootFiles: [RelativePath] = [
-        cacheDirectoryTag, readme, format, configuration, control, candidates, events, olderEvents,
+        cacheDirectoryTag, readme, format, configuration, control, candidates, rules, events,
+        olderEvents,
     ]
 
     /// The names of all lock files that stay.
@@ -74,6 +85,27 @@ package enum StoreLayout {
         var name: RelativePath = "flight-"
         name.append(hexadecimal: key.rawWords)
         return name
+    }
+
+    /// The name of a permit of the lock with this name: `lock-ab12…-0`.
+    static func permitName(_ name: Digest, _ number: Int) -> RelativePath {
+        var path: RelativePath = "lock-"
+        path.append(hexadecimal: name.rawWords)
+        path.append(UInt8(ascii: "-"))
+        for digit in String(number).utf8 { path.append(digit) }
+        return path
+    }
+
+    /// Whether a name in `locks/` is one of those that go with their holder: of a flight, or of a permit.
+    static func isPassingLock(_ name: String) -> Bool {
+        if name.hasPrefix(flightPrefix) {
+            return Digest(hexadecimal: name.dropFirst(flightPrefix.utf8.count)) != nil
+        }
+        guard name.hasPrefix(permitPrefix) else { return false }
+        let parts = name.dropFirst(permitPrefix.utf8.count)
+            .split(separator: "-", omittingEmptySubsequences: false)
+        guard parts.count == 2, let number = Int(parts[1]), String(number) == parts[1] else { return false }
+        return Digest(hexadecimal: parts[0]) != nil && (0..<mostPermits).contains(number)
     }
 
     /// A name that no other file in `tmp/` has.

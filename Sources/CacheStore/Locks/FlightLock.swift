@@ -2,12 +2,13 @@
 
 import Platform
 
-/// The lock of the one who computes a key's value, alone among all threads and processes.
+/// The lock of the one who computes a key's value, alone among all threads and processes; or a permit of a
+/// ``NamedLock``.
 ///
-/// It is a flock(2) on `locks/flight-<64 hex>`, named by the key's digest. When its holder dies, at whatever
-/// instruction, the kernel gives the lock to the next one who asks; the file that is left is taken over by that one,
-/// or deleted by a sweep. Only the holder unlinks the file. When this object goes without ``release(isStored:)``, the
-/// lock is free and the file stays.
+/// It is a flock(2) on `locks/flight-<64 hex>`, named by the key's digest, or on `locks/lock-<64 hex>-<number>`.
+/// When its holder dies, at whatever instruction, the kernel gives the lock to the next one who asks; the file that
+/// is left is taken over by that one, or deleted by a sweep. Only the holder unlinks the file. When this object goes
+/// without ``release(isStored:)``, the lock is free and the file stays.
 ///
 /// Between attempts the file that is waited for stays open, so that this learns of that very flight how it ended. Used
 /// by one task at a time, on whatever thread that runs.
@@ -44,6 +45,12 @@ package final class FlightLock: Sendable {
     package init(of key: Digest, in directory: StoreDirectory) {
         self.directory = directory
         path = StoreLayout.flightName(key)
+    }
+
+    /// A permit of the lock with this name; opens nothing yet.
+    init(permit number: Int, of name: Digest, in directory: StoreDirectory) {
+        self.directory = directory
+        path = StoreLayout.permitName(name, number)
     }
 
     /// Tries to get the lock; never waits.
@@ -95,10 +102,10 @@ package final class FlightLock: Sendable {
     /// - Parameter isStored: false if the value was computed and could not be stored. That takes one more system call,
     ///   and those who wait need not compute one after another, in the hope that the next one can store it.
     package func release(isStored: Bool = true) {
+        // Asked first, as by ``abandon()``. There the file is closed when this object goes.
+        guard processGeneration == owner else { return }
         state.withLock { state in
-            guard let file = state.file.take(), exchange(&state.isHolding, with: false),
-                processGeneration == owner
-            else { return }
+            guard let file = state.file.take(), exchange(&state.isHolding, with: false) else { return }
             // A mode that can't be changed costs them just that.
             if !isStored { bestEffort { () throws(Errno) in try file.setMode(Self.unstoredMode) } }
             // A name that stays names a file that is free, which the next one takes over.
@@ -107,6 +114,30 @@ package final class FlightLock: Sendable {
             // and those who wait would wait for it.
             file.unlock()
             file.close()
+        }
+    }
+
+    /// Gives the lock back if this holds it, and leaves the file to whoever takes it next, or to a sweep.
+    ///
+    /// Otherwise closes the file that this waits for. Nothing that it does waits for the medium. Two system calls.
+    /// In a child that was forked meanwhile it does nothing: the lock stays its parent's.
+    package func abandon() {
+        // Asked first: in a child a thread that is not there may have the mutex.
+        guard processGeneration == owner else { return }
+        state.withLock { state in
+            guard let file = state.file.take() else { return }
+            if exchange(&state.isHolding, with: false) { file.unlock() }
+            file.close()
+        }
+    }
+
+    /// Has the lock go on in the program that takes the place of this one, until all who inherit the file have ended.
+    ///
+    /// One system call.
+    package func setInherited() throws(CacheError) {
+        _ = try describing("keep the lock", "\(directory.path)/\(StoreLayout.locks)/\(path)") {
+            () throws(Errno) in
+            try state.withLock { (state) throws(Errno) in try state.file?.setInherited() }
         }
     }
 

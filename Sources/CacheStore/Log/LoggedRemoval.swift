@@ -2,7 +2,7 @@
 
 package import Platform
 
-/// The removal of a key, as recorded in the cache's event log.
+/// The removal of a key, as recorded in the cache's event log, or as a collection tells of it.
 public struct LoggedRemoval: Sendable, Equatable {
     /// Why a key was removed.
     @nonexhaustive
@@ -40,8 +40,8 @@ public struct LoggedRemoval: Sendable, Equatable {
     public let cause: Cause
     /// SHA-256 of the key.
     public let keyDigest: Digest
-    /// The key, if it was asked for or the log has it; nil if it is not stored, is longer than 1 KiB, or was
-    /// removed by a collection.
+    /// The key, if it was asked for, the log has it, or a collection tells of it as it removes it; nil if it is not
+    /// stored, is longer than 1 KiB, or was removed by a collection and comes from the log.
     public package(set) var key: String?
     /// When it was removed.
     package let moment: Timestamp

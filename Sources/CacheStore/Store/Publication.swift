@@ -32,9 +32,9 @@ struct Publication {
     let bytes: [UInt8]
     /// What the access time of a new entry must be; nil: any near the present will do.
     let accessed: Timestamp?
-    /// The bytes that the entry's record must still have, `.some(nil)` where there must still be no entry; nil: it is
-    /// published whatever is there.
-    let expected: [UInt8]??
+    /// The entry that must still be there, `.some(nil)` where there must still be none; nil: it is published whatever is
+    /// there.
+    let expected: StoredEntry??
     /// Called when nothing is left but to write the entry, before the writer is added to the word of the key.
     var willWrite: (() -> Void)?
 
@@ -44,7 +44,7 @@ struct Publication {
         of record: Record,
         for key: Digest,
         accessed: Timestamp? = nil,
-        ifStill expected: [UInt8]?? = nil,
+        ifStill expected: StoredEntry?? = nil,
         in directory: StoreDirectory
     ) throws(CacheError) {
         self.key = key
@@ -53,11 +53,21 @@ struct Publication {
         created = record.created
         bytes = RecordCodec.encode(record, for: key)
         self.accessed = accessed ?? Self.firstAccess(of: record)
-        // A draft does not know the length of its content yet, which takes up to ten bytes.
-        if bytes.count + 10 > RecordCodec.maximumSize {
+        // A draft does not know the length of its content yet, which takes up to ten bytes, and the number of the rules in
+        // force takes as many, and two for the item and three for the length of all items.
+        if bytes.count + 25 > RecordCodec.maximumSize {
             let operation = "store \(bytes.count) bytes of metadata in"
             throw CacheError(.invalidArgument, to: operation, path: directory.path)
         }
+    }
+
+    /// The bytes where the record has to say that rules up to this number are not meant for it, as its time of creation
+    /// does not.
+    func recordBytes(following rule: UInt64) -> [UInt8] {
+        // They are those of a record.
+        guard var record = RecordCodec.decode(bytes, for: key) else { return bytes }
+        record.followedRule = rule
+        return RecordCodec.encode(record, for: key)
     }
 
     /// The access time that a new entry must have; nil where the file system's present will do.

@@ -54,10 +54,20 @@ extension Store {
     ) throws(CacheError) -> (stored: StoredEntry?, value: Value?) {
         guard let stored = try entries.read(key) else { return (nil, nil) }
         // Where the entry changes meanwhile, a write that depends on it fails, and it is observed anew.
-        guard let record = stored.record, try freshness(of: stored, key, now) == .fresh else {
+        guard let record = stored.record, !record.isNothing, try freshness(of: stored, key, now) == .fresh
+        else {
             return (stored, nil)
         }
         return (stored, try read(record.content))
+    }
+
+    /// When it was noted that there is no value for `key`, where that still counts; nil: it does not, or there is one.
+    ///
+    /// One system call, none for most keys that have no entry.
+    package func nothing(for key: Digest, now: Timestamp) throws(CacheError) -> Timestamp? {
+        if control.rulesOut(key) { return nil }
+        guard let entry = try present(key, now, false, nil), entry.record.isNothing else { return nil }
+        return entry.record.created
     }
 
     /// What a get of `key` would come across at `now`; nil: there is no entry.

@@ -144,22 +144,37 @@ extension Store {
         let mode: LockMode = publication.expected == nil ? .shared : .exclusive
         return try entries.stripes.withLock(mode, stripe: key.stripe, patience: patience) {
             () throws(CacheError) in
-            if let expected = publication.expected {
-                guard try entries.read(key)?.bytes == expected else { return .conflict }
-            }
-            return try writeRecord(publication)
+            guard let expected = publication.expected else { return try writeRecord(publication, under: nil) }
+            // Before the look: what a later rule would make of the entry was not looked at.
+            let rules = control.rulesVersion
+            guard StoredEntry.areSame(try entries.read(key), expected) else { return .conflict }
+            return try writeRecord(publication, under: rules)
         }
     }
 
-    private func writeRecord(_ publication: Publication) throws(CacheError) -> PublishOutcome {
+    /// - Parameter rules: the version that must still be in force; nil: any.
+    private func writeRecord(_ publication: Publication, under rules: UInt64?) throws(CacheError)
+        -> PublishOutcome
+    {
         atStep?(.entryLocked)
         let key = publication.key
         publication.willWrite?()
-        let (_, generation) = try entries.writing(key) { () throws(CacheError) in
-            let growth = try entries.write(publication.bytes, for: key, accessed: publication.accessed)
+        let (version, generation) = try entries.writing(key) { () throws(CacheError) -> UInt64? in
+            // A rule that comes into force from here on may be meant for the value.
+            let version = control.rulesVersion
+            if let rules, rules != version { return nil }
+            var bytes = publication.bytes
+            if version != 0, control.mayBeMeant(publication.created) {
+                bytes = publication.recordBytes(following: version)
+            }
+            control.noteCreated(publication.created)
+            let growth = try entries.write(bytes, for: key, accessed: publication.accessed)
             control.addUsage(bytes: growth.bytes, entries: growth.entries)
             if growth.entries == 0 { control.noteReplacement() }
+            return version
         }
-        return .published(generation)
+        guard let version else { return .conflict }
+        // One that came meanwhile may have raised the generation before this writer did.
+        return .published(control.rulesVersion == version ? generation : nil)
     }
 }

@@ -89,6 +89,10 @@ extension Store {
             else {
                 break
             }
+            if entry.record.isNothing {
+                counters.add(.negativeHit)
+                break
+            }
             let content = entry.record.content
             switch try read(content) {
             case .found(let value):
@@ -200,7 +204,8 @@ extension Store {
         var previous: [UInt8]?
         for _ in 0..<Self.readAttempts {
             let generation = heldGeneration(of: key)
-            guard let entry = try present(key, now, allowingStale, generation) else { return nil }
+            guard let entry = try present(key, now, allowingStale, generation), !entry.record.isNothing
+            else { return nil }
             if try objects.isPresent(entry.record.content) { return entry }
             // As a get does: it may have been overwritten, and the old object swept, between the two looks.
             if previous == entry.stored?.bytes { return nil }
@@ -210,7 +215,7 @@ extension Store {
     }
 
     /// The entry of `key`, with a record, if it may be given out; that there is none is kept by `generation`.
-    private func present(
+    func present(
         _ key: Digest,
         _ now: Timestamp,
         _ allowingStale: Bool,

@@ -47,7 +47,7 @@ extension Store {
         guard let stored = try entries.read(key) else { return .absent }
         guard stored.record != nil else { return .over(stored) }
         guard let freshness = try freshness(of: stored, key, now) else { return .changed }
-        guard freshness == .fresh else { return .over(stored) }
+        guard freshness == .fresh, stored.record?.isNothing == false else { return .over(stored) }
         return try directory.delete(key, .entries) ? .removed : .absent
     }
 
@@ -62,7 +62,7 @@ extension Store {
         var isRemoved = false
         let isAsObserved = try entries.stripes.withLock(.exclusive, stripe: key.stripe) {
             () throws(CacheError) in
-            guard try entries.read(key)?.bytes == observed?.bytes else { return false }
+            guard StoredEntry.areSame(try entries.read(key), observed) else { return false }
             // Raised also where there is no entry, as by any other remove.
             (isRemoved, _) = try entries.writing(key, isRemoval: true) { () throws(CacheError) in
                 try directory.delete(key, .entries)
@@ -80,6 +80,28 @@ extension Store {
         try entries.stripes.withLock(.shared, stripe: key.stripe) { () throws(CacheError) in
             _ = try entries.writing(key, isRemoval: true) {}
         }
+    }
+
+    /// Removes what is stored for `key`, fresh or not, for a value that takes its place in the memory of this process
+    /// alone.
+    ///
+    /// Three system calls.
+    ///
+    /// - Parameter name: the key, for the event log.
+    /// - Returns: the generation by which that value may be held; nil where it may not, because somebody else was
+    ///   writing meanwhile, or there is no control file.
+    package func vacate(_ key: Digest, name: String? = nil) throws(CacheError) -> Generation? {
+        let (isRemoved, generation) = try entries.stripes.withLock(.shared, stripe: key.stripe) {
+            () throws(CacheError) in
+            try entries.writing(key, isRemoval: true) { () throws(CacheError) in
+                try directory.delete(key, .entries)
+            }
+        }
+        if isRemoved {
+            noteRemoval()
+            log(.removed, of: key, name: name)
+        }
+        return generation
     }
 
     private func noteRemoval() {

@@ -118,8 +118,7 @@ extension Store {
         _ record: Record,
         ifStill observed: StoredEntry?
     ) throws(CacheError) -> PublishOutcome {
-        let expected: [UInt8]?? = .some(observed?.bytes)
-        let publication = try Publication(of: record, for: key, ifStill: expected, in: directory)
+        let publication = try Publication(of: record, for: key, ifStill: .some(observed), in: directory)
         let outcome = try publish(publication, bytes, RoomTerms())
         if outcome.isPublished { counters.add(.put) }
         return outcome
@@ -132,19 +131,20 @@ extension Store {
         _ record: Record,
         for key: Digest,
         ifStill observed: StoredEntry?,
-        now: Timestamp
+        now: Timestamp,
+        _ terms: RoomTerms = RoomTerms()
     ) throws(CacheError) -> PublishOutcome {
         let publication = try Publication(
             of: record,
             for: key,
             accessed: now,
-            ifStill: .some(observed?.bytes),
+            ifStill: .some(observed),
             in: directory
         )
         // Before the lock is taken: another process may have left any amount unwritten, and nobody should
         // have to wait for that. Under it the same finds next to nothing left to do.
         try objects.synchronizeIfDurable(record.content.digest)
-        let outcome = try room.makingSpace(forLength: 0, now: now) { (terms) throws(CacheError) in
+        let outcome = try room.makingSpace(forLength: 0, now: now, terms) { (terms) throws(CacheError) in
             var nothing: TemporaryFile?
             var nothingClaimed: RoomClaim?
             return try publish(publication, &nothing, &nothingClaimed, &terms)

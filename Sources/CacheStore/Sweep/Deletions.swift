@@ -199,8 +199,12 @@ struct Deletions: Sendable {
         }
         if young > 0 { parts.counters.add(.evictedYoung, young) }
         parts.log?.append(
-            removals.lazy.filter { $0.entry != nil }
-                .map { (LoggedKey(digest: $0.digest, name: nil), .collected($0.reason)) }
+            removals.lazy.filter { $0.entry != nil }.map { (removal) -> (LoggedKey, LoggedRemoval.Cause) in
+                // To who asks why a key is gone it is no collection that has removed it.
+                let cause: LoggedRemoval.Cause =
+                    removal.reason == .requested ? .cleared : .collected(removal.reason)
+                return (LoggedKey(digest: removal.digest, name: nil), cause)
+            }
         )
     }
 

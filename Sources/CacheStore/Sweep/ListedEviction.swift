@@ -161,7 +161,7 @@ extension StoreParts {
         else { return false }
         if let entry = removal.entry {
             if !stamp.isUntouched(entry, status) {
-                guard let bytes = try entries.read(entry.key)?.bytes, entry.isStill(bytes, status)
+                guard let bytes = try entries.recordBytes(entry.key), entry.isStill(bytes, status)
                 else { return false }
             }
         } else if !stamp.isUntouched(object: status) {

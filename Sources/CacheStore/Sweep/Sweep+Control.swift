@@ -25,6 +25,37 @@ extension Sweep {
         }
     }
 
+    /// The rules in force, with which it begins: before the barrier, so that who has not seen them has published when the
+    /// entries are read.
+    ///
+    /// Where nobody can read them everything goes from now on; but for show nothing is changed.
+    func presentRules() throws(CacheError) -> RulesInForce {
+        let rules = try parts.control.rulesInForce()
+        guard case .unknown = rules, !request.isDryRun else { return rules }
+        try parts.control.restoreRules(now: begin.time)
+        return try parts.control.rulesInForce()
+    }
+
+    /// Takes off the rules that nothing is left to be done for, after everything was looked at.
+    ///
+    /// And then it is known of all entries when they were created. Nothing of that where something could not be looked at,
+    /// or somebody who had begun to publish before has not ended.
+    func retireRules() {
+        let hasSkipped = Tree.allCases.contains { !deletions.skipped($0).isEmpty }
+        let (watch, isWhole) = state.value.withLock { ($0.ruleWatch, $0.report.unreadable.isEmpty) }
+        guard !request.isDryRun, !hasSkipped, isWhole else { return }
+        parts.control.noteAllCreated(watch.latestCreated)
+        guard case .these(let rules, let number) = rules, !watch.areAllKept else { return }
+        let over = Set(rules.rules.map(\.number).filter { $0 <= number }).subtracting(watch.kept)
+        if over.isEmpty { return }
+        do throws(CacheError) {
+            try parts.control.retire(over)
+        } catch {
+            // The next sweep does it.
+            parts.counters.add(.controlFailure)
+        }
+    }
+
     /// Corrects the usage by what was found, given what it was before the entries were scanned, between
     /// entries and objects, and after the objects.
     ///

@@ -163,7 +163,8 @@ extension Sweep {
     /// Only entries whose objects they alone name: so that object can go with the entry, whenever that is. Nothing that a
     /// stripe guards which was not to be had: who held it may have published since what the mark has not seen.
     func keepCandidates(_ places: ArraySlice<UInt32>) {
-        guard !request.isDryRun, request.limits.areBounding else { return }
+        // One of a part of the keys would take the place of one of all.
+        guard !request.isDryRun, request.limits.areBounding, request.selection == .all else { return }
         let (objects, entries) = (deletions.skipped(.objects), deletions.skipped(.entries))
         let list = state.value.withLock { state -> [ListedCandidate]? in
             if state.pass.hasUnreadableEntries { return nil }

@@ -9,18 +9,13 @@ extension Sweep {
         let others = try deleteStaleTemporaries()
         state.value.withLock { $0.report.unrecognised += others }
         guard pacer.mayGoOn() else { return false }
-        // The lock of a computation is held as long as its process computes. Who acquires it while it is held here
-        // finds that its name has gone, and makes a new one.
+        // The lock of a computation is held as long as its process computes, and a permit as long as somebody has it.
+        // Who acquires one while it is held here finds that its name has gone, and makes a new one.
         _ = try deleteUnlocked(in: parts.directory.locks, StoreLayout.locks) { name in
-            Self.isFlight(name) ? RelativePath(name) : nil
+            StoreLayout.isPassingLock(name) ? RelativePath(name) : nil
         }
         if !request.isDryRun { freshenPermanentFiles() }
         return pacer.mayGoOn()
-    }
-
-    private static func isFlight(_ name: String) -> Bool {
-        let prefix = StoreLayout.flightPrefix
-        return name.hasPrefix(prefix) && Digest(hexadecimal: String(name.dropFirst(prefix.utf8.count))) != nil
     }
 
     /// A temporary file is locked as long as its process lives.

@@ -59,19 +59,51 @@ extension Sweep {
         let (now, parts) = (now, parts)
         var sightings: [SweepState.Sighting] = []
         sightings.reserveCapacity(files.count)
+        var watch = RuleWatch()
+        defer { state.value.withLock { [watch] in $0.ruleWatch.add(watch) } }
         for file in files {
             guard pacer.mayGoOn() else { return (sightings, true) }
             let key = file.digest
             do throws(CacheError) {
                 guard let (bytes, status) = try parts.entry(key, in: directory) else { continue }
                 let record = RecordCodec.decode(bytes, for: key)
-                let entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
+                var entry = SeenEntry(key, record, bytes, status, limits: request.limits, now: now)
+                if let record { try judge(&entry, record, bytes, status, now, &watch) }
                 sightings.append((entry, record?.content.length ?? 0))
             } catch {
                 try noteUnreadable(.entries, error)
             }
         }
         return (sightings, false)
+    }
+
+    /// Decides what the rules, and the request's selection, make of an entry with a record.
+    private func judge(
+        _ entry: inout SeenEntry,
+        _ record: Record,
+        _ bytes: [UInt8],
+        _ status: FileStatus,
+        _ now: Timestamp,
+        _ watch: inout RuleWatch
+    ) throws(CacheError) {
+        watch.latestCreated = max(watch.latestCreated, record.created)
+        var meant: [RemovalRule] = []
+        if case .these(let rules, let number) = rules { meant = rules.meant(for: record, upTo: number) }
+        if !meant.isEmpty {
+            let left = try record.applying(meant) { () throws(CacheError) in status.accessed }
+            if let left {
+                entry = SeenEntry(entry.key, left, bytes, status, limits: request.limits, now: now)
+            } else {
+                entry.verdict = .requested
+            }
+        }
+        if !request.selection.includes(record) {
+            entry.verdict = nil
+            entry.isSelected = false
+        }
+        // It stays, or is stale for a while yet.
+        let isOver = entry.verdict == .requested || entry.verdict == .expired
+        if !isOver { watch.kept.formUnion(meant.map(\.number)) }
     }
 
     // MARK: Objects
@@ -126,13 +158,49 @@ extension Sweep {
     mutating func delete(_ removals: [Removal], in shard: borrowing Directory) throws(CacheError) -> Bool {
         guard let first = removals.first else { return true }
         let sweep = self
+        var names: [Digest: String] = [:]
         let (outcomes, failure) = deletions.run(removals, stripe: first.digest.stripe, &pacer) {
             (removal) throws(CacheError) in
-            try sweep.delete(removal, in: shard)
+            // Read while it is there.
+            let name = try sweep.name(of: removal, in: shard)
+            guard try sweep.delete(removal, in: shard) else { return false }
+            if let name { names[removal.digest] = name }
+            return true
         }
         state.value.withLock { $0.note(removals, outcomes) }
+        if let onRemoval = request.onRemoval {
+            tell(onRemoval, of: zip(removals, outcomes).filter { $0.1.isDeletion }.map(\.0), names)
+        }
         if let failure { throw failure }
         return outcomes.count == removals.count
+    }
+
+    /// The key of an entry that is to be deleted, if that is to be told; nil also where its record does not have it.
+    private func name(of removal: Removal, in shard: borrowing Directory) throws(CacheError) -> String? {
+        guard request.onRemoval != nil, let entry = removal.entry,
+            let bytes = try parts.recordBytes(of: entry.key, in: shard)
+        else { return nil }
+        return RecordCodec.decode(bytes, for: entry.key)?.key
+    }
+
+    /// Tells of the entries that were deleted, with no lock held.
+    private func tell(
+        _ onRemoval: @Sendable (LoggedRemoval) -> Void,
+        of removals: [Removal],
+        _ names: [Digest: String]
+    ) {
+        let news = state.value.withLock { state in removals.filter { $0.entry != nil && state.isNews($0) } }
+        for removal in news {
+            let key = LoggedKey(digest: removal.digest, name: names[removal.digest])
+            onRemoval(
+                LoggedRemoval(
+                    time: .now,
+                    process: CurrentProcess.identifier,
+                    cause: .collected(removal.reason),
+                    key: key
+                )
+            )
+        }
     }
 
     /// Decides again under the lock that keeps writers away; false: it stays as it is.

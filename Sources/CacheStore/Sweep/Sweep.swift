@@ -26,6 +26,8 @@ package struct Sweep: Sendable {
     var deletions: Deletions
     var stamp: SweepStamp
     var pacer: SweepPacer
+    /// Those that were in force when it began.
+    var rules = RulesInForce.nothing
 
     init(
         _ request: SweepRequest,
@@ -98,7 +100,9 @@ package struct Sweep: Sendable {
         var isComplete = false
         var failure: CacheError?
         do throws(CacheError) {
+            rules = try presentRules()
             isComplete = try run(under: lock)
+            if isComplete { retireRules() }
         } catch {
             failure = error
         }

@@ -31,6 +31,8 @@ package struct SweepRecord: Sendable, Equatable {
     package var ended: Timestamp?
     /// Whether it looked only for expired entries and leftovers.
     package var expiredOnly = false
+    /// Whether it left alone what is not selected; not in the file.
+    private var isSelective = false
     /// When the last complete sweep began that was not limited to expired entries, and the work it took; nil:
     /// there was none.
     package var lastFull: FullSweep?
@@ -49,6 +51,7 @@ package struct SweepRecord: Sendable, Equatable {
         process = CurrentProcess.identifier
         began = .now
         expiredOnly = request.expiredOnly
+        isSelective = request.selection != .all
         lastFull = last?.lastFull
     }
 
@@ -59,7 +62,9 @@ package struct SweepRecord: Sendable, Equatable {
     mutating func end(_ report: CollectionReport) {
         ended = .now
         self.report = report
-        if report.isComplete && !expiredOnly { lastFull = FullSweep(began: began, busy: report.worked) }
+        if report.isComplete && !expiredOnly && !isSelective {
+            lastFull = FullSweep(began: began, busy: report.worked)
+        }
     }
 
     /// Whether it left work behind: it ran out of time, or was killed, or is still under way.

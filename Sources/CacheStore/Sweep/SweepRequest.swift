@@ -4,6 +4,8 @@
 package struct SweepRequest: Sendable {
     /// What it is to leave: bytes, entries, free space, ages.
     package var limits = CacheLimits()
+    /// The entries that may go; damaged ones go in any case, and so do objects that no entry names.
+    package var selection = KeySelection.all
     /// Only entries past their expiration, with the objects that this sets free, and leftovers of killed
     /// processes.
     package var expiredOnly = false
@@ -17,6 +19,9 @@ package struct SweepRequest: Sendable {
     package var pace = SweepPace()
     /// Called now and then, on the thread that began the sweep.
     package var progress: @Sendable (CacheProgress) -> Void = { _ in }
+    /// Called for each entry that is deleted, or would be in a dry run, on the thread that has deleted it; nil: the keys
+    /// are not looked up, which takes a system call for each.
+    package var onRemoval: (@Sendable (LoggedRemoval) -> Void)?
     /// How many candidates there may be at a time: for tests of what takes several passes.
     var candidateLimit = SweepCandidates.most
 

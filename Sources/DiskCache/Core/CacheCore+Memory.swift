@@ -99,12 +99,28 @@ extension CacheCore {
 
     /// Keeps a value that was just read or written.
     ///
-    /// - Parameter generation: the one to check it by later; nil: it is compared with the record on disk.
-    func hold(_ item: HeldItem, _ generation: Generation?, until end: Timestamp?, of store: Store) {
+    /// - Parameters:
+    ///   - generation: the one to check it by later; nil: it is compared with the record on disk.
+    ///   - isOnly: whether it is nowhere else: then it is taken in whatever the chances are that it is asked for.
+    func hold(
+        _ item: HeldItem,
+        _ generation: Generation?,
+        until end: Timestamp?,
+        of store: Store,
+        isOnly: Bool = false
+    ) {
         guard let memory else { return }
         let accessDue = coarseNow.advanced(byNanoseconds: store.accesses.granularity)
         let stamp = MemoryStamp(generation: generation, heldUntil: end, accessDue: accessDue)
-        memory.keep(item, by: stamp)
+        memory.keep(item, by: stamp, isOnly: isOnly)
+    }
+
+    /// Has values that have expired leave memory, though nobody asks for them.
+    ///
+    /// To be called about once a second. No system call.
+    func dropExpired() {
+        guard let memory else { return }
+        memory.removeExpired(at: coarseNow)
     }
 
     /// Gives up some of what is in memory when the system runs short of it.
@@ -117,8 +133,8 @@ extension CacheCore {
         guard configuration.memory.shrinksUnderPressure, let memory, memory.usage.count > 0 else { return }
         switch pressure() {
         case .none: return
-        case .some: memory.shrink(to: 0.75)
-        case .critical: memory.shrink(to: 0.25)
+        case .some: memory.shrink(to: 0.75, discarding: configuration.memory.discardsParts)
+        case .critical: memory.shrink(to: 0.25, discarding: configuration.memory.discardsParts)
         }
     }
 }

@@ -5,21 +5,47 @@ import FoundationEssentials
 import Platform
 
 extension CacheCore {
-    /// Stores `bytes` on disk, and keeps in memory, if there is a memory tier, what `held` makes of the record.
+    /// Stores `bytes` on disk, and keeps in memory what `held` makes of the record, if there is a memory tier and the
+    /// terms say so.
     func publish(
         _ bytes: Span<UInt8>,
         _ key: Digest,
         _ record: Record,
         _ room: RoomTerms = RoomTerms(),
+        _ terms: MemoryTerms = MemoryTerms(),
         _ held: (Record) -> HeldItem
     ) throws(CacheError) {
         let generation = try describingFailures { (store) throws(CacheError) in
             try store.put(bytes, for: key, record, room)
         }
         // Made only where it can be kept: it costs two allocations.
-        if memory != nil, let generation {
-            hold(held(record), generation, until: record.heldUntil, of: store)
+        if memory != nil, let generation, terms.keeps != .diskOnly {
+            let end = terms.end(record.heldUntil, from: record.created)
+            hold(held(record), generation, until: end, of: store)
         }
+    }
+
+    /// Removes what is on disk for a key, and keeps in memory, if there is a memory tier, what `held` makes of the
+    /// record.
+    ///
+    /// As with a put on disk it is kept only if nobody else has been writing meanwhile.
+    ///
+    /// - Parameter name: the key, for the event log.
+    func keepInMemory(
+        _ key: Digest,
+        _ record: Record,
+        _ terms: MemoryTerms,
+        name: String?,
+        _ held: (Record) -> HeldItem
+    ) throws(CacheError) {
+        let generation = try describingFailures { (store) throws(CacheError) in
+            try store.vacate(key, name: name)
+        }
+        store.counters.add(.put)
+        // Accesses can't be noted on disk, so none prolongs it.
+        guard memory != nil, let generation else { return }
+        let end = terms.end(record.expires, from: record.created)
+        hold(held(record), generation, until: end, of: store, isOnly: true)
     }
 
     /// Publishes a put that nobody waits for; a failure is reported as an event.
@@ -37,14 +63,16 @@ extension CacheCore {
                     }
                 }
             }
-            guard memory != nil, let generation else { return }
+            if write.terms.keeps == .diskOnly { memory?.remove(write.key, cause: .replaced) }
+            guard memory != nil, let generation, write.terms.keeps != .diskOnly else { return }
             let held = HeldValue(
                 write.data,
                 key: write.key,
                 record: record,
-                cost: write.data.count
+                cost: write.terms.cost ?? write.data.count
             )
-            hold(held, generation, until: record.heldUntil, of: store)
+            let end = write.terms.end(record.heldUntil, from: record.created)
+            hold(held, generation, until: end, of: store)
         } catch {
             store.counters.add(.publishFailure)
             memory?.remove(write.key, cause: .invalidated)

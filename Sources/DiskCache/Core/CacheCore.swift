@@ -28,8 +28,10 @@ final class CacheCore: Sendable {
         let events = EventStreams(callback: configuration.onEvent)
         self.events = events
         if configuration.memory.isEnabled {
+            let carriesValues = configuration.memory.eventsCarryValues
             memory = MemoryTier(limits: configuration.memory.limits) { item, cause in
-                events.send(.removedFromMemory(key: item.key, cause: cause, cost: item.cost))
+                let value = carriesValues ? item.anyValue : nil
+                events.send(.removedFromMemory(key: item.key, cause: cause, cost: item.cost, value: value))
             }
         } else {
             memory = nil

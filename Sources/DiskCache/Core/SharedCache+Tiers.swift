@@ -19,6 +19,72 @@ private enum TierAnswer<Value: Sendable> {
 // `find`.
 
 extension SharedCache {
+    /// The value of `key`, as `codec` reads it, if `reading` accepts it.
+    @inline(__always)
+    func find<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        _ reading: ReadOptions
+    ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        if reading.takesAnyAge { return try find(key, codec, allowingStale: reading.acceptsStale) }
+        return try findChosen(key, codec, reading)
+    }
+
+    /// The same for a read that looks in memory alone, or that asks for the value's age.
+    @inline(never)
+    private func findChosen<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        _ reading: ReadOptions
+    ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        let oldest = reading.oldest(at: now)
+        let hit =
+            reading.source == .memory
+            ? try findInMemory(key, codec, allowingStale: reading.acceptsStale)
+            : try find(key, codec, allowingStale: reading.acceptsStale)
+        return hit.flatMap { $0.held.record.isOlder(than: oldest) ? nil : $0 }
+    }
+
+    /// The value, if this process can give it out without the disk.
+    private func findInMemory<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        allowingStale: Bool
+    ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        try core.checkOpen()
+        // Without a control file even a hit in memory asks the disk.
+        if core.store.hasGenerations {
+            switch try answerInProcess(key, codec, allowingStale: allowingStale, mayRunCode: true) {
+            case .hit(let hit): return hit
+            case .miss: return nil
+            case .unsettled, .unknown: break
+            }
+        }
+        // Refuses an empty key, which no tier has; asked last, as it hashes.
+        _ = try digest(ofKey: key)
+        counters.add(.miss)
+        return nil
+    }
+
+    /// The value of `key` if `reading` accepts it, without blocking the thread.
+    func find<Codec: CacheCodec>(
+        _ key: String,
+        _ codec: Codec,
+        _ reading: ReadOptions
+    ) async throws(CacheError) -> CacheHit<Codec.Value>? {
+        if reading.takesAnyAge { return try await find(key, codec, allowingStale: reading.acceptsStale) }
+        if reading.source == .memory {
+            // Bytes need no code of the program's to be given out.
+            if Codec.self == BytesCodec.self { return try findChosen(key, codec, reading) }
+            return try await offload(on: .reading) { () throws(CacheError) in
+                try self.findChosen(key, codec, reading)
+            }
+        }
+        let oldest = reading.oldest(at: now)
+        let hit = try await find(key, codec, allowingStale: reading.acceptsStale)
+        return hit.flatMap { $0.held.record.isOlder(than: oldest) ? nil : $0 }
+    }
+
     /// The value of `key`, as `codec` reads it, from the first tier that has an answer: the puts of this process that
     /// are not published yet, its memory, the files.
     @inline(__always)
@@ -135,8 +201,10 @@ extension SharedCache {
                 let held = held(hit.value, key, codec, hit.record)
             else { return nil }
             // Nothing is kept that can be checked later neither by its generation nor by its record.
-            if !hit.isStale, hit.generation != nil || !store.hasGenerations {
-                core.hold(held, hit.generation, until: hit.heldUntil, of: store)
+            let terms = configuration.memory.terms
+            if !hit.isStale, hit.generation != nil || !store.hasGenerations, terms.keeps != .diskOnly {
+                let end = terms.end(hit.heldUntil, from: now)
+                core.hold(held, hit.generation, until: end, of: store)
             }
             return CacheHit(held, from: .disk, isStale: hit.isStale, at: now)
         }
@@ -144,20 +212,21 @@ extension SharedCache {
 
     /// The value that `bytes` stand for; nil, a miss, if another version of the program or another codec wrote them.
     @inline(__always)
-    private func held<Codec: CacheCodec>(
+    func held<Codec: CacheCodec>(
         _ bytes: consuming Data,
         _ key: String,
         _ codec: Codec,
         _ record: Record
     ) -> HeldValue<Codec.Value>? {
         let (form, size) = (ObjectIdentifier(Codec.self), bytes.count)
+        let valueCost = configuration.memory.valueCost
         // The codec would copy what is moved here: 140 instructions.
         if Codec.self == BytesCodec.self {
-            let held = HeldValue(bytes, key: key, form: form, record: record, cost: size)
+            let held = HeldValue(bytes, key: key, form: form, record: record, cost: valueCost ?? size)
             return held as HeldItem as? HeldValue<Codec.Value>
         }
         guard let value = try? codec.decode(bytes) else { return nil }
-        let cost = codec.cost(of: value, encodedSize: size)
+        let cost = valueCost ?? codec.cost(of: value, encodedSize: size)
         return HeldValue(value, key: key, form: form, record: record, cost: cost)
     }
 }

@@ -8,7 +8,11 @@ public import CacheStore
 @nonexhaustive
 public enum CacheEvent: Sendable {
     /// A value has left this process's memory tier. It may still be on disk.
-    case removedFromMemory(key: String, cause: RemovalCause, cost: Int)
+    ///
+    /// `value` is what was held, `Data` or the value of a typed view, if
+    /// ``CacheConfiguration/Memory/eventsCarryValues`` says so; else nil. One with a part that it has dropped
+    /// (``DiscardableValue``) comes without that.
+    case removedFromMemory(key: String, cause: RemovalCause, cost: Int, value: (any Sendable)?)
     /// A value that was put with write-behind could not be published, and is lost.
     case publishFailed(key: String, error: CacheError)
     /// A computation in the background, for a value that was returned stale or early, failed with an error of
@@ -41,7 +45,7 @@ extension CacheEvent {
         case explicit
         /// This process stored another value for its key.
         case replaced
-        /// It expired.
+        /// It expired, or its time in memory was over.
         case expired
         /// Other values needed its room.
         case cost

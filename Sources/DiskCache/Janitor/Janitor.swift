@@ -151,6 +151,7 @@ final class Janitor: Sendable {
         if isTick { core.flushAccesses() }
         if isSecond {
             core.relieve(SystemMemory.pressure)
+            core.dropExpired()
             core.store.followControl()
             followConfiguration()
             followDirectory()
@@ -263,7 +264,7 @@ final class Janitor: Sendable {
         do throws(CacheError) {
             let note = SweepRecord.lastNote(in: store.directory)
             let report = try Sweep.runIfDue(request, on: store.parts, now: core.now) { last in
-                schedule.isDue(after: last, noted: note, at: .now)
+                schedule.isDue(after: last, noted: note, rules: store.rulesMade, at: .now)
             }
             if let report { swept(report) }
         } catch {
@@ -300,6 +301,6 @@ final class Janitor: Sendable {
             sweep = (SweepRecord.last(in: store.directory), note)
             rounds.withLock { [sweep] in $0.sweep = sweep }
         }
-        return schedule.isDue(after: sweep.record, noted: note, at: .now)
+        return schedule.isDue(after: sweep.record, noted: note, rules: store.rulesMade, at: .now)
     }
 }

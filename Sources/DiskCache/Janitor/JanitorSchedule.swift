@@ -29,14 +29,23 @@ struct JanitorSchedule {
     /// - Parameters:
     ///   - last: what the last sweep has noted.
     ///   - note: when the file that holds such notes was written, or created with the cache.
-    func isDue(after last: SweepRecord?, noted note: Timestamp?, at now: Timestamp) -> Bool {
+    ///   - rules: when the latest rule was made by which many values are to go; nil if none is in force.
+    func isDue(
+        after last: SweepRecord?,
+        noted note: Timestamp?,
+        rules: Timestamp? = nil,
+        at now: Timestamp
+    ) -> Bool {
         guard let last else {
             guard let note else { return true }
             return isOver(interval, since: note, at: now)
         }
         if last.isUnfinished { return true }
         guard let full = last.lastFull else { return true }
-        return isOver(max(interval, full.busy * Self.workFactor), since: full.began, at: now)
+        // What a rule was made for takes room until a sweep that has begun after it.
+        let hasRules = rules.map { full.began < $0 } ?? false
+        let length = max(hasRules ? Self.shortestInterval : interval, full.busy * Self.workFactor)
+        return isOver(length, since: full.began, at: now)
     }
 
     private func isOver(_ interval: Duration, since begin: Timestamp, at now: Timestamp) -> Bool {

@@ -53,6 +53,9 @@ class HeldItem: @unchecked Sendable {
     /// Runs code of the value's, so no lock may be held.
     func discarded() -> HeldItem? { nil }
 
+    /// The value, whatever its type; nil where there is none.
+    var anyValue: (any Sendable)? { nil }
+
     /// What the cache keeps about the value.
     func makeRecord() -> Record { preconditionFailure("a value has a record") }
 
@@ -91,6 +94,8 @@ class HeldValue<Value: Sendable>: HeldItem, @unchecked Sendable {
     }
 
     final override var isWhole: Bool { wholeCost == nil }
+
+    final override var anyValue: (any Sendable)? { value }
 
     override func makeRecord() -> Record { record }
 

@@ -33,6 +33,10 @@ struct MemoryShard: ~Copyable, Sendable {
     private(set) var count = 0
     /// What the items here are copies of, for a hit to find without another lock; the tier keeps it alive.
     var store: UncountedReference<Store>?
+    /// When the first of the items may have come to its end.
+    private var firstEnd = Timestamp.distantFuture
+    /// When those that had come to their end were looked for last.
+    private var lastLook = Timestamp.distantPast
 
     /// Where the item of this key is, in this form (nil: in any).
     @inline(__always)
@@ -112,6 +116,7 @@ struct MemoryShard: ~Copyable, Sendable {
     mutating func add(_ item: HeldItem) {
         count += 1
         if count * 2 > table.count { grow() }
+        firstEnd = min(firstEnd, item.stamp.end)
         let word = UInt32(truncatingIfNeeded: item.stamp.generation?.index ?? 0)
         let tag = UInt32(truncatingIfNeeded: item.name.hash)
         place(Place(item: unsafe UncountedReference(item), tag: tag, word: word))
@@ -133,10 +138,34 @@ struct MemoryShard: ~Copyable, Sendable {
         }
     }
 
+    /// The items that have come to their end at `now`.
+    ///
+    /// A walk through all places, but only where there may be such an item, and not within 16 s of the last one: where
+    /// all values live for a short time, not each call takes one.
+    mutating func expired(at now: Timestamp) -> [HeldItem] {
+        // If the clock was put back, the last look tells nothing.
+        let isRested = now < lastLook || !(now < lastLook.advanced(byNanoseconds: Self.restBetweenLooks))
+        guard !(now < firstEnd), isRested else { return [] }
+        lastLook = now
+        firstEnd = .distantFuture
+        var expired: [HeldItem] = []
+        for position in 0..<table.count {
+            guard let item = table[position].item else { continue }
+            let end = item.use { $0.stamp.end }
+            if now < end { firstEnd = min(firstEnd, end) } else { expired.append(item.use { $0 }) }
+        }
+        return expired
+    }
+
+    /// Nanoseconds, 16 s: so what has expired is gone well within a minute, and what a walk costs, which touches every
+    /// value, is paid four times a minute at most.
+    private static var restBetweenLooks: Int64 { 16_000_000_000 }
+
     /// Gives up all items.
     mutating func removeAll() {
         table = AlignedArray(repeating: Place(), count: 16)
         count = 0
+        firstEnd = .distantFuture
     }
 
     private func position(of item: HeldItem) -> Int? {

@@ -24,13 +24,15 @@ extension MemoryTier {
     ///
     /// Discards first what can be discarded, the oldest first, and evicts if that is not enough. If nothing
     /// costs anything, the number of values shrinks instead.
-    func shrink(to fraction: Double) {
+    ///
+    /// - Parameter discarding: whether values may lose a part; else they only go as a whole.
+    func shrink(to fraction: Double, discarding: Bool = true) {
         let held = usage
         let fraction = max(0, min(1, fraction))
         let cost = Int(Double(held.cost) * fraction)
         let count = held.cost == 0 ? Int(Double(held.count) * fraction) : .max
         // Let go of one by one: what was discarded is free at once.
-        var items = decoded()
+        var items = discarding ? decoded() : []
         while usage.cost > cost, let item = items.popLast() { discard(item) }
         change { ledger, removed in
             evict(toCost: cost, count: count, &ledger, pressure: true, &removed)

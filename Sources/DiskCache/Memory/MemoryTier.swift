@@ -103,14 +103,22 @@ final class MemoryTier: Sendable {
     /// nothing is.
     ///
     /// Makes room first. Each item can be held only once.
+    ///
+    /// - Parameter isOnly: whether the value is nowhere else: then it is taken in even if it is unlikely to be asked
+    ///   for.
     @discardableResult
-    func keep(_ item: HeldItem, by stamp: MemoryStamp) -> Bool {
+    func keep(_ item: HeldItem, by stamp: MemoryStamp, isOnly: Bool = false) -> Bool {
         item.name = KeyBytes(item.key, seed)
         item.stamp = stamp
-        return change { ledger, removed in admit(item, &ledger, &removed) }
+        return change { ledger, removed in admit(item, isOnly: isOnly, &ledger, &removed) }
     }
 
-    private func admit(_ item: HeldItem, _ ledger: inout Ledger, _ removed: inout Removals) -> Bool {
+    private func admit(
+        _ item: HeldItem,
+        isOnly: Bool,
+        _ ledger: inout Ledger,
+        _ removed: inout Removals
+    ) -> Bool {
         let number = Self.shard(of: item.name)
         var queue: EvictionQueues<HeldItem>.Queue?
         if let old = shards.withLock(at: number, { $0.take(item.name, item.key, item.form) }) {
@@ -125,7 +133,7 @@ final class MemoryTier: Sendable {
         let (cost, count) = (
             limits.cost - item.cost, min(limits.count, EvictionQueues<HeldItem>.capacity) - 1
         )
-        if queue == nil, ledger.queues.cost > cost || ledger.queues.count > count {
+        if queue == nil, !isOnly, ledger.queues.cost > cost || ledger.queues.count > count {
             guard ledger.queues.admits(fingerprint) else { return false }
         }
         evict(toCost: cost, count: count, &ledger, &removed)
@@ -198,6 +206,9 @@ final class MemoryTier: Sendable {
             removed.append((victim, pressure ? .pressure : isCostly ? .cost : .count))
         }
     }
+
+    /// A key as the tier looks for it.
+    func name(of key: String) -> KeyBytes { KeyBytes(key, seed) }
 
     static func shard(of name: KeyBytes) -> Int { Int(name.hash >> 58) }
 

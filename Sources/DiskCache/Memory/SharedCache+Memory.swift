@@ -18,6 +18,13 @@ extension SharedCache {
         /// How many values it holds.
         public var count: Int { tier?.usage.count ?? 0 }
 
+        /// The keys of what it holds, those that came first before the others, each once.
+        ///
+        /// Some of them may not be given out any more, because they have expired or somebody has changed them since.
+        ///
+        /// - Complexity: O(*n*) in the values.
+        public var keys: [String] { tier?.keys ?? [] }
+
         /// Changes its limits.
         ///
         /// What exceeds them leaves at once.
@@ -28,7 +35,9 @@ extension SharedCache {
 
         /// Empties it.
         ///
-        /// What is on disk stays.
+        /// What is on disk stays. What is in memory alone (``CacheConfiguration/Keeping/memoryOnly``) is gone. The
+        /// other way round, `directory.collect(CollectionOptions(maximumSize: .bytes(0)))` empties the disk and leaves
+        /// memory.
         public func removeAll() {
             tier?.removeAll(cause: .explicit)
         }

@@ -2,7 +2,7 @@
 
 public import CacheStore
 
-/// What was done with a cache, either by this process since it opened it (``SharedCache/activity``) or by all
+/// What was done with a cache, either by this process since it opened it (``CacheDirectory/activity``) or by all
 /// processes together (``CacheStatistics/Totals/activity``).
 public struct CacheActivity: Sendable, Equatable, Codable {
     // MARK: Reading and writing
@@ -19,6 +19,10 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var puts = 0
     /// Values removed by request.
     public internal(set) var removals = 0
+    /// Calls that removed many values at once, or had them expire, in one step.
+    ///
+    /// What they removed counts when collections delete it, as ``RemovalReason/requested``.
+    public internal(set) var removalRules = 0
     /// Bytes of the values that were read from disk.
     public internal(set) var bytesRead = 0
     /// Bytes of the values that were written to disk.
@@ -48,6 +52,8 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var computeFailures = 0
     /// Values computed without the cache, because it could not be read, locked or written.
     public internal(set) var cacheFailures = 0
+    /// How many of the misses were of keys for which a computation had found that there is nothing.
+    public internal(set) var negativeHits = 0
 
     // MARK: Faults
 
@@ -63,7 +69,7 @@ public struct CacheActivity: Sendable, Equatable, Codable {
     public internal(set) var unrepairedDamage = 0
     /// Values accepted by write-behind that could not be stored.
     public internal(set) var publishFailures = 0
-    /// How often the control file could not be made or mapped.
+    /// How often the control file could not be made or mapped, or the file of rules be brought up to date.
     public internal(set) var controlFailures = 0
 
     // MARK: Leaving
@@ -100,11 +106,13 @@ public struct CacheActivity: Sendable, Equatable, Codable {
         [
             (\.memoryHits, [.memoryHit]), (\.diskHits, [.hit]), (\.staleHits, [.staleHit]),
             (\.misses, [.miss]), (\.puts, [.put]), (\.removals, [.removal]),
+            (\.removalRules, [.removalRule]),
             (\.bytesRead, [.bytesRead]), (\.bytesWritten, [.bytesWritten]),
             (\.roomWaits, [.roomWait]), (\.roomFailures, [.roomFailure]),
             (\.youngEvictions, [.evictedYoung]), (\.ghostMisses, [.ghostHit]),
             (\.computations, [.computation]), (\.waits, [.wait]), (\.refreshes, [.refresh]),
             (\.computeFailures, [.computeFailure]), (\.cacheFailures, [.cacheFailure]),
+            (\.negativeHits, [.negativeHit]),
             (\.corruptions, [.corruptRecord, .corruptObject]), (\.danglingEntries, [.dangling]),
             (\.unnotedAccesses, [.accessFailure]), (\.unrepairedDamage, [.repairFailure]),
             (\.publishFailures, [.publishFailure]), (\.controlFailures, [.controlFailure]),

@@ -70,7 +70,7 @@ extension CacheStatistics {
 
     /// What a cache takes on disk, as the processes that use it have added it up.
     ///
-    /// An estimate, which every complete collection corrects; ``SharedCache/statistics()`` counts.
+    /// An estimate, which every complete collection corrects; ``CacheDirectory/statistics(_:)`` counts.
     public struct Usage: Sendable, Equatable, Codable {
         /// Bytes on disk of keys and values.
         public let bytes: Int64

@@ -25,6 +25,10 @@ public struct CollectionOptions: Sendable {
     ///
     /// If less is, the least recently used entries go.
     public var minimumFree: CacheLimits.FreeSpace?
+    /// The keys that may be removed, for whatever reason; all others stay, though they count for the limits.
+    ///
+    /// Damaged entries, bytes that no key names and leftovers go in any case.
+    public var selection = KeySelection.all
     /// Remove only expired entries and their bytes, and temporary files of killed processes, whatever the
     /// limits are.
     public var expiredOnly = false
@@ -42,6 +46,13 @@ public struct CollectionOptions: Sendable {
     /// Called now and then, on any thread: if it returns true the collection ends early, as if its time was up;
     /// nil to never end it early.
     public var isCalledOff: (@Sendable () -> Bool)?
+
+    /// Called for each key that is removed, with the reason, or that would be if this is a dry run; nil to do without.
+    ///
+    /// On any thread of the collection, several at a time, once the key is gone; it should return soon, and must not
+    /// use the cache. ``LoggedRemoval/key`` is nil if the key is not stored (``CacheConfiguration/KeyNames``) or longer
+    /// than 1 KiB, or its metadata is damaged. One system call more for each removal.
+    public var onRemoval: (@Sendable (LoggedRemoval) -> Void)?
 
     /// How fast a collection works.
     public enum Pace: Sendable {
@@ -73,6 +84,7 @@ public struct CollectionOptions: Sendable {
         if let maximumAge { request.limits.maximumAge = maximumAge }
         if let maximumIdleTime { request.limits.maximumIdleTime = maximumIdleTime }
         if let minimumFree { request.limits.minimumFree = minimumFree }
+        request.selection = selection
         request.expiredOnly = expiredOnly
         request.isDryRun = isDryRun
         request.patience = patience
@@ -83,6 +95,7 @@ public struct CollectionOptions: Sendable {
             }
         }
         request.pace.isCalledOff = isCalledOff
+        request.onRemoval = onRemoval
         if let timeLimit {
             request.pace.deadline = .now + .nanoseconds(max(0, timeLimit.saturatingNanoseconds))
         }

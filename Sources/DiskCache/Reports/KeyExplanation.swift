@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 public import CacheStore
+public import FoundationEssentials
 import Platform
 
 /// Why a key is a hit or a miss.
@@ -16,6 +17,8 @@ public struct KeyExplanation: Sendable, Equatable {
         case unfinished
         /// Metadata that can't be read.
         case damagedMetadata
+        /// That there is no value, which a computation has found.
+        case nothing
         /// A value that has expired and is available as a stale one.
         case stale
         /// A value that has expired.
@@ -52,6 +55,11 @@ public struct KeyExplanation: Sendable, Equatable {
     }
 }
 
+extension ComputingProcess {
+    /// Since when, by the system's clock.
+    public var since: Date { moment.date }
+}
+
 extension SharedCache {
     /// The paths of an entry's two files, for people who look with their own tools.
     package func paths(of entry: CacheEntry) -> (entry: String, object: String) {
@@ -60,47 +68,19 @@ extension SharedCache {
             "\(path)/\(StoreLayout.objects)/\(StoreLayout.path(of: entry.digest))"
         )
     }
-
-    /// Tells what a get of `key` would find on disk, and why.
-    ///
-    /// Doesn't count as an access, and reads no value: damage that doesn't change the value's length goes
-    /// unnoticed. Six system calls; if there is nothing and the directory keeps an event log, the log is read.
-    ///
-    /// - Parameters:
-    ///   - key: any string but the empty one.
-    ///   - ranking: whether to find the key's place in the order of eviction, which takes two system calls for
-    ///     every key in the cache, about 2 s for a million, and memory for the names of a 256th of them.
-    @available(*, noasync, message: "it waits for the disk: use `blocking`")
-    public func explanation(forKey key: String, ranking: Bool = false) throws(CacheError) -> KeyExplanation {
-        let digest = try settledDigest(ofKey: key)
-        let (explanation, rank, now) = try withStore { (store, now) throws(CacheError) in
-            let rank = ranking ? try store.evictionRank(of: digest, now: now) : nil
-            return (try store.explain(digest, now: now), rank, now)
-        }
-        var removal: LoggedRemoval?
-        if explanation == nil { removal = try removals(forKey: key, limit: 1)?.last }
-        return KeyExplanation(
-            state: explanation.map { KeyExplanation.State($0, at: now) } ?? .absent,
-            entry: explanation.flatMap { found in
-                found.stored.record.map { record in
-                    CacheEntry(record, keyDigest: digest, key: key, accessed: found.accessed, now: now)
-                }
-            },
-            keyDigest: digest,
-            lastRemoval: removal,
-            computedBy: try computingProcess(forKey: key),
-            rank: rank.map { KeyExplanation.Rank(usedLongerAgo: $0.usedLongerAgo, entries: $0.entries) }
-        )
-    }
 }
 
 extension KeyExplanation.State {
-    fileprivate init(_ explanation: EntryExplanation, at now: Timestamp) {
+    init(_ explanation: EntryExplanation, at now: Timestamp) {
         guard let record = explanation.stored.record else {
             self = explanation.stored.bytes.isEmpty ? .unfinished : .damagedMetadata
             return
         }
         let freshness = record.freshness(at: now, accessed: explanation.accessed)
+        if record.isNothing, freshness == .fresh {
+            self = .nothing
+            return
+        }
         self =
             switch (freshness, explanation.objectLength) {
             case (.expired, _): .expired

@@ -6,20 +6,21 @@ import Platform
 
 extension Flight {
     /// Carries out the whole course on the calling thread.
-    mutating func run(_ compute: @escaping Request.Compute) -> Request.End {
+    mutating func run(_ work: Request.Work) -> Request.End {
         while true {
             switch course.action {
             case .finish: return end
             case .compute:
                 guard begin() else { continue }
+                let computation = makeComputation(seesPrevious: work.seesPrevious)
                 let start = ContinuousClock.now
-                computed(Result(catching: compute), since: start)
+                computed(work.run(computation, request.terms), since: start)
                 guard request.isOwn else { return end }
             case .refresh:
                 if var refresh = refresh() {
                     let isBegun = Lane.refreshing.pool.runIfFree { [refresh] in
                         var refresh = refresh
-                        _ = refresh.run(compute)
+                        _ = refresh.run(work)
                     }
                     // The next hit tries again; whoever waits for this one meanwhile leads.
                     if !isBegun {
@@ -34,7 +35,7 @@ extension Flight {
     }
 
     /// Carries out the whole course; what blocks is done on threads of ours.
-    mutating func run(_ compute: @escaping Request.AsyncCompute) async -> Request.End {
+    mutating func run(_ work: Request.AsyncWork) async -> Request.End {
         while true {
             switch course.action {
             case .finish: return end
@@ -43,21 +44,50 @@ extension Flight {
             case .look, .enter, .handOver: carryOut()
             case .compute:
                 guard begin() else { continue }
+                let computation = await makeComputation(seesPrevious: work.seesPrevious)
                 let start = ContinuousClock.now
-                let result = await Result(awaiting: compute)
+                let result = await work.run(computation, request.terms)
                 computed(result, since: start, isCancelled: Task.isCancelled)
                 guard request.isOwn else { return end }
             case .refresh:
                 if let refresh = refresh() {
                     Task.detached {
                         var refresh = refresh
-                        _ = await refresh.run(compute)
+                        _ = await refresh.run(work)
                     }
                 }
                 proceed(.done)
             case .attempt, .lookAgain, .store, .release, .fallBack: await carryOutOffThread()
             }
         }
+    }
+
+    /// What the closure is told.
+    ///
+    /// - Parameter seesPrevious: whether it wants to know what is there, which blocks the thread.
+    mutating func makeComputation(seesPrevious: Bool) -> Computation<Value> {
+        if seesPrevious { making.previous = request.previous() }
+        return computation
+    }
+
+    /// The same, without blocking it.
+    mutating func makeComputation(seesPrevious: Bool) async -> Computation<Value> {
+        if seesPrevious {
+            making.previous = await offload(on: .reading) { [request] in request.previous() }
+        }
+        return computation
+    }
+
+    private var computation: Computation<Value> {
+        let reason: Computation<Value>.Reason =
+            if course.kind == .refresh {
+                .stale
+            } else if request.options.recomputes {
+                .forced
+            } else {
+                making.previous == nil ? .absent : .expired
+            }
+        return Computation(key: request.key, reason: reason, previous: making.previous)
     }
 
     private mutating func pause() async -> FlightCourse.Event {
@@ -83,17 +113,6 @@ extension Flight {
         case .attempt, .lookAgain, .release: course.kind == .refresh ? .writing : .reading
         case .store, .fallBack: .writing
         case .look, .wait, .pause, .enter, .handOver, .compute, .refresh, .finish: nil
-        }
-    }
-}
-
-extension Result {
-    /// What came of `body`, as ``init(catching:)`` for what does not await.
-    init(awaiting body: () async throws(Failure) -> Success) async {
-        do throws(Failure) {
-            self = .success(try await body())
-        } catch {
-            self = .failure(error)
         }
     }
 }

@@ -11,12 +11,26 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     typealias Request = FlightRequest<Source, Failure>
 
     /// How a request waits: for the leader of its process, or as leader for another process.
-    private struct Waiting {
+    struct Waiting {
         var deadline: ContinuousClock.Instant?
         var seat: FlightSeat?
         /// That of the seat in the table.
         var number: UInt64 = 0
         var backoff: Backoff?
+
+        /// Whether there is no time left.
+        var isOver: Bool { deadline.map { $0 <= .now } ?? false }
+    }
+
+    /// What was computed, and from what.
+    struct Making {
+        var previous: Request.Hit?
+        var made: Computed<Value>?
+        var cost = Duration.zero
+        /// How long to wait for room for it.
+        var patience = Request.roomPatience
+        /// Whether it could not be stored, or was not to be.
+        var isUnstored = false
     }
 
     let request: Request
@@ -25,19 +39,19 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     private(set) var end = Request.End.failure(.cancelled)
     /// The key of this process's flight.
     private let key: FlightKey
-    private var waiting = Waiting()
+    private(set) var waiting = Waiting()
     private var lock: FlightLock?
     /// The entry of the value that is to be refreshed.
     private var aging: CacheEntry?
-    private var cost = Duration.zero
+    var making = Making()
 
     /// What is to be done about what a request has found.
-    init(_ request: Request, _ course: FlightCourse, _ hit: Source.Hit?) {
+    init(_ request: Request, _ course: FlightCourse, _ hit: Request.Hit?) {
         self.request = request
         self.course = course
         key = FlightKey(digest: Digest(ofKey: request.key), form: request.source.form)
         if let hit, course.action == .refresh {
-            end = .success(hit.value)
+            end = .success(hit)
             aging = hit.entry
         }
     }
@@ -83,8 +97,8 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
             lock?.release()
             flights.end(place, with: end)
         case .fallBack:
-            guard let value = request.lastResort() else { return .miss }
-            end = .success(value)
+            guard let hit = request.lastResort() else { return .miss }
+            end = .success(hit)
             return .hit
         // Done before, or with the closure.
         case .look, .compute, .refresh, .finish: break
@@ -96,18 +110,16 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     private mutating func lookAgain() -> FlightCourse.Event {
         if let aging { return request.isRefreshed(since: aging) ? .hit : .miss }
         flights.table.withLock { $0.close(place) }
-        guard let value = request.storedMeanwhile() else { return .miss }
-        end = .success(value)
+        guard let found = request.storedMeanwhile() else { return .miss }
+        end = found
         return .hit
     }
 
     // MARK: Waiting
 
     private mutating func enter() -> FlightCourse.Event {
-        if course.impatience == 0, let failure = rememberedFailure() { return failed(failure) }
-        waiting = Waiting(
-            deadline: request.limit.map { .now + .nanoseconds(max(0, $0.saturatingNanoseconds)) }
-        )
+        if course.impatience == 0, let failure = rememberedFailure() { return failed(.computation(failure)) }
+        waiting = Waiting(deadline: deadline)
         if flights.table.withLock({ $0.begin(place) }) { return .leads }
         let seat = FlightSeat()
         guard let number = flights.table.withLock({ $0.enter(place, seat) }) else { return .leads }
@@ -115,6 +127,12 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         waiting.number = number
         cache.count(.wait)
         return .joined
+    }
+
+    /// Until when to wait from now on; nil: however long it takes.
+    private var deadline: ContinuousClock.Instant? {
+        if course.impatience == 0, let deadline = request.deadline { return deadline }
+        return request.options.waitLimit.map { .now + .nanoseconds(max(0, $0.saturatingNanoseconds)) }
     }
 
     /// Waits on the seat, if there is one, without blocking the thread.
@@ -125,17 +143,28 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
     /// Takes the outcome of waiting.
     mutating func seated(_ outcome: FlightSeat.Outcome?) -> FlightCourse.Event {
         switch outcome {
-        case .value(let value):
+        case .value(let answer):
             // All seats of one form are of one type; any other could only compute for itself.
-            guard let value = value as? Value else { return .leads }
-            end = .success(value)
-            return .hit
+            guard let answer = answer as? FlightAnswer<Value> else { return .leads }
+            return joined(answer.hit)
         case .lead, nil: return .leads
         case .timedOut, .cancelled:
             flights.table.withLock { $0.leave(place, waiting.number) }
             if case .timedOut = outcome { return .timedOut }
             return .cancelled
         }
+    }
+
+    /// Takes what the leader of the flight has handed over.
+    private mutating func joined(_ hit: Request.Hit?) -> FlightCourse.Event {
+        guard let hit else {
+            guard request.takesNothing else { return .miss }
+            end = .success(nil)
+            return .hit
+        }
+        guard request.accepts(hit) else { return .miss }
+        end = .success(hit.source == .computed ? hit.joined : hit)
+        return .hit
     }
 
     private mutating func attempt() -> FlightCourse.Event {
@@ -149,7 +178,7 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
 
     /// How long to pause before the next attempt at the lock; nil: there is no time left.
     mutating func nextPause() -> Duration? {
-        if waiting.backoff == nil { cache.count(.wait) }
+        noteWait()
         var backoff = waiting.backoff ?? Backoff(upTo: FlightLock.longestPause)
         let pause = backoff.next()
         waiting.backoff = backoff
@@ -158,13 +187,20 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         return rest > .zero ? min(pause, rest) : nil
     }
 
+    /// Counts that it waits for another process, once.
+    mutating func noteWait() {
+        if waiting.backoff != nil { return }
+        cache.count(.wait)
+        waiting.backoff = Backoff(upTo: FlightLock.longestPause)
+    }
+
     // MARK: Computing
 
     /// Counts a computation that is to begin; false if one has failed a moment ago, which is its outcome.
     mutating func begin() -> Bool {
         if course.kind == .refresh { cache.count(.refresh) }
         if let failure = rememberedFailure() {
-            proceed(failed(failure))
+            proceed(failed(.computation(failure)))
             return false
         }
         cache.count(.computation)
@@ -173,30 +209,44 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
 
     /// Takes the outcome of the computation.
     mutating func computed(
-        _ result: Result<Value, Failure>,
+        _ result: Result<Computed<Value>, Failure>,
         since start: ContinuousClock.Instant,
         isCancelled: Bool = false
     ) {
-        end = result.mapError { .computation($0) }
         // Forked by the computation.
-        guard request.isOwn else { return }
+        guard request.isOwn else {
+            end = request.unshared(result)
+            return
+        }
         switch result {
-        case .success:
-            cost = .now - start
+        case .success(.unchanged) where making.previous == nil:
+            cache.count(.computeFailure)
+            proceed(failed(.refused(request.nothingUnchanged)))
+        case .success(let made):
+            making.made = made
+            making.cost = .now - start
             proceed(.computed)
         case .failure(let error):
             cache.count(.computeFailure)
             // That one caller gave up tells the others nothing.
             if !isCancelled, !(error is CancellationError) { remember(error) }
-            proceed(failed(error))
+            proceed(failed(.computation(error)))
         }
     }
 
     private mutating func store() -> FlightCourse.Event {
-        guard case .success(let value) = end else { return .unstored }
+        guard let made = making.made.take() else { return .unstored }
         // Once the value is stored others may remove it, and whoever asks after that must not be given it.
         if course.isLeading { flights.table.withLock { $0.close(place) } }
-        let isStored = request.store(value, cost: cost, holding: lock)
+        let (hit, isStored) = request.store(
+            made,
+            instead: making.previous,
+            cost: making.cost,
+            patience: making.patience,
+            holding: lock
+        )
+        end = .success(hit)
+        making.isUnstored = !isStored
         if request.options.failureMemory > .zero { flights.failures.withLock { $0.forget(key) } }
         return isStored ? .stored : .unstored
     }
@@ -229,11 +279,11 @@ struct Flight<Source: FlightSource, Failure: Error>: Sendable {
         flights.failures.withLock { $0.note(error, of: key, for: span, now: now) }
     }
 
-    private mutating func failed(_ error: Failure) -> FlightCourse.Event {
-        end = .failure(.computation(error))
+    private mutating func failed(_ failure: FlightFailure<Failure>) -> FlightCourse.Event {
+        end = .failure(failure)
         if course.kind == .refresh {
             // Nobody waits for this computation, so nobody would learn of it otherwise.
-            cache.core.events.send(.refreshFailed(key: request.key, reason: "\(error)"))
+            cache.core.events.send(.refreshFailed(key: request.key, reason: failure.reason))
         }
         return .failed
     }

@@ -6,13 +6,16 @@ package import CacheStore
 ///
 /// Look; join the flight of this process, or lead it; as its leader get the lock among the processes; look again;
 /// compute; store; release the lock; hand over. A pure state machine: no input or output, no clock, no locks. The
-/// blocking form and the asynchronous form of `value(forKey:orCompute:)` and `diskcache run` carry out its actions.
+/// blocking and the asynchronous forms of `value(forKey:)`, `hit(forKey:)` and `values(forKeys:)`, and `diskcache run`,
+/// carry out its actions.
 package struct FlightCourse: Sendable, Hashable {
     /// What a request is for.
     package enum Kind: Sendable, Hashable {
         /// Gets a value: one that has waited too long, or is cancelled while it waits, computes for itself.
         case value
-        /// The same, except that such a request ends without a value.
+        /// The same, except that it ends without a value if it is cancelled while it waits.
+        case cancellable
+        /// The same, except that it ends without a value also if it has waited too long.
         case valueInTime
         /// Replaces a value in the background, unless somebody else does. It leads its flight from the start.
         case refresh
@@ -139,7 +142,8 @@ package struct FlightCourse: Sendable, Hashable {
 
     private func afterMiss() -> Action {
         switch action {
-        case .look: .enter
+        // What the leader had to give was of no use to this request.
+        case .look, .wait: .enter
         case .fallBack: .finish
         // If the other process could not store the value, nobody can: one after another would try in vain.
         default: isHolding || isUnstored || impatience > 0 ? .compute : .attempt
@@ -184,7 +188,7 @@ package struct FlightCourse: Sendable, Hashable {
             if kind == .valueInTime { return .finish }
             impatience += 1
             return .enter
-        case .cancellation: return kind == .valueInTime ? .finish : .compute
+        case .cancellation: return kind == .value ? .compute : .finish
         }
     }
 }

@@ -1,83 +1,74 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import CacheStore
+import FoundationEssentials
 import Platform
 
-/// What one call of `value(forKey:orCompute:)` asks for.
+/// What one call asks for, about one key.
 struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     typealias Value = Source.Value
-    typealias End = Result<Value, WaitError<Failure>>
-    typealias Compute = @Sendable () throws(Failure) -> Value
-    typealias AsyncCompute = @Sendable () async throws(Failure) -> Value
+    typealias Hit = CacheHit<Source.Value>
+    /// nil: there is no value.
+    typealias End = Result<Hit?, FlightFailure<Failure>>
+    typealias Work = FlightWork<Source.Value, Failure>
+    typealias AsyncWork = AsyncFlightWork<Source.Value, Failure>
 
     let source: Source
-    let key: String
+    var key: String
+    /// How to store a value that comes without terms of its own.
     let terms: PutOptions
-    let options: ComputeOptions
-    /// How long to wait for somebody else's computation; nil for as long as it takes.
-    let limit: Duration?
+    let options: ReadOptions
     let kind: FlightCourse.Kind
+    /// What was stored before this moment is too old.
+    let oldest: Timestamp?
+    /// When to wait no more for somebody else's computation; nil: the limit counts from when the waiting begins.
+    var deadline: ContinuousClock.Instant?
 
     /// A request for the value of `key`, to be stored on these terms if it is computed.
-    ///
-    /// - Parameter limit: when to end without a value; nil for never, in which case `options` say when to
-    ///   compute anyway.
     init(
         _ source: Source,
         _ key: String,
         _ terms: PutOptions,
-        _ options: ComputeOptions,
-        within limit: Duration? = nil
+        _ options: ReadOptions,
+        _ kind: FlightCourse.Kind = .value
     ) {
         self.source = source
         self.key = key
         self.terms = terms
         self.options = options
-        self.limit = limit ?? options.waitLimit
-        kind = limit == nil ? .value : .valueInTime
-    }
-
-    /// The value, on the calling thread; the computation's error is the only one.
-    func value(_ compute: @escaping Compute) throws(Failure) -> Value {
-        switch end(compute) {
-        case .success(let value): return value
-        case .failure(.computation(let error)): throw error
-        case .failure: return try compute()
-        }
-    }
-
-    /// The value; the computation's error is the only one.
-    func value(_ compute: @escaping AsyncCompute) async throws(Failure) -> Value {
-        switch await end(compute) {
-        case .success(let value): return value
-        case .failure(.computation(let error)): throw error
-        case .failure: return try await compute()
+        self.kind = kind
+        if options.recomputes {
+            // What is there now was stored before; a record knows the millisecond only.
+            oldest = source.cache.now.advanced(byNanoseconds: 1)
+        } else {
+            oldest = options.maximumAge == nil ? nil : options.oldest(at: source.cache.now)
         }
     }
 
     /// How it ends, on the calling thread.
-    func end(_ compute: @escaping Compute) -> End {
-        guard isOwn else { return Result(catching: compute).mapError { .computation($0) } }
-        let hit = withoutFailing { () throws(CacheError) in
-            try source.get(forKey: key, allowingStale: allowsStale)
-        }
+    func end(_ work: Work) -> End {
+        guard isOwn else { return unshared(work.run(Computation(of: key), terms)) }
+        let hit = firstLook()
         var course = FlightCourse(kind)
         course.proceed(verdict(on: hit))
-        if let hit, course.action == .finish { return .success(hit.value) }
+        if let hit, course.action == .finish { return .success(hit) }
+        if hit == nil, remembersNothing() { return .success(nil) }
         var flight = Flight(self, course, hit)
-        let end = flight.run(compute)
+        let end = flight.run(work)
         if case .failure(.timedOut) = end { return .failure(.timedOut(holder())) }
         return end
     }
 
     /// How it ends; no thread is blocked.
-    func end(_ compute: @escaping AsyncCompute) async -> End {
-        guard isOwn else { return await Result(awaiting: compute).mapError { .computation($0) } }
-        var hit: Source.Hit?
-        do throws(CacheError) {
-            hit = try await source.get(forKey: key, allowingStale: allowsStale)
-        } catch {
-            source.cache.count(.cacheFailure)
+    func end(_ work: AsyncWork) async -> End {
+        guard isOwn else { return unshared(await work.run(Computation(of: key), terms)) }
+        var hit: Hit?
+        if !options.recomputes {
+            do throws(CacheError) {
+                hit = try await source.get(forKey: key, reading: ReadOptions(acceptsStale: allowsStale))
+            } catch {
+                source.cache.count(.cacheFailure)
+            }
         }
         var course = FlightCourse(kind)
         if let hit, hit.isStale {
@@ -85,9 +76,12 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         } else {
             course.proceed(verdict(on: hit))
         }
-        if let hit, course.action == .finish { return .success(hit.value) }
+        if let hit, course.action == .finish { return .success(hit) }
+        if hit == nil, takesNothing, await offload(on: .reading, { remembersNothing() }) {
+            return .success(nil)
+        }
         var flight = Flight(self, course, hit)
-        let end = await flight.run(compute)
+        let end = await flight.run(work)
         if case .failure(.timedOut) = end {
             return .failure(.timedOut(await offload(on: .reading) { holder() }))
         }
@@ -99,7 +93,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
     var isOwn: Bool { source.cache.core.isOwn }
 
     /// The process that is computing the value, if it is known.
-    private func holder() -> ComputingProcess? {
+    func holder() -> ComputingProcess? {
         withoutFailing { () throws(CacheError) in try source.cache.computingProcess(forKey: key) }
     }
 
@@ -115,63 +109,92 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         }
     }
 
-    /// Whether a stale value is of use at the first look.
-    var allowsStale: Bool { options.staleWhileRevalidate > .zero }
-
-    /// The value that somebody else has stored since the first look, which has counted the miss already.
-    func storedMeanwhile() -> Value? {
-        let hit = withoutFailing { () throws(CacheError) -> Source.Hit? in
-            guard try source.cache.isWorthGetting(key) else { return nil }
-            return try source.get(forKey: key, allowingStale: false)
+    /// What is there when the call begins.
+    func firstLook() -> Hit? {
+        if options.recomputes { return nil }
+        return withoutFailing { () throws(CacheError) in
+            try source.get(forKey: key, reading: ReadOptions(acceptsStale: allowsStale))
         }
-        return hit?.value
     }
 
-    /// The expired value, because there is no better one.
-    func lastResort() -> Value? {
-        guard options.staleIfError > .zero else { return nil }
-        let hit = withoutFailing { () throws(CacheError) in try source.get(forKey: key, allowingStale: true) }
-        guard let hit, !hit.isStale || isExpired(hit.entry, forLessThan: options.staleIfError) else {
+    /// Whether a stale value is of use at the first look.
+    private var allowsStale: Bool { options.acceptsStale || options.staleWhileRevalidate > .zero }
+
+    /// Whether it is an answer that there is no value.
+    var takesNothing: Bool { kind != .value }
+
+    /// Whether it was noted that there is no value, and that is an answer.
+    func remembersNothing() -> Bool {
+        guard takesNothing else { return false }
+        let noted = withoutFailing { () throws(CacheError) in try source.cache.nothing(forKey: key) }
+        return noted.map { isYoungEnough($0) } ?? false
+    }
+
+    /// What somebody else has stored since the first look, which has counted the miss already; nil: nothing.
+    func storedMeanwhile() -> End? {
+        let hit = withoutFailing { () throws(CacheError) -> Hit? in
+            guard try source.cache.isWorthGetting(key) else { return nil }
+            if let hit = try source.get(forKey: key, reading: ReadOptions()) { return hit }
+            try source.removeRejected(forKey: key)
             return nil
         }
-        return hit.value
+        if let hit, isYoungEnough(hit.created) { return .success(hit) }
+        return hit == nil && remembersNothing() ? .success(nil) : nil
     }
 
-    /// Stores a computed value; false if that failed, and others are unlikely to succeed.
-    ///
-    /// It waits a second at most for room, because the caller wants the value, which is there. If that takes
-    /// longer than a moment, the lock is released first, so that nobody in another process waits for it.
-    func store(_ value: Value, cost: Duration, holding lock: FlightLock?) -> Bool {
-        let terms = options.terms(terms, computeTime: cost)
-        let patience = min(source.cache.configuration.roomPatience, Self.roomPatience)
-        let room = RoomTerms(patience: patience) { lock?.release(isStored: false) }
-        do throws(CacheError) {
-            // Through in any case: others compute once the flight has ended and nothing is on disk.
-            try source.putThrough(value, forKey: key, terms, room)
-            return true
-        } catch {
-            source.cache.count(.cacheFailure)
-            // This cache was closed meanwhile; those of others are not.
-            return error.code == .closed
+    /// What a computation may go by: the value that is there, good or not.
+    func previous() -> Hit? {
+        withoutFailing { () throws(CacheError) -> Hit? in
+            guard try source.cache.isWorthGetting(key, allowingStale: true) else { return nil }
+            return try source.get(forKey: key, reading: ReadOptions(acceptsStale: true))
         }
     }
 
-    /// How long to wait for room: with what else storing takes less than a second.
-    private static var roomPatience: Duration { .milliseconds(800) }
+    /// The old value, because there is no better one.
+    func lastResort() -> Hit? {
+        guard options.staleIfError > .zero else { return nil }
+        let hit = withoutFailing { () throws(CacheError) in
+            try source.get(forKey: key, reading: ReadOptions(acceptsStale: true))
+        }
+        guard let hit else { return nil }
+        if hit.isStale { return isExpired(hit.entry, forLessThan: options.staleIfError) ? hit : nil }
+        // It has not expired: it was too old for this call, or was to be replaced.
+        guard let age = options.maximumAge else { return hit }
+        return source.cache.now < hit.created + max(.zero, age) + options.staleIfError ? hit : nil
+    }
 
     // MARK: Judgement
 
     /// How this request may use the value that was found.
     ///
     /// If it has expired and accesses extend it, this publishes a put that is waiting, and reads from disk.
-    func verdict(on hit: Source.Hit?) -> FlightCourse.Event {
-        guard let hit else { return .miss }
+    func verdict(on hit: Hit?) -> FlightCourse.Event {
+        guard let hit, !hit.held.record.isOlder(than: oldest) else { return .miss }
         guard hit.isStale else {
             guard options.earlyRefresh > 0 else { return .hit }
             let now = source.cache.now
             return EarlyRefresh.isDue(hit.entry, beta: options.earlyRefresh, now: now) ? .agingHit : .hit
         }
-        return isExpired(hit.entry, forLessThan: options.staleWhileRevalidate) ? .agingHit : .miss
+        if options.staleWhileRevalidate > .zero,
+            isExpired(hit.entry, forLessThan: options.staleWhileRevalidate)
+        {
+            return .agingHit
+        }
+        return options.acceptsStale ? .hit : .miss
+    }
+
+    /// Whether what was stored at that moment is of use to this request; where it asks for another value, whether it was
+    /// stored since this request began.
+    private func isYoungEnough(_ created: Timestamp) -> Bool {
+        guard let oldest else { return true }
+        // What lies in the future was stored before the clock was put back, whenever that was.
+        return created >= oldest && !(options.recomputes && created > source.cache.now)
+    }
+
+    /// Whether what the leader of a flight has to give is of use: it was computed since this has joined, or is not too
+    /// old.
+    func accepts(_ hit: Hit) -> Bool {
+        hit.source == .computed || !hit.held.record.isOlder(than: oldest)
     }
 
     private func isExpired(_ entry: CacheEntry, forLessThan span: Duration) -> Bool {
@@ -179,7 +202,7 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
         if entry.extendsOnAccess != nil {
             // Accesses have moved the end, and only the entry's file tells how far.
             let whole = withoutFailing { () throws(CacheError) in
-                try source.cache.entry(forKey: key, allowingStale: true)
+                try source.cache.entry(forKey: key, reading: ReadOptions(acceptsStale: true))
             }
             expires = whole?.expires ?? expires
         }
@@ -189,10 +212,15 @@ struct FlightRequest<Source: FlightSource, Failure: Error>: Sendable {
 
     /// Whether somebody has stored a newer value than the one that was to be refreshed.
     func isRefreshed(since seen: CacheEntry) -> Bool {
-        let entry = withoutFailing { () throws(CacheError) in
-            try source.cache.entry(forKey: key, allowingStale: false)
-        }
+        let entry = withoutFailing { () throws(CacheError) in try source.cache.entry(forKey: key) }
         guard let entry else { return false }
         return entry.created != seen.created || entry.digest != seen.digest
+    }
+}
+
+extension Computation {
+    /// One that knows of nothing but the key.
+    init(of key: String) {
+        self.init(key: key, reason: .absent, previous: nil)
     }
 }

@@ -6,12 +6,16 @@ import Platform
 final class FlightSeat: Sendable {
     /// How the waiting ended.
     enum Outcome: Sendable {
+        /// A ``FlightAnswer``.
         case value(any Sendable)
         /// The computation failed, and it is this one's turn.
         case lead
         case timedOut
         case cancelled
     }
+
+    /// How the waiting has ended; nil: it has not.
+    var outcome: Outcome? { state.withLock { $0.outcome } }
 
     private struct State {
         var outcome: Outcome?

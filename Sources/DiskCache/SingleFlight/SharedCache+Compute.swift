@@ -17,7 +17,7 @@ extension SharedCache {
     /// cache, an invalid expiration) are never thrown here: the value is then computed, still once for the
     /// callers of this process that want it at the same time, and not kept.
     ///
-    /// A hit costs no more than `get(forKey:allowingStale:)`. Computing takes about ten system calls besides
+    /// A hit costs no more than `get(forKey:)`. Computing takes about ten system calls besides
     /// the put. The closure must not ask for the same key: it would wait for itself. Don't use this form in
     /// Swift's tasks: while it waits it blocks one of their few threads, and if it waits for a computation that
     /// needs one of these, it may wait forever.
@@ -25,10 +25,13 @@ extension SharedCache {
     /// A computed value is stored even if the key was put or removed meanwhile. If you remove a value because
     /// its source has changed, you may find one that was made from the old source, until it expires.
     ///
+    /// It always has a value to return, so it takes `reading.source` as ``ReadOptions/Source/anywhere``, computes at the
+    /// wait limit, and computes a key for which somebody has found that there is nothing. `hit(forKey:)` knows all that.
+    ///
     /// - Parameters:
     ///   - key: any string but the empty one.
     ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do, and how long to wait.
+    ///   - reading: how old a value may be, and how long to wait.
     ///   - compute: makes the value; on this thread or, for a refresh in the background, on another one after
     ///     this call has returned.
     /// - Throws: only the computation's own error.
@@ -36,10 +39,10 @@ extension SharedCache {
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) throws(Failure) -> Data {
-        try FlightRequest(self, key, options, computing).value(compute)
+        try FlightRequest(self, key, options, reading).value(compute)
     }
 
     /// The value of `key`, computed and stored if it is not there, once for all tasks, threads and processes
@@ -54,65 +57,16 @@ extension SharedCache {
     /// - Parameters:
     ///   - key: any string but the empty one.
     ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do, and how long to wait.
+    ///   - reading: how old a value may be, and how long to wait.
     ///   - compute: makes the value; in this task or, for a refresh in the background, in a task of its own.
     /// - Throws: only the computation's own error.
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
     ) async throws(Failure) -> Data {
-        try await FlightRequest(self, key, options, computing).value(compute)
-    }
-
-    /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
-    /// is not done within `limit`.
-    ///
-    /// Otherwise like the form without a limit. `computing.waitLimit` is ignored.
-    ///
-    /// - Parameters:
-    ///   - key: any string but the empty one.
-    ///   - limit: how long to wait for somebody else's computation; zero: not at all. This caller's own
-    ///     computation is not limited.
-    ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do.
-    ///   - compute: makes the value.
-    /// - Throws: ``WaitError/timedOut(_:)``, or ``WaitError/computation(_:)`` with the computation's error.
-    @_disfavoredOverload
-    public func value<Failure: Error>(
-        forKey key: String,
-        within limit: Duration,
-        options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
-        orCompute compute: @escaping @Sendable () throws(Failure) -> Data
-    ) throws(WaitError<Failure>) -> Data {
-        try FlightRequest(self, key, options, computing, within: limit).end(compute).get()
-    }
-
-    /// The value of `key`, computed if it is not there, or an error if somebody else computes it and
-    /// is not done within `limit`, or the task is cancelled while it waits for that.
-    ///
-    /// Otherwise like the form without a limit. `computing.waitLimit` is ignored.
-    ///
-    /// - Parameters:
-    ///   - key: any string but the empty one.
-    ///   - limit: how long to wait for somebody else's computation; zero: not at all. This caller's own
-    ///     computation is not limited.
-    ///   - options: until when a computed value is valid, and what else to keep.
-    ///   - computing: whether old values will do.
-    ///   - compute: makes the value.
-    /// - Throws: ``WaitError/timedOut(_:)``; ``WaitError/cancelled``, at once, if the task was cancelled
-    ///   while it waited; ``WaitError/computation(_:)`` with the computation's error.
-    public func value<Failure: Error>(
-        forKey key: String,
-        within limit: Duration,
-        options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
-        orCompute compute: @escaping @Sendable () async throws(Failure) -> Data
-    ) async throws(WaitError<Failure>) -> Data {
-        try await FlightRequest(self, key, options, computing, within: limit).end(compute)
-            .get()
+        try await FlightRequest(self, key, options, reading).value(compute)
     }
 
     /// The value of `key`, computed if it is not there by a closure that awaits nothing.
@@ -122,26 +76,74 @@ extension SharedCache {
     public func value<Failure: Error>(
         forKey key: String,
         options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
+        reading: ReadOptions = ReadOptions(),
         orCompute compute: @escaping @Sendable () throws(Failure) -> Data
     ) async throws(Failure) -> Data {
-        try await FlightRequest(self, key, options, computing)
+        try await FlightRequest(self, key, options, reading)
             .value { () async throws(Failure) in try compute() }
     }
 
-    /// The value of `key`, computed by a closure that awaits nothing, or an error if somebody else computes it
-    /// and is not done within `limit`, or the task is cancelled while it waits for that.
+    // MARK: Deciding what becomes of a key
+
+    /// What there is for `key`, or what the closure decides about it, once for all threads and processes that want it
+    /// at the same time.
+    ///
+    /// The closure is told why it is called and what is there, and decides about the terms of a value, or that there is
+    /// none (``Computed``). What it decides is what everybody finds who waits. Failures of the cache itself are never
+    /// thrown: a value that can't be stored is returned all the same. A hit costs no more than a get; a miss one system
+    /// call more than `value(forKey:)`, to see whether it was noted that there is nothing, and four more for a value
+    /// that is there and has expired.
+    ///
+    /// Don't use this form in Swift's tasks, as it blocks the thread.
+    ///
+    /// - Parameters:
+    ///   - key: any string but the empty one.
+    ///   - reading: what will do, where to look, and how long to wait.
+    ///   - compute: decides; on this thread or, for a refresh in the background, on another one after this call has
+    ///     returned. It must not ask for the same key.
+    /// - Returns: the value, which ``CacheHit/source`` says the origin of; nil if there is none, or none was found and
+    ///   nothing was to be computed (``ReadOptions/source``).
+    /// - Throws: what the closure throws; ``CacheError/Code/timedOut`` where another caller computes and was not done
+    ///   within the limit, with ``ReadOptions/failsAtWaitLimit``: the message names the process.
+    @_disfavoredOverload
+    public func hit(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions(),
+        orCompute compute: @escaping @Sendable (Computation<Data>) throws -> Computed<Data>
+    ) throws -> CacheHit<Data>? {
+        try FlightRequest(self, key, reading).hit(compute)
+    }
+
+    /// What there is for `key`, or what the closure decides about it, once for all tasks, threads and processes that
+    /// want it at the same time.
+    ///
+    /// Like the synchronous form, but blocks no thread while it waits.
+    ///
+    /// - Parameters:
+    ///   - key: any string but the empty one.
+    ///   - reading: what will do, where to look, and how long to wait.
+    ///   - compute: decides; in this task or, for a refresh in the background, in a task of its own.
+    /// - Returns: the value; nil if there is none, or none was found and nothing was to be computed.
+    /// - Throws: what the closure throws; ``CacheError/Code/timedOut``; `CancellationError`, at once, if the task was
+    ///   cancelled while it waited for somebody else.
+    public func hit(
+        forKey key: String,
+        reading: ReadOptions = ReadOptions(),
+        orCompute compute: @escaping @Sendable (Computation<Data>) async throws -> Computed<Data>
+    ) async throws -> CacheHit<Data>? {
+        try await FlightRequest(self, key, reading).hit(compute)
+    }
+
+    /// What there is for `key`, or what a closure that awaits nothing decides about it.
     ///
     /// Otherwise like the asynchronous form with a closure that awaits.
-    public func value<Failure: Error>(
+    public func hit(
         forKey key: String,
-        within limit: Duration,
-        options: PutOptions = PutOptions(),
-        computing: ComputeOptions = ComputeOptions(),
-        orCompute compute: @escaping @Sendable () throws(Failure) -> Data
-    ) async throws(WaitError<Failure>) -> Data {
-        try await FlightRequest(self, key, options, computing, within: limit)
-            .end { () async throws(Failure) in try compute() }.get()
+        reading: ReadOptions = ReadOptions(),
+        orCompute compute: @escaping @Sendable (Computation<Data>) throws -> Computed<Data>
+    ) async throws -> CacheHit<Data>? {
+        try await FlightRequest(self, key, reading)
+            .hit { (computation: Computation<Data>) async throws in try compute(computation) }
     }
 
     /// The process that is computing the value of `key`, as far as its lock's file says; nil if none is.

@@ -19,6 +19,12 @@ public struct CacheEntry: Sendable, Equatable {
     public let keyDigest: Digest
     /// SHA-256 of the value: the name of the object's file.
     public let digest: Digest
+    /// The file with the value's bytes, below the cache's directory: `objects/ab/ab12…`.
+    ///
+    /// Whoever opens it reads exactly these bytes: an object never changes, and must not be written to. It is gone once
+    /// the value was replaced or removed and a collection has run. `withDescriptor` opens it and checks it. There is
+    /// none of a value that is kept in memory alone.
+    public var path: String { "\(StoreLayout.objects)/\(StoreLayout.path(of: digest))" }
     /// Length of the value in bytes.
     public let size: Int
     /// When the value was stored.

@@ -7,17 +7,17 @@ import Platform
 /// A value that was found.
 public struct CacheHit<Value: Sendable>: Sendable {
     /// Where it came from.
-    public let tier: SharedCache.Tier
-    /// Whether it has expired, which happens only if stale values were asked for.
+    public let source: SharedCache.Source
+    /// Whether it has expired, which happens only if stale values were asked for, or may be fallen back on.
     public let isStale: Bool
     /// One reference: a hit that is made, looked at and dropped counts no other.
     let held: HeldValue<Value>
     /// When it was found.
     let moment: Timestamp
 
-    init(_ held: HeldValue<Value>, from tier: SharedCache.Tier, isStale: Bool, at moment: Timestamp) {
+    init(_ held: HeldValue<Value>, from source: SharedCache.Source, isStale: Bool, at moment: Timestamp) {
         self.held = held
-        self.tier = tier
+        self.source = source
         self.isStale = isStale
         self.moment = moment
     }
@@ -28,7 +28,18 @@ public struct CacheHit<Value: Sendable>: Sendable {
     public var value: Value { held.value }
 
     /// What the cache knows about it.
+    ///
+    /// For a value that is not kept: what it would know.
     public var entry: CacheEntry { held.entry(at: moment) }
+
+    /// How long ago it was stored when it was found; not negative.
+    public var age: Duration { max(.zero, moment - created) }
+
+    /// The same as another call in this process has it which has waited for this one.
+    var joined: CacheHit { CacheHit(held, from: .joined, isStale: isStale, at: moment) }
+
+    /// When it was stored.
+    var created: Timestamp { held.record.created }
 }
 
 extension CacheHit where Value == Data {
@@ -42,10 +53,14 @@ extension CacheHit where Value == Data {
 extension SharedCache {
     /// Where a value came from.
     @nonexhaustive
-    public enum Tier: String, Sendable {
+    public enum Source: String, Sendable {
         /// This process's memory.
         case memory
         /// The files that all processes share.
         case disk
+        /// The closure of this very call.
+        case computed
+        /// The closure of another call in this process, which this one has waited for.
+        case joined
     }
 }

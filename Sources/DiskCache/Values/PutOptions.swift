@@ -36,8 +36,20 @@ public struct PutOptions: Sendable, Equatable {
     public var metadata: [String: String]
     /// When the put returns; nil for the configuration's default.
     ///
-    /// Computed values, files, `putIfAbsent` and `update` are always on disk when the call returns.
+    /// Computed values, files, `putIfAbsent`, `update` and `increment` are always on disk when the call returns, but for
+    /// computed values that are kept in memory alone (``keeps``).
     public var writing: CacheConfiguration.Writing?
+    /// Whether the value is kept in memory, on disk or both; nil for the configuration's default.
+    public var keeps: CacheConfiguration.Keeping?
+    /// How long the value stays in this process's memory at most; nil for the configuration's default.
+    ///
+    /// From the put on. It is not kept on disk: a value that is read from there again has the default of the process that
+    /// reads it. A negative one counts as 0.
+    public var memoryLifetime: Duration?
+    /// What the value costs in this process's memory; nil for the configuration's default.
+    ///
+    /// In the unit of ``CacheConfiguration/Memory/costLimit``; a negative one counts as 0. It isn't kept on disk either.
+    public var memoryCost: Int?
 
     /// All parameters are optional.
     public init(
@@ -50,7 +62,10 @@ public struct PutOptions: Sendable, Equatable {
         contentType: String? = nil,
         tags: [String] = [],
         metadata: [String: String] = [:],
-        writing: CacheConfiguration.Writing? = nil
+        writing: CacheConfiguration.Writing? = nil,
+        keeps: CacheConfiguration.Keeping? = nil,
+        memoryLifetime: Duration? = nil,
+        memoryCost: Int? = nil
     ) {
         self.expires = expires
         self.onAccess = onAccess
@@ -62,6 +77,27 @@ public struct PutOptions: Sendable, Equatable {
         self.tags = tags
         self.metadata = metadata
         self.writing = writing
+        self.keeps = keeps
+        self.memoryLifetime = memoryLifetime
+        self.memoryCost = memoryCost
+    }
+
+    /// The terms of a value that is there, for another one in its place: it expires at the same moment, with the same
+    /// effect of accesses, stale period, headers, tags and metadata.
+    ///
+    /// - Parameter entry: of the value that is there.
+    public init(keeping entry: CacheEntry) {
+        self.init(
+            expires: entry.expires.map { Expiration.at($0) } ?? .never,
+            onAccess: entry.extendsOnAccess.map { Expiration.OnAccess.set($0) } ?? .keep,
+            staleFor: entry.staleFor,
+            computeTime: entry.computeTime,
+            entityTag: entry.entityTag,
+            lastModified: entry.lastModified,
+            contentType: entry.contentType,
+            tags: entry.tags,
+            metadata: entry.metadata
+        )
     }
 
     /// Sets what of this the record keeps as it is.

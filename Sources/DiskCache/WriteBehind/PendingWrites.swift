@@ -7,6 +7,8 @@ import Platform
 /// A put whose caller no longer waits for it.
 final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
     let keyDigest: Digest
+    /// How the value is kept in memory once it is published.
+    let terms: MemoryTerms
     private let stage = Locked(Stage.queued)
 
     /// How far publishing has come.
@@ -31,10 +33,19 @@ final class PendingWrite: HeldValue<Data>, @unchecked Sendable {
 
     var data: Data { value }
 
-    /// - Parameter draft: the record without the content's digest and checksum, which take longer than the
-    ///   caller should wait.
-    init(_ data: Data, forKey key: String, _ keyDigest: Digest, draft: Record) {
+    /// - Parameters:
+    ///   - draft: the record without the content's digest and checksum, which take longer than the caller should
+    ///     wait.
+    ///   - terms: how it is kept in memory once it is published.
+    init(
+        _ data: Data,
+        forKey key: String,
+        _ keyDigest: Digest,
+        draft: Record,
+        _ terms: MemoryTerms = MemoryTerms()
+    ) {
         self.keyDigest = keyDigest
+        self.terms = terms
         super.init(data, key: key, record: draft, cost: data.count)
     }
 

@@ -122,6 +122,27 @@ extension FileDescriptor {
         }
     }
 
+    /// `count` bytes from `offset` on, without moving the file's own; nil where the file ends before them.
+    ///
+    /// C: `pread`.
+    ///
+    /// - Throws: ``Errno/outOfMemory`` where there is no memory for them.
+    package func readData(_ count: Int, at offset: Int) throws(Errno) -> Data? {
+        try unsafe Data.filled(count) { (buffer) throws(Errno) in
+            var filled = 0
+            while filled < count {
+                let rest = unsafe UnsafeMutableRawBufferPointer(rebasing: buffer[filled..<count])
+                let place = offset + filled
+                let read = try systemCall(.read, upTo: rest.count) {
+                    unsafe pread(rawValue, rest.baseAddress, $0, place)
+                }
+                if read == 0 { return false }
+                filled += read
+            }
+            return true
+        }
+    }
+
     /// What there is to read now, at most 64 KiB; empty at the end.
     ///
     /// Waits where there is nothing.

@@ -5,7 +5,7 @@ import Glibc
 
 /// An open file, closed when its owner goes.
 ///
-/// Safe to use from several threads, as the kernel's calls are. Always close-on-exec.
+/// Safe to use from several threads, as the kernel's calls are. Close-on-exec, but for ``setInherited()``.
 package struct FileDescriptor: ~Copyable, Sendable {
     /// The number; it must not outlive this value.
     package let rawValue: CInt
@@ -73,6 +73,13 @@ package struct FileDescriptor: ~Copyable, Sendable {
     /// C: `fcntl(F_GETFL)`.
     package func isReadable() throws(Errno) -> Bool {
         try statusFlags() & O_ACCMODE != O_WRONLY
+    }
+
+    /// Leaves it open in the program that takes the place of this one, and in those started from now on.
+    ///
+    /// C: `fcntl(F_SETFD)`.
+    package func setInherited() throws(Errno) {
+        try systemCall(.descriptorFlags) { fcntl(rawValue, F_SETFD, 0) }
     }
 
     /// C: `fcntl(F_GETFL)`.

@@ -2,7 +2,7 @@
 
 /// A short path below a directory, such as `ab/0f…`, kept inline so that building one allocates nothing.
 package struct RelativePath: Sendable {
-    /// Bytes it can hold without the final NUL: "flight-" and 64 hexadecimal digits need 71.
+    /// Bytes it can hold without the final NUL: "lock-", 64 hexadecimal digits and a number need 73.
     package static let capacity = 95
 
     private var bytes = InlineArray<96, UInt8>(repeating: 0)

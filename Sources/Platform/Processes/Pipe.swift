@@ -4,7 +4,7 @@ import CPlatform
 import Glibc
 
 /// A pipe, both ends close-on-exec from the start: a child that another thread starts must not get them.
-package struct Pipe: ~Copyable {
+package struct Pipe: ~Copyable, Sendable {
     package let reading: FileDescriptor
     package let writing: FileDescriptor
 

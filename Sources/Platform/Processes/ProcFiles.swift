@@ -15,6 +15,11 @@ package enum ProcFiles {
         return (memory * 1024, (number(after: "SwapFree:", in: text) ?? 0) * 1024)
     }
 
+    /// Bytes of memory that the machine has, from `/proc/meminfo`.
+    static func totalMemory(parsing text: String) -> Int64? {
+        number(after: "MemTotal:", in: text).map { $0 * 1024 }
+    }
+
     /// The number in the line that begins with `name` and a space.
     static func number(after name: String, in text: String) -> Int64? {
         for line in text.split(separator: "\n") {

@@ -7,7 +7,7 @@ import Platform
 struct Arguments {
     private(set) var operands: [String]
     private var values: [String: [String]] = [:]
-    /// The operands as bytes, where they are the command line of another program.
+    /// The command line of another program, as bytes, where operands are one; else all operands.
     var commandLine: [[UInt8]]
     /// The command's name, with which its messages begin.
     let command: String
@@ -27,32 +27,33 @@ struct Arguments {
     ///
     /// - Parameters:
     ///   - command: empty for the words before the command's name.
-    ///   - stopsAtOperand: whether another program's command line begins with the first operand.
+    ///   - operandsBeforeCommand: how many operands stand before another program's command line; nil: there is none.
     init(
         _ words: [[UInt8]],
         _ options: [Option],
         command: String,
         directory: String?,
-        stopsAtOperand: Bool
+        operandsBeforeCommand: Int?
     ) throws(Failure) {
         let scanned: ScannedOptions
         do throws(OptionError) {
-            scanned = try OptionScanner.scan(
+            scanned = try ScannedOptions(
                 words.map { String(decoding: $0, as: UTF8.self) },
-                options.map(\.specification),
-                stopsAtOperand: stopsAtOperand
+                options,
+                operandsBeforeCommand: operandsBeforeCommand
             )
         } catch {
             let (prefix, name) = command.isEmpty ? ("", "") : ("\(command): ", " \(command)")
             throw .usage("\(prefix)\(error.words(options)): see `diskcache\(name) --help`")
         }
         // Two that are not UTF-8 could become the same key; the words of another program may be any bytes.
-        let text = stopsAtOperand ? words.dropLast(scanned.operands.count) : words[...]
+        let count = operandsBeforeCommand.map { max(0, scanned.operands.count - $0) }
+        let text = words.dropLast(count ?? 0)
         if text.contains(where: { String(validating: $0, as: UTF8.self) == nil }) {
             throw .usage("an argument is not valid UTF-8: keys and paths must be")
         }
         self.init(scanned, options: options, command: command, directory: directory)
-        if stopsAtOperand { commandLine = words.suffix(scanned.operands.count) }
+        if let count { commandLine = words.suffix(count) }
     }
 
     /// Whether an option was given.
@@ -121,11 +122,15 @@ struct Arguments {
     }
 
     /// Prints a result, as JSON if that was asked for.
+    ///
+    /// - Parameter words: how lines may begin that get a colour on a terminal.
     func print(
         _ text: @autoclosure () throws -> String,
+        painting words: [(word: String, colour: Colour)] = [],
         json: @autoclosure () throws -> any Encodable
     ) throws {
-        try Output.print(has("json") ? JSON.line(json()) : text())
+        if has("json") { return try Output.print(JSON.line(json())) }
+        try Output.print(text(), painting: words)
     }
 
     /// The directory: `--dir`, else `$DISKCACHE_DIR`, else `${XDG_CACHE_HOME:-~/.cache}/diskcache`.
@@ -194,11 +199,21 @@ struct Arguments {
         return configuration
     }
 
-    /// The key that the command is about: its first operand.
+    /// The key that the command is about: its first operand, behind the scope.
     func key() throws(Failure) -> String {
-        let key = operands.first ?? ""
-        try check(key)
-        return key
+        try key(operands.first ?? "")
+    }
+
+    /// The key that the user calls `name`: behind the scope.
+    func key(_ name: String) throws(Failure) -> String {
+        try check(name)
+        return try scope() + name
+    }
+
+    /// What stands before every key: `--scope`, else `$DISKCACHE_SCOPE`, else nothing.
+    func scope() throws(Failure) -> String {
+        if let given = value("scope") { return given }
+        return try Self.environment("DISKCACHE_SCOPE") ?? ""
     }
 
     /// Refuses an empty key before anything is opened or created.
@@ -208,12 +223,19 @@ struct Arguments {
 
     /// The tags that were given, in order and without repetitions.
     func tags() throws(Failure) -> [String] {
-        var tags: [String] = []
-        for tag in all("tag") where !tags.contains(tag) {
-            if tag.isEmpty { throw .usage("\(command): --tag: the tag is empty: give a tag") }
-            tags.append(tag)
+        try texts("tag", "tag")
+    }
+
+    /// All values of an option, in order and without repetitions; an empty one is refused.
+    ///
+    /// - Parameter noun: what they are, for that error.
+    func texts(_ option: String, _ noun: String) throws(Failure) -> [String] {
+        var texts: [String] = []
+        for text in all(option) where !texts.contains(text) {
+            if text.isEmpty { throw .usage("\(command): --\(option): the \(noun) is empty: give a \(noun)") }
+            texts.append(text)
         }
-        return tags
+        return texts
     }
 
     /// The cache, created if it is missing.
@@ -238,5 +260,19 @@ struct Arguments {
     func requireCache() throws -> SharedCache {
         if let cache = try openExistingCache() { return cache }
         throw Failure(.configuration, "there is no cache at \(try directory()): `diskcache put` creates one")
+    }
+}
+
+extension ScannedOptions {
+    /// Scans a command line; options may stand on both sides of the operands before another program's, but not in that.
+    ///
+    /// - Parameter operandsBeforeCommand: how many these are; nil: there is no such command line.
+    init(_ words: [String], _ options: [Option], operandsBeforeCommand: Int?) throws(OptionError) {
+        let stops = operandsBeforeCommand != nil
+        self = try OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: stops)
+        guard let count = operandsBeforeCommand, count > 0, let first = operands.first else { return }
+        let rest = try Self(Array(operands.dropFirst()), options, operandsBeforeCommand: count - 1)
+        operands = [first] + rest.operands
+        self.options += rest.options
     }
 }

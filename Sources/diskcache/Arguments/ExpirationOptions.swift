@@ -6,7 +6,7 @@ import FoundationEssentials
 /// The options that say how long a value is valid.
 enum ExpirationOptions {
     static let list = """
-        -t, --ttl SPAN  how long until it expires: 90s, 15m, 7d or never
+        -t, --ttl SPAN  how long until it expires: 90s, 1h30m, 7d or never
         --expires-at TIME  when it expires: 2030-01-31T18:00:00Z, or +02:00 instead of Z
         --renew  restart the time to expiration at each access
         """
@@ -14,16 +14,34 @@ enum ExpirationOptions {
     static let exclusive = [["ttl", "expires-at"]]
 
     /// What the options ask for; nil if none was given.
-    static func expiration(_ arguments: Arguments) throws(Failure) -> Expiration? {
-        let span = try arguments.value("ttl", as: lifetime)
-        let moment = try arguments.value("expires-at", as: Self.moment)
-        let expiration = span ?? moment.map { .at($0) }
+    ///
+    /// - Parameter usual: asked where there is no option.
+    static func expiration(
+        _ arguments: Arguments,
+        usual: () throws(Failure) -> Expiration? = { nil }
+    ) throws(Failure) -> Expiration? {
+        var expiration = try arguments.value("ttl", as: lifetime)
+        if let moment = try arguments.value("expires-at", as: Self.moment) { expiration = .at(moment) }
+        if expiration == nil { expiration = try usual() }
         if arguments.has("renew"), expiration == nil || expiration == .never {
             throw .usage(
                 "\(arguments.command): --renew is for values that expire: give --ttl or --expires-at too"
             )
         }
         return expiration
+    }
+
+    /// What `$DISKCACHE_TTL` says about values that are stored without one of the options; nil if it is not set, or
+    /// empty.
+    static func usual(
+        as parse: (String) throws(Failure) -> Expiration = ExpirationOptions.lifetime
+    ) throws(Failure) -> Expiration? {
+        guard let text = try Arguments.environment("DISKCACHE_TTL"), !text.isEmpty else { return nil }
+        do throws(Failure) {
+            return try parse(text)
+        } catch {
+            throw .usage("$DISKCACHE_TTL: \(error.message)")
+        }
     }
 
     /// The last second that 64 bits of nanoseconds since 1970 can hold: 2262-04-11T23:47:16Z.

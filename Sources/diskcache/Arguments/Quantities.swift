@@ -43,16 +43,35 @@ enum Quantity {
         }
     }
 
-    /// "90", "90s", "15m", "12h", "7d", "2w", "500ms", "1.5h"; a bare number is seconds.
+    /// "90", "90s", "15m", "12h", "7d", "2w", "500ms", "1.5h", "1h30m"; a bare number is seconds.
+    ///
+    /// Of several units each is smaller than the one before it.
     static func duration(_ text: String) throws(Failure) -> Duration {
-        let number = text.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
-        let units = ["": 1.0, "ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604_800]
-        guard let value = Double(number), let unit = units[String(text.dropFirst(number.count))] else {
-            throw .usage("invalid time span '\(text)': write it like 90s, 15m, 12h or 7d")
-        }
-        // So that a moment that far before or after now fits into 64 bits of nanoseconds.
-        guard value * unit < 9e9 else { throw .usage("\(text) is too long: the maximum is 104166d") }
-        return .seconds(value * unit)
+        let units = ["ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604_800]
+        var rest = text[...]
+        var (span, smallest) = (Duration.zero, Double.infinity)
+        repeat {
+            let number = rest.prefix { $0.isASCII && ($0.isNumber || $0 == ".") }
+            rest = rest.dropFirst(number.count)
+            let letters = rest.prefix { $0.isASCII && $0.isLetter }
+            rest = rest.dropFirst(letters.count)
+            let isBare = letters.isEmpty && rest.isEmpty && smallest == .infinity
+            guard let value = Double(number), let unit = isBare ? 1 : units[String(letters)], unit < smallest
+            else { throw .usage("invalid time span '\(text)': write it like 90s, 15m, 1h30m or 7d") }
+            // So that a moment that far before or after now fits into 64 bits of nanoseconds.
+            if value * unit < 9e9 { span += .seconds(value * unit) }
+            guard value * unit < 9e9, span < .seconds(9e9) else {
+                throw .usage("\(text) is too long: the maximum is 104166d")
+            }
+            smallest = unit
+        } while !rest.isEmpty
+        return span
+    }
+
+    /// A SHA-256 as `sha256sum` prints it, in small or capital letters.
+    static func digest(_ text: String) throws(Failure) -> Digest {
+        if let digest = Digest(hexadecimal: text.lowercased()) { return digest }
+        throw .usage("invalid digest '\(text)': give the 64 hexadecimal digits that `sha256sum` prints")
     }
 
     /// A whole number that is not negative.

@@ -88,8 +88,8 @@ struct BenchLeftovers: Encodable {
     let temporaries: Int
 
     init(in cache: SharedCache) throws {
-        collection = try cache.collect()
-        verify = try cache.verify()
+        collection = try cache.directory.collect()
+        verify = try cache.directory.verify()
         // Where it is not needed it does not exist.
         temporaries = (try? Directory(opening: cache.path + "/tmp").names().count) ?? 0
     }

@@ -97,7 +97,7 @@ struct BenchWorker {
     }
 
     private mutating func collect() throws {
-        let removed = try cache.collect().removed
+        let removed = try cache.directory.collect().removed
         report.counts.collections += 1
         report.counts.collected += removed.values.reduce(0) { $0 + $1.count }
     }

@@ -63,7 +63,7 @@ struct Proposals {
         // says what can stand there.
         var options = DiskCacheTool.options
         let probed = Array(line.dropLast()) + [Self.probe]
-        guard var scanned = Self.scan(probed, options, stopsAtOperand: true) else { return }
+        guard var scanned = Self.scan(probed, options, operandsBeforeCommand: 0) else { return }
         var arguments = Arguments(scanned, options: options, command: "", directory: nil)
         var command: (any Command.Type)?
         if let name = scanned.operands.first, scanned.operands.count > 1 {
@@ -72,7 +72,8 @@ struct Proposals {
             guard let command else { return }
             options = command.options + Option.common
             let rest = Array(scanned.operands.dropFirst())
-            guard let found = Self.scan(rest, options, stopsAtOperand: command.stopsAtOperand) else { return }
+            let count = command.operandsBeforeCommand
+            guard let found = Self.scan(rest, options, operandsBeforeCommand: count) else { return }
             scanned = found
             arguments = Arguments(found, options: options, command: name, directory: arguments.value("dir"))
         }
@@ -87,14 +88,21 @@ struct Proposals {
         }
         let place = scanned.operands.count - (isEnded ? 1 : 0)
         let completion = command.completion(ofOperand: place)
-        if completion.placeholder == "CMD" { kind = "command \(line.count - 1 - place)" }
+        if completion.placeholder == "CMD" {
+            // Other operands may stand before its name.
+            let first = (0..<place).first { command.completion(ofOperand: $0) == completion } ?? place
+            kind = "command \(line.count - 1 - (place - first))"
+        }
         add(completion, arguments, afterEnd: isEnded)
     }
 
     /// nil: what is wrong already can't go on.
-    private static func scan(_ words: [String], _ options: [Option], stopsAtOperand: Bool) -> ScannedOptions?
-    {
-        try? OptionScanner.scan(words, options.map(\.specification), stopsAtOperand: stopsAtOperand)
+    private static func scan(
+        _ words: [String],
+        _ options: [Option],
+        operandsBeforeCommand: Int?
+    ) -> ScannedOptions? {
+        try? ScannedOptions(words, options, operandsBeforeCommand: operandsBeforeCommand)
     }
 
     /// The options that the last word may become, or the values of one that it has begun.
@@ -151,8 +159,21 @@ enum KeyCandidates {
     /// Those of the cache on the command line; none where it can't be read, which is no place to complain.
     static func keys(beginning prefix: String, _ arguments: Arguments) -> [String] {
         let end = ContinuousClock.now + patience
-        guard let entries = try? arguments.openExistingCache()?.entries() else { return [] }
-        return keys(beginning: prefix, among: entries.lazy.map { (try? $0.get())?.key }) { .now >= end }
+        guard let scope = try? arguments.scope(),
+            let entries = try? arguments.openExistingCache()?.entries()
+        else { return [] }
+        let names = entries.lazy.map { result -> String? in
+            guard let key = (try? result.get())?.key else { return nil }
+            return name(of: key, in: scope)
+        }
+        return keys(beginning: prefix, among: names) { .now >= end }
+    }
+
+    /// What a command with this scope calls a key; nil if it can't mean it.
+    static func name(of key: String, in scope: String) -> String? {
+        if scope.isEmpty { return key }
+        guard key.utf8.starts(with: scope.utf8), key.utf8.count > scope.utf8.count else { return nil }
+        return String(decoding: key.utf8.dropFirst(scope.utf8.count), as: UTF8.self)
     }
 
     /// Those of `keys` that begin with `prefix` and can stand on a line as they are, in order.

@@ -121,8 +121,8 @@ struct DirectoryBench {
     /// Measures collections; their time is divided by the number of keys.
     private func collections() throws -> [Row] {
         // The first removes the values that were replaced, which is a part of what those puts cost.
-        _ = try cache.collect()
-        let keys = try cache.collect().entries.count
+        _ = try cache.directory.collect()
+        let keys = try cache.directory.collect().entries.count
         var half = CollectionOptions()
         half.maximumEntries = keys / 2
         let requests = [
@@ -130,7 +130,7 @@ struct DirectoryBench {
             ("gc, per key evicted", half, 5.0...300, keys - keys / 2),
         ]
         return try requests.filter { $0.3 > 0 }.map { operation, request, usual, keys in
-            let time = try ContinuousClock().measure { _ = try cache.collect(request) }
+            let time = try ContinuousClock().measure { _ = try cache.directory.collect(request) }
             return Row(operation, usual, [time], keys: keys)
         }
     }

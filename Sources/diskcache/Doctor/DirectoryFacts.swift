@@ -94,7 +94,7 @@ extension DirectoryFacts {
     /// About 800 system calls, half a millisecond, however much the cache holds: it looks at some 100 entries and at no
     /// object. Sets the times of one file of the cache (`locks/format`), to read the file system's clock.
     init(of cache: SharedCache) throws(CacheError) {
-        let totals = try cache.totals()
+        let totals = try cache.directory.totals()
         self = try cache.withStore { (store, _) throws(CacheError) in
             let isCurrent = try store.directory.isCurrent()
             var facts = try describing("examine", store.directory.path) { () throws(Errno) in

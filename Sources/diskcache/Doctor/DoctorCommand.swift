@@ -50,18 +50,23 @@ enum DoctorCommand: Command {
             }
             rows = try DirectoryBench.run(in: cache, arguments.configuration())
         }
+        let measured = rows.map { "\n" + DirectoryBench.text($0) } ?? ""
         try arguments.print(
-            "\(cache.path.escaped)\n" + text(findings) + (rows.map { "\n" + DirectoryBench.text($0) } ?? ""),
+            "\(cache.path.escaped)\n" + text(findings) + measured,
+            painting: names.values.map { $0 },
             json: ["path": cache.path, "findings": findings, "bench": rows] as JSON.Object
         )
         return findings.contains { $0.level == .risk } ? .configuration : .done
     }
 
+    private static let names: [Finding.Level: (word: String, colour: Colour)] = [
+        .fine: ("ok", .green), .fallback: ("fallback", .yellow), .risk: ("RISK", .red),
+    ]
+
     private static func text(_ findings: [Finding]) -> String {
         var table = Table(.left, .left, .left)
-        let names = [Finding.Level.fine: "ok", .fallback: "fallback", .risk: "RISK"]
         for finding in findings {
-            table.add(names[finding.level] ?? "", finding.subject, finding.state.singleLine)
+            table.add(names[finding.level]?.word ?? "", finding.subject, finding.state.singleLine)
             if let advice = finding.advice { table.add("", "", advice.singleLine) }
         }
         return table.text

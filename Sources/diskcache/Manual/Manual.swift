@@ -8,8 +8,9 @@ enum Manual {
         let lines = [
             // No date: the same sources make the same page.
             ".TH DISKCACHE 1 \"\" \(quoted("diskcache \(DiskCacheTool.version)")) \(quoted("User Commands"))",
-            // No word is broken, so that what is searched for is found.
-            ".nh", ".ad l", ".SH NAME",
+            // No word is broken, so that what is searched for is found. The macros switch that on again with each
+            // heading, by what HY says.
+            ".nr HY 0", ".nh", ".ad l", ".SH NAME",
             Roff.escaped("diskcache") + " \\- "
                 + Roff.escaped("a cache directory for all processes of a machine"),
             ".SH SYNOPSIS", synopsis("diskcache", ["[--dir DIR]", "COMMAND", "[OPTION]…"]),
@@ -61,9 +62,12 @@ enum Manual {
 
     private static let environment = """
         DISKCACHE_DIR The cache directory where `--dir` is not given.
+        DISKCACHE_SCOPE What all that have `--scope` put in front of a key where that is not given.
+        DISKCACHE_TTL The `--ttl` of `put`, `incr` and `run` where none is given.
         DISKCACHE_METADATA `automatic`, as by default, or `sidecar`: metadata in files even where extended attributes work.
         XDG_CACHE_HOME Where the default directory is, if it is an absolute path; else ~/.cache.
         HOME Where ~/.cache is.
+        NO_COLOR No colours, also on a terminal, if it is set to anything.
         """
 
     private static let files = """
@@ -74,6 +78,7 @@ enum Manual {
         tmp/ New files, where the file system has none without a name.
         config.json The limits of the directory.
         candidates Which keys are evicted next, where something limits the size.
+        rules Which values were removed, or have expired, all at once.
         events The log of removals, if there is to be one; the older half is in events.1.
         format "diskcache 1": a newer number is refused.
         README Says what the directory is.
@@ -107,7 +112,8 @@ enum Manual {
         A directory of its own, kept small by cron(8):
 
           export DISKCACHE_DIR=/var/cache/thumbs
-          diskcache put thumb:17 thumb.png --ttl 7d --renew --tag user:1
+          diskcache put thumbs/17 thumb.png --ttl 7d --renew --tag user:1
+          diskcache rm --prefix thumbs/
           diskcache config set max-size 2G
 
         and in the crontab, silent if another process is already collecting (75):

@@ -17,6 +17,10 @@ enum ExitStatus: Int32 {
     case temporary = 75
     case permission = 77
     case configuration = 78
+    /// What should take the place of this process can't be executed: as with env(1).
+    case notExecutable = 126
+    /// There is no such program: as with env(1).
+    case notFound = 127
 
     init(_ code: CacheError.Code) {
         self =
@@ -24,7 +28,7 @@ enum ExitStatus: Int32 {
             case .notACache, .newerFormat, .badConfiguration: .configuration
             case .notADirectory, .directoryVanished, .noSpace, .readOnly, .valueTooLarge: .cannotCreate
             case .permissionDenied, .untrusted: .permission
-            case .busy, .noRoom: .temporary
+            case .busy, .noRoom, .timedOut: .temporary
             case .invalidArgument: .usage
             case .inputOutput: .inputOutput
             default: .internal

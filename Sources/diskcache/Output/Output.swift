@@ -24,17 +24,30 @@ struct Output {
 
     /// Adds bytes unchanged.
     mutating func writeRaw(_ text: Span<UInt8>) throws(Errno) {
-        for index in text.indices { bytes.append(text[index]) }
+        if text.count >= Self.pieceSize {
+            // A large value is not copied once more.
+            try flush()
+            return try Self.writeOut(text)
+        }
+        unsafe text.withUnsafeBufferPointer { unsafe bytes.append(contentsOf: $0) }
         if bytes.count >= Self.pieceSize { try flush() }
     }
 
-    private mutating func flush() throws(Errno) {
+    /// Writes what was added so far.
+    mutating func flush() throws(Errno) {
+        if bytes.isEmpty { return }
         // Emptied first: what could not be written once is not tried again.
-        let piece = bytes
-        bytes.removeAll(keepingCapacity: true)
-        if piece.isEmpty { return }
+        var piece: [UInt8] = []
+        swap(&piece, &bytes)
+        try Self.writeOut(piece.span)
+        // Its memory serves again.
+        piece.removeAll(keepingCapacity: true)
+        swap(&piece, &bytes)
+    }
+
+    private static func writeOut(_ bytes: Span<UInt8>) throws(Errno) {
         try FileDescriptor.borrowing(Terminal.standardOutput) { (file) throws(Errno) in
-            try file.writeAll(piece.span)
+            try file.writeAll(bytes)
         }
     }
 
@@ -51,6 +64,17 @@ struct Output {
         try Terminal.write(text.harmless, to: Terminal.standardOutput)
     }
 
+    /// Writes lines; on a terminal those that begin with one of the words have it in its colour.
+    static func print(_ text: String, painting words: [(word: String, colour: Colour)]) throws(Errno) {
+        guard Colour.isWanted(on: Terminal.standardOutput) else { return try print(text) }
+        let lines = text.harmless.split(separator: "\n", omittingEmptySubsequences: false).map {
+            line -> String in
+            guard let found = words.first(where: { line.hasPrefix($0.word) }) else { return String(line) }
+            return found.colour.paint(found.word) + line.dropFirst(found.word.count)
+        }
+        try draw(lines.joined(separator: "\n"), to: Terminal.standardOutput)
+    }
+
     /// Writes text unchanged: our own control sequences, and text that the caller has made harmless.
     static func draw(_ text: String, to descriptor: Int32) throws(Errno) {
         try Terminal.write(text, to: descriptor)
@@ -58,6 +82,7 @@ struct Output {
 
     /// Writes one line on standard error.
     static func complain(_ message: String) throws(Errno) {
-        try Terminal.write("diskcache: \(message.singleLine)\n", to: Terminal.standardError)
+        let name = Colour.red.ifWanted("diskcache:", on: Terminal.standardError)
+        try Terminal.write("\(name) \(message.singleLine)\n", to: Terminal.standardError)
     }
 }

@@ -36,9 +36,9 @@ final class ProgressLine: Sendable {
     }
 
     /// Writes a line to standard output, above this one if both are on the same terminal.
-    func print(_ text: String) throws(Errno) {
+    func print(_ text: String, painting words: [(word: String, colour: Colour)] = []) throws(Errno) {
         clear()
-        try Output.print(text + "\n")
+        try Output.print(text + "\n", painting: words)
     }
 
     /// Updates the line with any text, if an update is due.

@@ -10,13 +10,14 @@ enum RunCommand: Command {
     static let operands = "[--] CMD [ARG]…"
     static let summary = "run a command once for all processes, and replay its output to the others and later"
     static let optionList = """
-        -t, --ttl SPAN  replay results up to this old; never: of any age (default 60s)
+        -t, --ttl SPAN  replay results up to this old; never: of any age (default $DISKCACHE_TTL or 60s)
         -s, --stale SPAN  replay them this much longer, while one process renews them
         -k, --key KEY  use this key instead of one made from the command line
-        --scope TEXT  make this a part of the key: other scopes have other results
+        --scope TEXT  put TEXT in front of the key: scopes share no results (default $DISKCACHE_SCOPE)
         -e, --env NAME…  make this variable's value a part of the key
         --cwd  make the working directory a part of the key
         --modtime FILE…  make FILE's modification time a part of the key
+        --hash FILE…  make FILE's content a part of the key
         -f, --force  run the command even if a result is stored
         --warm  print nothing
         --cache-failures[=SPAN]  store failures too, for SPAN instead of --ttl
@@ -27,11 +28,12 @@ enum RunCommand: Command {
         that runs CMD is killed, one of them takes over at once. Later calls replay the stored result until it
         is too old.
 
-        The key is made from the scope, every word of the command, and what --env, --cwd and --modtime name.
-        `diskcache ls` lists it and `diskcache rm` removes it. CMD's standard input is empty, because input is
-        not a part of the key. The order within each stream is exact. Between the two streams it is the order in
-        which output arrived, so bytes written to both within microseconds may change places. All replays are
-        the same.
+        The key is made from every word of the command, and what --env, --cwd, --modtime and --hash name; the
+        scope stands before it. That a variable is not set, or that there is no such file, is a part of the key
+        like any value. `diskcache ls` lists it, `diskcache rm` removes it, and `diskcache rm --prefix` all of a
+        scope. CMD's standard input is empty, because input is not a part of the key. The order within
+        each stream is exact. Between the two streams it is the order in which output arrived, so bytes written
+        to both within microseconds may change places. All replays are the same.
 
         A result is stored with the --ttl and --stale of the call that ran it, and replayed only as long as
         those of the call that asks allow it too. With --stale, an old result is replayed at once, and one
@@ -46,9 +48,10 @@ enum RunCommand: Command {
         process, CMD continues until it next writes. run waits for processes that CMD leaves behind with its
         output open.
 
-        If the cache can't be used for any reason (a full disk, no permission, no $HOME), or the key can't be
-        made (--cwd, --modtime), run reports that in one line on standard error and runs CMD anyway; without a
-        free descriptor it does so in place of this process. The words of CMD are bytes and need not be UTF-8.
+        If the cache can't be used for any reason (a full disk, no permission, no $HOME, a wrong
+        $DISKCACHE_TTL), or the key can't be made (--cwd, --modtime, --hash), run reports that in one line on
+        standard error and runs CMD anyway; without a free descriptor it does so in place of this process. The
+        words of CMD are bytes and need not be UTF-8.
 
         Exit status: that of CMD; if a signal ended CMD, this process ends by the same signal; 126 CMD can't be
         executed; 127 CMD was not found; 64 usage; 74 the output can't be written.
@@ -56,7 +59,7 @@ enum RunCommand: Command {
         Examples:
           diskcache run --ttl 1h -- curl -sf https://example.org/rates.json
           diskcache run --ttl 10m --stale 1d --env USER -- kubectl get pods
-          diskcache run --ttl never --cwd --modtime go.sum -- go list -m all
+          diskcache run --ttl never --cwd --hash go.sum -- go list -m all
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import DiskCache
 import FoundationEssentials
 import Platform
 
 /// What distinguishes the results of one command from those of all others.
 struct RunKey: Equatable {
-    var scope: String?
     /// The command and its arguments: bytes.
     var words: [[UInt8]]
     /// Values by name; nil for a variable that isn't set.
@@ -14,6 +14,8 @@ struct RunKey: Equatable {
     var workingDirectory: [UInt8]?
     /// Modification times by path; nil for a file that doesn't exist.
     var modified: [String: Timestamp?] = [:]
+    /// Digests of contents by path; nil for a file that doesn't exist.
+    var contents: [String: Digest?] = [:]
 
     /// The key: `run:`, 128 bits of a digest of everything, and the command for those who list keys.
     var text: String {
@@ -27,7 +29,6 @@ struct RunKey: Equatable {
         func add(_ kind: Character, _ part: some Collection<UInt8>) {
             bytes += Array("\(kind)\(part.count):".utf8) + part
         }
-        if let scope { add("s", Array(scope.utf8)) }
         for word in words { add("w", word) }
         for (name, value) in environment.sorted(by: { $0.key < $1.key }) {
             add("e", Array(name.utf8))
@@ -37,6 +38,10 @@ struct RunKey: Equatable {
         for (path, moment) in modified.sorted(by: { $0.key < $1.key }) {
             add("f", Array(path.utf8))
             if let moment { add("t", Array(String(moment.nanoseconds).utf8)) }
+        }
+        for (path, digest) in contents.sorted(by: { $0.key < $1.key }) {
+            add("h", Array(path.utf8))
+            if let digest { add("c", Array(digest.description.utf8)) }
         }
         return bytes
     }
@@ -71,8 +76,11 @@ struct RunKey: Equatable {
 
 extension RunKey {
     /// The key that the options ask for, with what they name looked up now.
+    ///
+    /// - Throws: a mistake on the command line with the command's name in front; anything else is an obstacle, which
+    ///   ``Notice`` reports.
     init(_ arguments: Arguments) throws(Failure) {
-        self.init(scope: arguments.value("scope"), words: arguments.commandLine)
+        self.init(words: arguments.commandLine)
         for name in arguments.all("env") {
             if name.isEmpty || name.contains("=") {
                 throw .usage("run: --env: \"\(name)\" can't be the name of a variable: give the name alone")
@@ -83,10 +91,11 @@ extension RunKey {
             do throws(Errno) {
                 workingDirectory = try CurrentProcess.workingDirectory()
             } catch {
-                throw Failure(.inputOutput, "run: --cwd: \(error): change to a directory that is there")
+                throw Failure(.inputOutput, "--cwd: \(error): change to a directory that is there")
             }
         }
         for path in arguments.all("modtime") { modified.updateValue(try Self.time(of: path), forKey: path) }
+        for path in arguments.all("hash") { contents.updateValue(try Self.digest(of: path), forKey: path) }
     }
 
     private static func time(of path: String) throws(Failure) -> Timestamp? {
@@ -95,7 +104,25 @@ extension RunKey {
             return try FileStatus.of(path).modified
         } catch {
             if error == .noEntry || error == .notDirectory { return nil }
-            throw Failure(.inputOutput, "run: --modtime: \(path): \(error): name a file that can be seen")
+            throw Failure(.inputOutput, "--modtime: \(path): \(error): name a file that can be seen")
+        }
+    }
+
+    private static func digest(of path: String) throws(Failure) -> Digest? {
+        if path.isEmpty { throw .usage("run: --hash: the name is empty: give a file") }
+        var isRegular = true
+        do throws(Errno) {
+            // Of a pipe nothing would be left for the command, and a device may have no end.
+            isRegular = try FileStatus.of(path).kind == .regular
+            if !isRegular { throw .invalidArgument }
+            let file = try FileDescriptor(opening: path, .readOnly)
+            var hash = SHA256()
+            try file.forEachChunk(orThrow: { $0 }) { (chunk) throws(Errno) in hash.update(chunk) }
+            return Digest(bytes: hash.finalize())
+        } catch {
+            if error == .noEntry || error == .notDirectory { return nil }
+            let problem = isRegular ? "\(error)" : "it is not a regular file"
+            throw Failure(.inputOutput, "--hash: \(path): \(problem): name a file that can be read")
         }
     }
 }

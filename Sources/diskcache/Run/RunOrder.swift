@@ -27,32 +27,42 @@ struct RunOrder {
             throw .usage("run: missing operand: give CMD, after --; see `diskcache run --help`")
         }
         words = arguments.commandLine
+        var obstacle: Failure?
+        var (key, lifetime) = ("", try arguments.value("ttl", as: Self.lifetime))
         do throws(Failure) {
             key = try Self.key(arguments)
-            obstacle = nil
         } catch {
             // A mistake on the command line is reported; anything else must not keep CMD from running.
             if error.status == .usage { throw error }
-            key = ""
             obstacle = error
         }
-        lifetime = try arguments.value("ttl", as: Self.lifetime) ?? .after(.seconds(60))
+        do throws(Failure) {
+            key = try arguments.scope() + key
+            if lifetime == nil { lifetime = try ExpirationOptions.usual(as: Self.lifetime) }
+        } catch {
+            // The same goes for a mistake in the environment.
+            obstacle = obstacle ?? error
+        }
+        self.obstacle = obstacle
+        self.key = obstacle == nil ? key : ""
+        self.lifetime = lifetime ?? .after(.seconds(60))
         staleFor = try arguments.value("stale", as: Self.span)
-        if staleFor != nil, lifetime == .never {
+        if staleFor != nil, self.lifetime == .never {
             throw .usage("run: --stale is for results that expire: give --ttl a span of time with it")
         }
         // Without a value it is empty.
         let isAsLong = arguments.value("cache-failures") == ""
-        failures = try isAsLong ? lifetime : arguments.value("cache-failures", as: Self.lifetime)
+        failures = try isAsLong ? self.lifetime : arguments.value("cache-failures", as: Self.lifetime)
         isForced = arguments.has("force")
         isSilent = arguments.has("warm")
     }
 
+    /// Without the scope.
     private static func key(_ arguments: Arguments) throws(Failure) -> String {
         guard let key = arguments.value("key") else { return try RunKey(arguments).text }
         try arguments.check(key)
-        for option in ["scope", "env", "cwd", "modtime"] where arguments.has(option) {
-            throw .usage("run: --key and --\(option) can't be used together: KEY is the whole key: give one")
+        for option in ["env", "cwd", "modtime", "hash"] where arguments.has(option) {
+            throw .usage("run: --key and --\(option) can't be used together: KEY is all of the key: give one")
         }
         return key
     }
@@ -97,7 +107,9 @@ struct RunOrder {
 
     /// The command line of the process that renews this result, in `directory`.
     func refreshing(in directory: String, _ arguments: Arguments) -> [[UInt8]] {
-        var words = [CurrentProcess.executable, "--dir", directory, RefreshCommand.name, "--key", key]
+        var words = [CurrentProcess.executable, "--dir", directory, RefreshCommand.name]
+        // The scope is a part of this key already, and the environment may have one.
+        words += ["--key", key, "--scope", ""]
         for option in ["ttl", "stale"] {
             if let value = arguments.value(option) { words += ["--\(option)", value] }
         }

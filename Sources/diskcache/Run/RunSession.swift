@@ -128,8 +128,8 @@ struct RunSession: ~Copyable {
         in cache: SharedCache,
         body: (Int32) throws -> Void
     ) throws -> (verdict: RunOrder.Verdict, status: Int32)? {
-        let allowingStale = order.staleFor != nil
-        let found = try cache.withDescriptor(forKey: order.key, allowingStale: allowingStale) {
+        let reading = ReadOptions(acceptsStale: order.staleFor != nil)
+        let found = try cache.withDescriptor(forKey: order.key, reading: reading) {
             descriptor,
             entry -> (verdict: RunOrder.Verdict, status: Int32)? in
             guard let status = try Recording.parse(descriptor) else { return nil }

@@ -12,10 +12,11 @@ enum StatsCommand: Command {
         -w, --watch[=SPAN]  the same with rates, every second or SPAN, until a signal ends it
         --prometheus  print metrics for Prometheus, as for node_exporter's textfile collector
         --reset  reset what the processes have counted to 0
+        --prefix TEXT  show only how many keys begin with TEXT, and what they take
         \(Option.json)
         """
     // What Prometheus reads is a format of its own.
-    static let exclusive = [["quick", "watch", "prometheus", "reset"], ["prometheus", "json"]]
+    static let exclusive = [["quick", "watch", "prometheus", "reset", "prefix"], ["prometheus", "json"]]
     static let details = """
         What the cache holds is counted by scanning the directory. Sizes are those on disk; the length of all
         values counts a value shared by several keys each time. All processes add up what they do, including
@@ -25,6 +26,8 @@ enum StatsCommand: Command {
 
         The hit ratio is the share of gets that found something. A call that computes what it doesn't find looks
         twice before it does.
+
+        --prefix looks at every entry, too. A value that other keys share counts as well.
 
         --watch redraws the screen of a terminal. Otherwise it prints a line after each interval: rates per
         second, bytes unscaled, "-" if there was no get; with --json an object. SIGINT or SIGTERM ends it.
@@ -39,7 +42,8 @@ enum StatsCommand: Command {
         used), isBelowWorkingSet (whether larger limits would save many misses); lastCollection (as
         `gc --last`). With --watch also time, seconds (of the interval), hitRatio (in it), and perSecond:
         hits, misses, puts, removals, bytesRead, bytesWritten, computations, waits, collected. With --reset:
-        path, reset, totals (until then).
+        path, reset, totals (until then). With --prefix: path, prefix, entries, entryBytes, expiredEntries,
+        objects, objectBytes, bytes, logicalBytes, oldestAccess.
 
         Exit status: 0 done; 64 usage; 73 not a directory; 77 permission; 78 there is no cache, or no control
         file.
@@ -54,6 +58,7 @@ enum StatsCommand: Command {
         if let interval = try arguments.value("watch", as: interval) {
             try StatsWatch.run(arguments, every: interval)
         }
+        let prefix = try SelectionOptions.prefix(arguments)
         let cache = try arguments.requireCache()
         if arguments.has("prometheus") {
             let reading = try StatsReading(of: cache)
@@ -61,11 +66,17 @@ enum StatsCommand: Command {
             try Output.print(Exposition(reading.totals, reading.last, directory: directory).text)
         } else if arguments.has("reset") {
             try reset(cache, arguments)
+        } else if let prefix {
+            let part = try cache.directory.statistics(.prefix(prefix))
+            try arguments.print(
+                StatsText.part(part, now: .now),
+                json: JSON.Object(["path": cache.path, "prefix": prefix] as JSON.Object, part.partJSON)
+            )
         } else if arguments.has("quick") {
             let reading = try StatsReading(of: cache)
             try arguments.print(StatsText.counts(reading, now: .now), json: reading.json())
         } else {
-            let statistics = try cache.statistics()
+            let statistics = try cache.directory.statistics()
             let common: JSON.Object = ["path": cache.path, "lastCollection": statistics.lastCollection?.json]
             try arguments.print(
                 StatsText.everything(cache.path, statistics, now: .now),
@@ -77,7 +88,7 @@ enum StatsCommand: Command {
 
     private static func reset(_ cache: SharedCache, _ arguments: Arguments) throws {
         let before = try StatsReading(of: cache).totals
-        guard try cache.resetTotals() else {
+        guard try cache.directory.resetTotals() else {
             throw Failure(
                 .permission,
                 "reset the counts of \(cache.path): this process can't write them: see `diskcache doctor`"
@@ -107,14 +118,14 @@ struct StatsReading {
 
     init(of cache: SharedCache) throws {
         path = cache.path
-        guard let totals = try cache.totals() else {
+        guard let totals = try cache.directory.totals() else {
             throw Failure(
                 .configuration,
                 "read the counts of \(path): there is no control file: see `diskcache doctor`"
             )
         }
         self.totals = totals
-        last = try cache.lastCollection()
+        last = try cache.directory.lastCollection()
     }
 
     /// - Parameter part: what the form of the command has on top of what is common to all.

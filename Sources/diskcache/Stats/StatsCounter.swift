@@ -51,8 +51,12 @@ struct StatsCounter {
             .init("stale hits", \.staleHits)
                 .metric("stale_hits", "Gets that found an expired value and had asked for stale ones."),
             .init("misses", \.misses, style: .always).metric("misses", "Gets that found nothing."),
+            .init("  known to have no value", \.negativeHits)
+                .metric("negative_hits", "Misses of keys that were known to have no value."),
             .init("puts", \.puts, style: .always).metric("puts", "Values stored."),
             .init("removals", \.removals, style: .always).metric("removals", "Values removed by request."),
+            .init("removals of many", \.removalRules)
+                .metric("removal_rules", "Calls that removed many values at once, or had them expire."),
             .init("read", \.bytesRead, style: .alwaysAsBytes)
                 .metric("read_bytes", "Bytes of values read from disk."),
             .init("written", \.bytesWritten, style: .alwaysAsBytes)
@@ -100,11 +104,12 @@ struct StatsCounter {
 
     /// Their names in JSON, for the help of `stats`.
     static let help = """
-        memoryHits, diskHits, staleHits, misses, hitRatio, puts, removals, bytesRead,
-        bytesWritten; roomWaits, roomFailures, youngEvictions (used within 10 minutes before), ghostMisses
-        (of keys evicted shortly before, as estimated from a sample); computations, waits, refreshes,
-        computeFailures, cacheFailures; corruptions, danglingEntries, unnotedAccesses, unrepairedDamage,
-        publishFailures, controlFailures; collections, collected by reason, leftMemory by cause
+        memoryHits, diskHits, staleHits, misses, negativeHits (of keys known to have no value), hitRatio, puts,
+        removals, removalRules (of many at once), bytesRead, bytesWritten; roomWaits, roomFailures,
+        youngEvictions (used within 10 minutes before), ghostMisses (of keys evicted shortly before, as
+        estimated from a sample); computations, waits, refreshes, computeFailures, cacheFailures;
+        corruptions, danglingEntries, unnotedAccesses, unrepairedDamage, publishFailures, controlFailures;
+        collections, collected by reason, leftMemory by cause
         """
 
     private func hits(_ tier: String) -> StatsCounter {

@@ -15,6 +15,17 @@ extension CacheStatistics {
     }
 }
 
+extension CacheStatistics {
+    /// The same of some of the keys: without what is counted with all of them only.
+    var partJSON: JSON.Object {
+        [
+            "entries": entries, "entryBytes": entryBytes, "expiredEntries": expiredEntries,
+            "objects": objects, "objectBytes": objectBytes, "bytes": entryBytes + objectBytes,
+            "logicalBytes": logicalBytes, "oldestAccess": oldestAccess,
+        ]
+    }
+}
+
 extension CacheStatistics.Totals {
     /// What all processes have counted, and what follows from it.
     var json: JSON.Object {

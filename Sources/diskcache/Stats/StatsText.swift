@@ -52,6 +52,18 @@ enum StatsText {
         ])
     }
 
+    /// What a scan has counted of some of the keys.
+    static func part(_ statistics: CacheStatistics, now: Date) -> String {
+        rows([
+            ["keys", Quantity.grouped(statistics.entries)],
+            ["  of them expired", Quantity.grouped(statistics.expiredEntries)],
+            ["values", Quantity.grouped(statistics.objects)],
+            ["on disk", Quantity.text(bytes: statistics.entryBytes + statistics.objectBytes)],
+            ["length of all values", Quantity.text(bytes: statistics.logicalBytes)],
+            statistics.oldestAccess.map { ["oldest access", Quantity.ago($0, now)] },
+        ])
+    }
+
     /// What the directory holds, as the processes have added it up.
     static func usage(_ usage: CacheStatistics.Usage) -> String {
         guard usage.isCounted else { return rows([["keys", "?"], ["on disk", "?", "until a gc counts"]]) }

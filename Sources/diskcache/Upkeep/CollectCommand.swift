@@ -15,7 +15,9 @@ enum CollectCommand: Command {
         --max-idle SPAN  remove what was last used longer ago than this: 7d
         --min-free SPACE  evict until this much of the disk is free: 10%, 2G
         --expired-only  remove only expired values and reclaim their space
+        --prefix TEXT  remove only of the keys that begin with TEXT
         --dry-run  show what would be removed, and remove nothing
+        --list  also show which keys go, or would go
         --last  show what the last collection by any process did, and collect nothing
         --nice  use a fifth of one processor
         --verify  then read and hash every value, as `diskcache verify` does
@@ -27,7 +29,7 @@ enum CollectCommand: Command {
     static var exclusive: [[String]] {
         let limits = ["max-size", "max-entries", "max-age", "max-idle", "min-free"]
         let others = options.map(\.specification.name).filter { $0 != "last" && $0 != "json" }
-        return [["wait", "no-wait"], ["watch", "wait"], ["watch", "verify"]]
+        return [["wait", "no-wait"], ["watch", "wait"], ["watch", "verify"], ["watch", "list"]]
             + limits.map { ["expired-only", $0] }
             + others.map { ["last", $0] }
     }
@@ -37,7 +39,7 @@ enum CollectCommand: Command {
         killed processes have left behind. Sizes are those on disk. What exceeds the directory's own limits
         (`diskcache config`) goes too; a limit given here replaces the directory's for this collection. An access
         is recorded once in 225 s at most, more often where limits evict sooner: of values used within that time
-        of each other, those stored first go first.
+        of each other, those stored first go first. With --prefix all other keys stay, whatever the limits are.
 
         One process collects at a time. gc waits for a stopped one only with --wait; without SPAN that waits as
         long as it takes. --watch doesn't wait: if another process is collecting, it skips that turn. It prints a
@@ -45,15 +47,21 @@ enum CollectCommand: Command {
         goes on. SIGTERM and SIGINT end it cleanly, even in the middle of a collection, which the next one then
         completes; a second signal ends it at once.
 
-        JSON: removed (by reason: staleTemporary, expired, dangling, corrupt, orphan, age, idle, entries, size,
-        freeSpace; each with count and bytes; reasons that don't occur are left out), removedBytes, entries and
-        objects (what is left: count, bytes), spared (in use or changed meanwhile), skippedStripes (locks held by
-        stopped processes; what they guard was left alone), unrecognised (files that are not ours), unreadable
-        (files and directories that could not be read or removed, and were left alone), isDryRun, isComplete,
-        seconds, verify (with --verify: as in `diskcache verify`). With --last: process, began, ended (left out
-        while it runs, or if it was killed), seconds, workedSeconds (without pauses), expiredOnly, isComplete,
-        removed, removedBytes, entries, objects, drift (by how much the processes' own counts exceeded what was
-        there), lastFull (when the last full one began).
+        --list prints a line for each key that goes, or would go with --dry-run: the reason and the key, or
+        sha256: and the key's digest if the key was not kept; with --json an object with reason, keyDigest and
+        key. Values that no key names are not listed.
+
+        The reason cleared means: removed by `diskcache clear`, by `diskcache rm` with an option, or by a program.
+
+        JSON: removed (by reason: staleTemporary, expired, requested (cleared), dangling, corrupt,
+        orphan, age, idle, entries, size, freeSpace; each with count and bytes; reasons that don't occur are left
+        out), removedBytes, entries and objects (what is left: count, bytes), spared (in use or changed
+        meanwhile), skippedStripes (locks held by stopped processes; what they guard was left alone),
+        unrecognised (files that are not ours), unreadable (files and directories that could not be read or
+        removed, and were left alone), isDryRun, isComplete, seconds, verify (with --verify: as in `diskcache
+        verify`). With --last: process, began, ended (left out while it runs, or if it was killed), seconds,
+        workedSeconds (without pauses), expiredOnly, isComplete, removed, removedBytes, entries, objects, drift
+        (by how much the processes' own counts exceeded what was there), lastFull (when the last full one began).
 
         Exit status: 0 done, even if there was nothing to do, or --watch was ended; 1 with --last: there was no
         collection yet; 64 usage; 65 --verify found damage; 73 not a directory, or a read-only file system;
@@ -63,12 +71,13 @@ enum CollectCommand: Command {
           diskcache gc --max-size 2G --max-idle 30d
           diskcache gc --expired-only --no-wait --json
           diskcache gc --watch 15m --nice --max-size 2G
+          diskcache gc --dry-run --list --max-idle 30d
           diskcache gc --last
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         if arguments.has("last") {
-            guard let last = try arguments.requireCache().lastCollection() else { return .miss }
+            guard let last = try arguments.requireCache().directory.lastCollection() else { return .miss }
             try arguments.print(LastCollectionText.text(last, now: .now), json: last.json)
             return .done
         }
@@ -81,9 +90,10 @@ enum CollectCommand: Command {
             return .done
         }
         let cache = try arguments.requireCache()
-        let (report, seconds) = try collect(cache, request, insists: arguments.has("wait"))
-        var found: VerifyReport?
         let isJSON = arguments.has("json")
+        let list = arguments.has("list") ? CollectList(isJSON: isJSON) : nil
+        let (report, seconds) = try collect(cache, request, insists: arguments.has("wait"), list: list)
+        var found: VerifyReport?
         if !isJSON { try Output.print(text(report)) }
         if arguments.has("verify") { found = try VerifyCommand.verify(cache, .init(), isJSON: isJSON) }
         if isJSON { try Output.print(JSON.line(report.json(seconds: seconds, verify: found))) }
@@ -95,19 +105,28 @@ enum CollectCommand: Command {
     /// Tries for a second at a time until the patience is over, so that it can report which process it waits for.
     /// Unless the user `insists`, it gives up when an attempt ends before its second is over: then the process that
     /// collects makes no progress, for instance because it is stopped.
-    private static func collect(
+    ///
+    /// - Parameter list: prints the keys that go.
+    static func collect(
         _ cache: SharedCache,
         _ request: CollectionOptions,
-        insists: Bool
-    ) throws -> (CollectionReport, seconds: Double) {
+        insists: Bool,
+        list: CollectList? = nil
+    ) throws -> (report: CollectionReport, seconds: Double) {
         let start = ContinuousClock.now
         let report = try ProgressLine.during { line -> CollectionReport in
+            // Whatever was found before it failed.
+            defer { list?.show(above: line) }
             while true {
                 let begin = ContinuousClock.now
                 var attempt = request
+                if let list { attempt.onRemoval = { list.add($0) } }
                 attempt.patience = max(.zero, min(request.patience - (begin - start), .seconds(1)))
                 do throws(CacheError) {
-                    return try cache.collect(attempt) { line.show($0) }
+                    return try cache.directory.collect(attempt) { progress in
+                        list?.show(above: line)
+                        line.show(progress)
+                    }
                 } catch {
                     let unused = .seconds(1) - (ContinuousClock.now - begin)
                     let left = request.patience - (ContinuousClock.now - start)
@@ -117,11 +136,13 @@ enum CollectCommand: Command {
                 }
             }
         }
+        try list?.check()
         return (report, (ContinuousClock.now - start).inSeconds)
     }
 
     static func request(_ arguments: Arguments) throws(Failure) -> CollectionOptions {
         var request = CollectionOptions()
+        if let prefix = try SelectionOptions.prefix(arguments) { request.selection = .prefix(prefix) }
         request.maximumSize = try arguments.value("max-size", as: Quantity.size)
         request.maximumEntries = try arguments.value("max-entries", as: Quantity.count)
         request.maximumAge = try arguments.value("max-age", as: Quantity.duration)
@@ -172,6 +193,7 @@ enum CollectCommand: Command {
         switch reason {
         case .staleTemporary: "left behind"
         case .expired: "expired"
+        case .requested: "cleared"
         case .dangling: "value gone"
         case .corrupt: "damaged"
         case .orphan: "no key"
@@ -183,7 +205,7 @@ enum CollectCommand: Command {
         }
     }
 
-    private static func notes(_ report: CollectionReport) -> String {
+    static func notes(_ report: CollectionReport) -> String {
         var notes = ""
         if report.spared > 0 { notes += "spared, in use or changed meanwhile: \(report.spared)\n" }
         let stripes = report.skippedStripes.joined(separator: ", ")

@@ -28,7 +28,7 @@ enum CollectWatch {
         let report: CollectionReport
         do {
             // Opened again each time: the directory may have been replaced, or not exist yet.
-            report = try arguments.requireCache().collect(request)
+            report = try arguments.requireCache().directory.collect(request)
         } catch {
             return try Output.complain("\(error)")
         }

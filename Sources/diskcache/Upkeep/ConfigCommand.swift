@@ -52,7 +52,7 @@ enum ConfigCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         guard let verb = arguments.operands.first else {
-            let limits = try arguments.requireCache().limits()
+            let limits = try arguments.requireCache().directory.limits()
             var table = Table(.left, .left)
             for setting in Setting.all { table.add(setting.name, setting.texts(limits)?.shown ?? "-") }
             try arguments.print(table.text, json: limits)
@@ -107,7 +107,7 @@ enum ConfigCommand: Command {
     }
 
     private static func get(_ setting: Setting, _ arguments: Arguments) throws -> ExitStatus {
-        let limits = try arguments.requireCache().limits()
+        let limits = try arguments.requireCache().directory.limits()
         let texts = setting.texts(limits)
         var only = CacheLimits()
         if texts != nil { setting.copy(limits, &only) }
@@ -121,7 +121,9 @@ enum ConfigCommand: Command {
         to other: CacheLimits,
         _ arguments: Arguments
     ) throws -> ExitStatus {
-        let limits = try cache.updateLimits { (limits) throws(CacheError) in setting.copy(other, &limits) }
+        let limits = try cache.directory.updateLimits { (limits) throws(CacheError) in
+            setting.copy(other, &limits)
+        }
         try arguments.print("", json: limits)
         return .done
     }

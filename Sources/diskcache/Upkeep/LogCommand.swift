@@ -10,6 +10,7 @@ enum LogCommand: Command {
     static let summary = "show which process removed which key, when and why"
     static let optionList = """
         -n, --limit COUNT  show only this many of the newest
+        \(Option.scope)
         \(Option.json)
         """
     static let details = """
@@ -18,8 +19,9 @@ enum LogCommand: Command {
         A key removed by gc is shown as sha256: and its digest, because gc doesn't read keys; it is found by
         KEY all the same. Overwriting a value is not logged.
 
-        Reasons: those of gc (see `diskcache gc --help`); removed (by rm or a program); cleared (by clear,
-        rm --tag or a program); repaired (found damaged by a reader or by verify).
+        Reasons: those of gc (see `diskcache gc --help`); removed (by rm KEY or a program); cleared (by clear, rm
+        with an option, or a program: logged by the gc that reclaims the space); repaired (found damaged by a
+        reader or by verify).
 
         JSON: one object per line: time (UTC, ISO 8601), process, reason (staleTemporary, expired, dangling,
         corrupt, age, idle, entries, size, freeSpace, removed, cleared, repaired), keyDigest, key (if known).
@@ -36,7 +38,7 @@ enum LogCommand: Command {
         let key = arguments.operands.isEmpty ? nil : try arguments.key()
         let limit = try arguments.value("limit", as: Quantity.count) ?? .max
         let cache = try arguments.requireCache()
-        guard let removals = try cache.removals(forKey: key, limit: limit) else {
+        guard let removals = try cache.directory.removals(forKey: key, limit: limit) else {
             throw Failure(
                 .miss,
                 "nothing was logged in \(cache.path): if the log is off, "
@@ -73,10 +75,13 @@ enum LogCommand: Command {
 }
 
 extension LoggedRemoval {
+    /// As JSON has it.
+    var reason: String {
+        if case .collected(let why) = cause { why.rawValue } else { LogCommand.words(cause) }
+    }
+
     var json: JSON.Object {
-        var reason = LogCommand.words(cause)
-        if case .collected(let why) = cause { reason = why.rawValue }
-        return [
+        [
             "time": time, "process": process, "reason": reason, "keyDigest": keyDigest.description,
             "key": key,
         ]

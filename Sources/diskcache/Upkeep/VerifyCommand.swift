@@ -52,10 +52,10 @@ enum VerifyCommand: Command {
     static func verify(_ cache: SharedCache, _ options: VerifyOptions, isJSON: Bool) throws -> VerifyReport {
         let failure = Locked<Errno?>(nil)
         let report = try ProgressLine.during { line in
-            try cache.verify(options) { finding in
+            try cache.directory.verify(options) { finding in
                 if isJSON { return }
                 do throws(Errno) {
-                    try line.print(words(finding))
+                    try line.print(words(finding), painting: colours)
                 } catch {
                     // Repairing continues even if nobody reads the output; the exit status tells.
                     failure.withLock { $0 = $0 ?? error }
@@ -65,9 +65,15 @@ enum VerifyCommand: Command {
             }
         }
         if let failure = failure.withLock({ $0 }) { throw failure }
-        if !isJSON { try Output.print(text(report, options)) }
+        if !isJSON { try Output.print(text(report, options), painting: colours) }
         return report
     }
+
+    /// How lines begin that say what is good or bad.
+    private static let colours: [(word: String, colour: Colour)] = [
+        ("corrupt value:", .red), ("corrupt entry:", .red), ("entry without its value:", .red),
+        ("damaged:", .red), ("not sound:", .red), ("sound:", .green),
+    ]
 
     private static func words(_ finding: VerifyReport.Finding) -> String {
         switch finding {

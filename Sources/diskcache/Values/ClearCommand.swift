@@ -12,14 +12,18 @@ enum ClearCommand: Command {
         \(Option.json)
         """
     static let details = """
-        Safe while other processes use the directory; what they store meanwhile may stay. Asks first, unless
-        --yes is given; --yes is required if standard input is not a terminal. Reclaims the space at once.
+        Says what there is and asks first, unless --yes is given; --yes is required if standard input is not a
+        terminal. Safe while other processes use the directory: no process gets a value any more that was stored
+        before; what they store meanwhile stays. Then a collection reclaims the space, with its progress on a
+        terminal. A scope makes no difference: to remove a part use `diskcache rm` with --prefix or --tag.
 
-        JSON: {"removed": number of keys}.
+        JSON: removed (number of keys that had not expired), removedBytes (of their files and values, and of
+        whatever else was left over).
 
         Exit status: 0 done, even if the cache was empty; 1 the answer was no; 64 usage; 73 not a directory,
-        or a read-only file system; 75 another process has been collecting garbage for a minute;
-        77 permission; 78 there is no cache.
+        or a read-only file system; 75 the values are removed, but another process has been collecting garbage
+        for a minute, and their space is not free yet; 77 permission; 78 there is no cache, or config.json is
+        damaged: then, too, the values are removed and their space is not free yet.
 
         Example:
           diskcache clear --yes
@@ -27,17 +31,37 @@ enum ClearCommand: Command {
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let cache = try arguments.requireCache()
-        if !arguments.has("yes") {
-            guard Terminal.isInteractive(Terminal.standardInput) else {
-                let advice = "give --yes to remove everything"
-                throw Failure.usage("clear: standard input is not a terminal: \(advice)")
-            }
-            let question = "Remove everything in \(cache.path)? [y/N] "
-            try Output.draw(question.singleLine, to: Terminal.standardError)
-            guard ["y", "yes"].contains((readLine() ?? "").lowercased()) else { return .miss }
+        let isAsking = !arguments.has("yes")
+        guard !isAsking || Terminal.isInteractive(Terminal.standardInput) else {
+            let advice = "give --yes to remove everything"
+            throw Failure.usage("clear: standard input is not a terminal: \(advice)")
         }
-        let removed = try cache.removeAll()
-        try arguments.print("removed \(Quantity.count(removed, "key"))\n", json: ["removed": removed])
+        let found = try cache.directory.statistics()
+        let contents = Quantity.contents(
+            keys: found.entries,
+            values: found.objects,
+            bytes: found.entryBytes + found.objectBytes
+        )
+        if isAsking, try !isConfirmed("Remove everything in \(cache.path): \(contents)?") { return .miss }
+        try cache.removeAll()
+        let report = try CollectCommand.collect(cache, CollectionOptions(), insists: false).report
+        try arguments.print(
+            text(contents, report),
+            json: ["removed": found.entries - found.expiredEntries, "removedBytes": report.removedBytes]
+                as JSON.Object
+        )
         return .done
+    }
+
+    private static func isConfirmed(_ question: String) throws(Errno) -> Bool {
+        try Output.draw("\(question) [y/N] ".singleLine, to: Terminal.standardError)
+        return ["y", "yes"].contains((readLine() ?? "").lowercased())
+    }
+
+    private static func text(_ contents: String, _ report: CollectionReport) -> String {
+        let isEmpty = report.entries.count == 0 && report.objects.count == 0
+        let left = CollectCommand.words(left: report.entries, report.objects)
+        return "removed \(contents)\n" + (isEmpty ? "" : "left, stored or used meanwhile: \(left)\n")
+            + CollectCommand.notes(report)
     }
 }

@@ -6,22 +6,27 @@ import FoundationEssentials
 /// `diskcache info`.
 enum InfoCommand: Command {
     static let name = "info"
-    static let operands = "KEY"
+    static let operands = "[KEY]"
     static let summary = "show everything known about a key, and why it is a hit or a miss"
     static let optionList = """
         -s, --stale  count an expired value that was stored with --stale as a hit
         -o, --order  also show how many keys would be evicted before it
+        --prefix TEXT  instead of KEY: each key that begins with TEXT and has a value
+        \(Option.scope)
         \(Option.json)
         """
+    static let exclusive = [["prefix", "order"]]
     static let details = """
         Doesn't count as an access, and doesn't read the value, so damage that doesn't change its length goes
         unnoticed. The object file holds exactly the value's bytes; its name is their SHA-256, as printed by
         `sha256sum`. For a key that is absent, the event log, if there is one, tells which process removed it last.
+        --prefix is about whole keys, of which a scope is a part, and looks at every entry.
         --order looks at all keys, with two system calls each: a few seconds for a million, in constant memory.
 
         \(CacheEntry.help) Also entryPath and objectPath; state (hit, absent,
-        unfinished, damagedMetadata, stale, expired, valueGone, damagedValue); lastRemoval (as `diskcache log`
-        prints it); with --order evictionRank (usedLongerAgo, entries).
+        nothing, unfinished, damagedMetadata, stale, expired, valueGone, damagedValue); lastRemoval (as
+        `diskcache log` prints it); with --order evictionRank (usedLongerAgo, entries). With --prefix one
+        object per line.
 
         Exit status: 0 get would find it, as far as info can tell; 1 a miss, which is explained, even if there
         is no cache; 64 usage; 73 not a directory; 77 permission; 78 not a cache.
@@ -32,6 +37,11 @@ enum InfoCommand: Command {
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
+        if let prefix = try SelectionOptions.prefix(arguments) {
+            try arguments.expectOperands(0...0, "either KEY or --prefix")
+            return try explainAll(prefix, arguments)
+        }
+        try arguments.expectOperands(1...1, "KEY")
         let key = try arguments.key()
         guard let cache = try arguments.openExistingCache() else {
             let (path, digest) = (try arguments.directory(), Digest(of: Data(key.utf8)))
@@ -41,7 +51,7 @@ enum InfoCommand: Command {
             )
             return .miss
         }
-        let explanation = try cache.explanation(forKey: key, ranking: arguments.has("order"))
+        let explanation = try cache.directory.explanation(forKey: key, ranking: arguments.has("order"))
         let paths = explanation.entry.map { cache.paths(of: $0) }
         try arguments.print(
             explanation.text(key: key, paths: paths, now: .now),
@@ -49,6 +59,30 @@ enum InfoCommand: Command {
         )
         let isHit = explanation.state == .hit || explanation.state == .stale && arguments.has("stale")
         return isHit ? .done : .miss
+    }
+
+    /// Each key that begins so, with an empty line between two of them.
+    private static func explainAll(_ prefix: String, _ arguments: Arguments) throws -> ExitStatus {
+        guard let cache = try arguments.openExistingCache() else { return .miss }
+        var isFirst = true
+        var failure: CacheError?
+        for result in try cache.entries(.prefix(prefix)) {
+            switch result {
+            case .failure(let error): failure = failure ?? error
+            case .success(let entry):
+                // One that was not kept is nobody's to ask for.
+                guard let key = entry.key else { continue }
+                let explanation = try cache.directory.explanation(forKey: key, ranking: false)
+                let paths = explanation.entry.map { cache.paths(of: $0) }
+                try arguments.print(
+                    (isFirst ? "" : "\n") + explanation.text(key: key, paths: paths, now: .now),
+                    json: explanation.json(key: key, paths: paths)
+                )
+                isFirst = false
+            }
+        }
+        if let failure { throw failure }
+        return isFirst ? .miss : .done
     }
 }
 
@@ -88,6 +122,7 @@ extension KeyExplanation {
             return """
                 a miss: a put has just begun or was killed, or its metadata was lost in copying; gc removes it
                 """
+        case .nothing: return "a miss: a computation has found that there is no value"
         case .damagedMetadata: return "a miss: its metadata is damaged; gc removes it"
         case .stale: return "a miss, except for get --stale: \(expired ?? "expired")"
         case .expired: return "a miss: \(expired ?? "expired"); gc removes it"

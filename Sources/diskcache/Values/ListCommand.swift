@@ -14,9 +14,10 @@ enum ListCommand: Command {
         -r, --reverse  reverse the order of --sort
         -n, --limit COUNT  list at most this many
         -0, --null  raw keys, each followed by a NUL, for xargs -0
+        \(SelectionOptions.list)
         \(Option.json)
         """
-    static let exclusive = [["long", "null", "json"]]
+    static let exclusive = [["long", "null", "json"]] + SelectionOptions.exclusive
     static let details = """
         key sorts by bytes; the others list the largest, the oldest, the least recently used, or the soonest to
         expire first. Without --sort, keys come in no particular order. Sorting is done by sort(1), which needs
@@ -26,7 +27,10 @@ enum ListCommand: Command {
         --null. A key that was not kept (because it is longer than 1 KiB, or on request) is shown as sha256:
         and its digest. --null skips such keys and those that contain a NUL, and reports on standard error how
         many it skipped. Expired values are not listed. When passing keys to a command, put -- before them: a
-        key may look like an option.
+        key may look like an option; where $DISKCACHE_SCOPE is set, also --scope ''.
+
+        \(SelectionOptions.help)
+        Keys that were not kept are listed with neither.
 
         JSON: one object per line, as in `diskcache info`, without the paths.
 
@@ -35,7 +39,8 @@ enum ListCommand: Command {
 
         Examples:
           diskcache ls --long --sort size --limit 10
-          diskcache ls --null | xargs -0 diskcache rm --
+          diskcache ls --prefix thumbs/
+          diskcache ls --null | xargs -0r diskcache rm --
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
@@ -45,10 +50,12 @@ enum ListCommand: Command {
             throw Failure.usage("ls: --reverse needs an order: give --sort too")
         }
         let limit = try arguments.value("limit", as: Quantity.count) ?? .max
+        let selection = try SelectionOptions.selection(arguments)
         // Of failures to read entries, the first is kept for the end.
         var failure: CacheError?
         var (unkept, withNull) = (0, 0)
-        let entries = try arguments.requireCache().entries().lazy.compactMap { result -> CacheEntry? in
+        let entries = try arguments.requireCache().entries(selection).lazy.compactMap {
+            result -> CacheEntry? in
             let entry: CacheEntry
             switch result {
             case .success(let found): entry = found
@@ -67,7 +74,8 @@ enum ListCommand: Command {
         try Output.toStandardOutput { output in
             if style == .long {
                 let names = ["SIZE", "AGE", "USED", "LEFT"]
-                try output.write(Table.line(names, key: "KEY", columns, widths: widths))
+                let heading = Table.line(names, key: "KEY", columns, widths: widths)
+                try output.writeRaw(Colour.bold.ifWanted(heading, on: Terminal.standardOutput).utf8Span.span)
             }
             func write(_ line: Span<UInt8>) throws(Errno) {
                 guard style == .null else { return try output.write(line) }

@@ -11,13 +11,15 @@ enum PutCommand: Command {
     static let summary = "store a file, or standard input, under a key"
     static let optionList = """
         \(ExpirationOptions.list)
-        -s, --stale SPAN  how long after that `get --stale` still returns it
+        -s, --stale SPAN  how long after its expiration `get --stale` still returns it
         --tag TAG…  a word to remove it by
         --etag TEXT  its entity tag
         --last-modified TEXT  its Last-Modified
         --content-type TYPE  its media type
         -m, --meta NAME=TEXT…  anything else
         --if-absent  only if the key has no value yet (reads all of it into memory)
+        --digest DIGEST  only if this is its SHA-256
+        \(Option.scope)
         \(Option.json)
         """
     static let exclusive = ExpirationOptions.exclusive
@@ -28,14 +30,19 @@ enum PutCommand: Command {
         put warns on standard error. In a pipeline put can't know whether the command before it failed: let a
         command that may fail half-way write a file first. A key that begins with - needs -- before it.
 
-        SPAN is a number and a unit: ms, s, m, h, d or w; a bare number is seconds. TIME can be a plain date,
-        which means midnight UTC. The latest is 2262-04-11.
+        SPAN is a number and a unit: ms, s, m, h, d or w, or several, as in 1h30m; a bare number is seconds. TIME
+        can be a plain date, which means midnight UTC. The latest is 2262-04-11. Without --ttl and --expires-at the
+        time to expiration is $DISKCACHE_TTL, if that is set, and else there is none.
+
+        --digest takes the 64 digits that `sha256sum` prints before the name: what was cut off or changed on its
+        way is refused, and the old value stays.
 
         \(CacheEntry.help)
 
         Exit status: 0 stored; 1 with --if-absent: the key already has a value, which was left alone;
-        64 usage; 73 no space, not a directory, or it can't be created or written; 74 FILE can't be read;
-        75 timed out waiting for a lock, or for room below a limit; 77 permission; 78 not a cache.
+        64 usage; 65 the value has another SHA-256 than --digest says; 73 no space, not a directory, or it
+        can't be created or written; 74 FILE can't be read; 75 timed out waiting for a lock, or for room below
+        a limit; 77 permission; 78 not a cache.
 
         Examples:
           curl -sfo page.html https://example.org/ && diskcache put page page.html --ttl 15m
@@ -46,6 +53,7 @@ enum PutCommand: Command {
     static func run(_ arguments: Arguments) throws -> ExitStatus {
         let key = try arguments.key()
         let terms = try terms(arguments)
+        let digest = try arguments.value("digest", as: Quantity.digest)
         // Before the cache is opened, so that a missing file creates no directory.
         let input = try open(arguments.operands.dropFirst().first)
         let cache = try arguments.openCache()
@@ -54,16 +62,19 @@ enum PutCommand: Command {
             // Asked before all of the value is read into memory; what is stored meanwhile is noticed below.
             if try cache.contains(forKey: key) { return .miss }
             let data = try contents(input)
+            if let digest { try check(Digest(of: data), is: digest) }
             guard try cache.putIfAbsent(data, forKey: key, options: terms),
                 // Also where it has expired at once: it was stored.
-                let entry = try cache.entry(forKey: key, allowingStale: true)
+                let entry = try cache.entry(forKey: key, reading: ReadOptions(acceptsStale: true))
             else { return .miss }
             stored = entry
+        } else if let digest {
+            stored = try put(input, with: digest, cache, key, terms)
         } else {
             stored = try cache.put(contentsOfDescriptor: input.rawValue, forKey: key, options: terms)
         }
         do throws(CacheError) {
-            _ = try cache.limits()
+            _ = try cache.directory.limits()
         } catch {
             // A `config.json` that can't be used stops no put, but nothing kept this one within the limits.
             try Output.complain("put: stored without limits: \(error.message)")
@@ -72,17 +83,43 @@ enum PutCommand: Command {
         return .done
     }
 
+    /// Stores what has this digest, and nothing else.
+    private static func put(
+        _ input: borrowing FileDescriptor,
+        with digest: Digest,
+        _ cache: SharedCache,
+        _ key: String,
+        _ terms: PutOptions
+    ) throws -> CacheEntry {
+        var found = digest
+        do throws(CacheError) {
+            return try cache.put(contentsOfDescriptor: input.rawValue, forKey: key, options: terms) {
+                (read) throws(CacheError) in
+                found = read
+                // Said in words below.
+                if read != digest { throw CacheError(.invalidArgument, "") }
+            }
+        } catch {
+            try check(found, is: digest)
+            throw error
+        }
+    }
+
+    private static func check(_ found: Digest, is digest: Digest) throws(Failure) {
+        if found == digest { return }
+        let advice = "nothing was stored: get it again, or correct --digest"
+        throw Failure(.dataError, "put: the value's SHA-256 is \(found), not \(digest): \(advice)")
+    }
+
     /// What the options say about the value.
     private static func terms(_ arguments: Arguments) throws(Failure) -> PutOptions {
-        let expires = try ExpirationOptions.expiration(arguments)
-        let stale = try arguments.value("stale", as: Quantity.duration)
-        if stale != nil, expires == nil || expires == .never {
-            throw .usage("put: --stale is for values that expire: give --ttl or --expires-at too")
+        let expires = try ExpirationOptions.expiration(arguments) { () throws(Failure) in
+            try ExpirationOptions.usual()
         }
         return PutOptions(
             expires: expires,
             onAccess: arguments.has("renew") ? .renew : nil,
-            staleFor: stale,
+            staleFor: try arguments.value("stale", as: Quantity.duration),
             entityTag: arguments.value("etag"),
             lastModified: arguments.value("last-modified"),
             contentType: arguments.value("content-type"),

@@ -5,30 +5,64 @@ import DiskCache
 /// `diskcache touch`.
 enum TouchCommand: Command {
     static let name = "touch"
-    static let operands = "KEY"
+    static let operands = "[KEY]"
     static let summary = "mark a key as used, or change its expiration"
-    static let optionList = ExpirationOptions.list
-    static let exclusive = ExpirationOptions.exclusive
+    static let optionList = """
+        \(ExpirationOptions.list)
+        --soft[=SPAN]  expire it now; get --stale still returns it, for SPAN from now
+        --prefix TEXT…  with --soft, instead of KEY: all keys that begin with TEXT
+        --tag TAG…  with --soft, instead of KEY: all values with this tag
+        \(Option.scope)
+        """
+    static let exclusive = ExpirationOptions.exclusive + ["ttl", "expires-at", "renew"].map { ["soft", $0] }
     static let details = """
         Without options, counts as an access: it postpones eviction, and the expiration of a value that was
         stored with --renew. With --ttl or --expires-at, sets a new expiration, which accesses don't renew
         unless --renew is given again.
 
-        Exit status: 0 done; 1 a miss; 64 usage; 73 not a directory, or a read-only file system;
-        77 permission; 78 not a cache.
+        With --soft the value is out of date from now on: a get misses, and whoever accepts stale values gets it
+        until it is made anew: for SPAN, or else for as long as it was stored with --stale. With --prefix or
+        --tag that is one step, however many keys there are. --prefix is about whole keys, of which a scope is a
+        part.
+
+        Exit status: 0 done, with --prefix and --tag also if no key was meant; 1 a miss, or there is no cache;
+        64 usage; 73 not a directory, or a read-only file system; 77 permission; 78 not a cache.
 
         Examples:
           diskcache touch page
           diskcache touch page --ttl 1h
-          diskcache touch page --ttl never
+          diskcache touch --soft=1d --tag user:1
         """
 
     static func run(_ arguments: Arguments) throws -> ExitStatus {
+        if arguments.has("soft") { return try expire(arguments) }
+        for option in ["prefix", "tag"] where arguments.has(option) {
+            throw Failure.usage("touch: --\(option) is for values that expire at once: give --soft too")
+        }
+        try arguments.expectOperands(1...1, "KEY")
         let key = try arguments.key()
         let expiration = try ExpirationOptions.expiration(arguments)
         let onAccess = arguments.has("renew") ? Expiration.OnAccess.renew : .keep
         guard let cache = try arguments.openExistingCache() else { return .miss }
         guard let expiration else { return try cache.touch(forKey: key) ? .done : .miss }
         return try cache.setExpiration(expiration, onAccess: onAccess, forKey: key) ? .done : .miss
+    }
+
+    /// Expires one key, or those that are selected; what is there stays as a stale value.
+    private static func expire(_ arguments: Arguments) throws -> ExitStatus {
+        let isAsStored = arguments.value("soft") == ""
+        let span = try isAsStored ? nil : arguments.value("soft", as: Quantity.duration)
+        let selections = try SelectionOptions.selections(arguments)
+        guard selections.isEmpty else {
+            try arguments.expectOperands(0...0, "either KEY, or --prefix and --tag")
+            guard let cache = try arguments.openExistingCache() else { return .miss }
+            for selection in selections { try cache.expireAll(selection, staleFor: span) }
+            return .done
+        }
+        try arguments.expectOperands(1...1, "KEY")
+        let key = try arguments.key()
+        guard let cache = try arguments.openExistingCache() else { return .miss }
+        let isThere = try cache.setExpiration(.expired, onAccess: .keep, staleFor: span, forKey: key)
+        return isThere ? .done : .miss
     }
 }

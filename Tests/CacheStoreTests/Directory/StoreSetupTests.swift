@@ -96,13 +96,14 @@ import Testing
     /// What a deletion leaves that somebody who had the cache open has met half way.
     private static let remnants = [
         ["control"], ["entries", "objects"], ["control", "entries", "objects", "tmp"], ["tmp"], ["events"],
-        ["events.1", "candidates"], ["README", "CACHEDIR.TAG"], ["locks"],
+        ["events.1", "candidates", "rules"], ["README", "CACHEDIR.TAG"], ["locks"],
     ]
 
     /// A cache of which only these parts are left, without the lock of its set-up.
     private func leave(_ names: [String]) throws -> String {
         let fixture = try StoreFixture()
         try fixture.put("value", "key")
+        #expect(fixture.store.enact(.remove, .prefix("other"), now: .now))
         let place = fixture.store.directory
         let clock = ClockWitness(time: .now, uptime: .seconds(9))
         let stamp = SweepStamp(time: .now, clock: clock, datesAttributes: true)
@@ -112,6 +113,7 @@ import Testing
         try FileManager.default.copyItem(atPath: fixture.path + "/events", toPath: fixture.path + "/events.1")
         makeFile(fixture.path + "/tmp/put-x", "x")
         makeFile(fixture.path + "/locks/flight-" + String(repeating: "0", count: 64))
+        makeFile(fixture.path + "/locks/lock-" + String(repeating: "0", count: 64) + "-0")
         try FileManager.default.removeItem(atPath: fixture.path + "/locks/format")
         let path = directory.path + "/left"
         try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: false)

@@ -15,7 +15,7 @@ import Testing
 @Suite(.takesTurns) struct FaultTests {
     /// What a program does with a store in which `key` has the value "old".
     enum Operation: String, CaseIterable, Sendable {
-        case open, put, overwrite, get, remove, sweep
+        case open, put, overwrite, get, remove, rule, sweep
 
         func callAsFunction(_ fixture: StoreFixture) throws {
             switch self {
@@ -24,6 +24,7 @@ import Testing
             case .overwrite: try fixture.put(FaultTests.large, "key")
             case .get: #expect([nil, "old"].contains(try fixture.get("key")))
             case .remove: _ = try fixture.store.remove(Digest(ofKey: "key"))
+            case .rule: _ = fixture.store.enact(.remove, .tagged("none"), now: .now)
             case .sweep: try fixture.sweep()
             }
         }

@@ -21,6 +21,36 @@ import Testing
         #expect(try !fixture.store.remove(Digest(ofKey: "key")))
     }
 
+    @Test(arguments: RecordForm.both)
+    func `what is vacated is gone, fresh or not, and what takes its place may be held until the next write`(
+        form: RecordForm
+    ) throws {
+        let fixture = try StoreFixture(form)
+        let (store, key) = (fixture.store, Digest(ofKey: "key"))
+        for expires in [nil, Timestamp.now - .seconds(1)] {
+            try fixture.put("value", "key", expires: expires)
+            let before = try #require(store.generation(of: key))
+            let generation = try #require(try store.vacate(key))
+            #expect(try fixture.get("key") == nil)
+            #expect(!FileManager.default.fileExists(atPath: fixture.entryPath("key")))
+            #expect(store.isCurrent(before) == false)
+            #expect(store.isCurrent(generation) == true)
+        }
+        let absent = try #require(try store.vacate(key))
+        #expect(store.counters[.removal] == 2)
+        try fixture.put("value", "key")
+        #expect(store.isCurrent(absent) == false)
+    }
+
+    @Test func `a vacated key that somebody else is writing leaves nothing to hold by`() throws {
+        let fixture = try StoreFixture()
+        let (store, key) = (fixture.store, Digest(ofKey: "key"))
+        let writing = try #require(try store.control.beginWriting(key))
+        #expect(try store.vacate(key) == nil)
+        store.control.endWriting(writing)
+        #expect(try store.vacate(key) != nil)
+    }
+
     @Test func `an object is named by its bytes, an entry by its key, and equal bytes are stored once`()
         throws
     {

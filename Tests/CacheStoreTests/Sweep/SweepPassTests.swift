@@ -63,15 +63,30 @@ import Testing
             limits(&request, overhead: overhead)
             request.candidateLimit = candidates
         }
+        let told = Locked<[Bool: [String]]>.Box([:])
+        let tell = { (isDryRun: Bool, request: inout SweepRequest) in
+            request.onRemoval = { removal in
+                let line = "\(removal.keyDigest) \(removal.cause.word)"
+                told.value.withLock { $0[isDryRun, default: []].append(line) }
+            }
+        }
         let rehearsal = try fixture.sweep {
             change(&$0)
+            tell(true, &$0)
             $0.isDryRun = true
         }
-        let report = try fixture.sweep(change)
+        let report = try fixture.sweep {
+            change(&$0)
+            tell(false, &$0)
+        }
+        let lines = told.value.withLock { $0.mapValues { $0.sorted() } }
+        let rehearsed = try #require(lines[true])
+        #expect(rehearsed == lines[false])
+        #expect(Set(rehearsed).count == rehearsed.count, "each is told once")
         #expect(report.removed == rehearsal.removed)
         #expect(report.entries == rehearsal.entries && report.objects == rehearsal.objects)
         #expect(report.unrecognised == rehearsal.unrecognised && report.spared == rehearsal.spared)
-        let reasons = Set(RemovalReason.allCases).subtracting([.freeSpace])
+        let reasons = Set(RemovalReason.allCases).subtracting([.freeSpace, .requested])
         #expect(Set(report.removed.keys) == reasons)
         #expect(report.removed[.expired]?.count == 5 && report.removed[.dangling]?.count == 3)
         #expect(report.removed[.age]?.count == 5 && report.removed[.idle]?.count == 3)

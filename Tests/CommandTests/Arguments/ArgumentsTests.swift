@@ -10,6 +10,7 @@ import Testing
 @Suite(.takesTurns) struct ArgumentsTests {
     static let options = [
         Option("-t, --ttl SPAN"), Option("--tag TAG"), Option("--json"), Option("-d, --dir DIR"),
+        Option("--scope TEXT"), Option("--prefix TEXT…"), Option("--glob PATTERN…"),
     ]
 
     /// As if the scanner had found these.
@@ -60,7 +61,7 @@ import Testing
     }
 
     @Test func `how many operands there can be is read off their names`() {
-        #expect(GetCommand.operandCount == 1...1 && PutCommand.operandCount == 1...2)
+        #expect(HasCommand.operandCount == 1...1 && PutCommand.operandCount == 1...2)
         #expect(ListCommand.operandCount == 0...0 && LogCommand.operandCount == 0...1)
         #expect(RemoveCommand.operandCount == 0...Int.max && RunCommand.operandCount == 1...Int.max)
     }
@@ -77,6 +78,36 @@ import Testing
 
     @Test func `an empty key is refused`() {
         #expect(throws: Failure.self) { try Self.arguments(operands: [""]).key() }
+    }
+
+    @Test func `a scope stands before every key, and is no key`() throws {
+        let arguments = Self.arguments([("scope", "a/")], operands: ["k"])
+        #expect(try arguments.key() == "a/k" && arguments.key("l") == "a/l")
+        #expect(try Self.arguments([("scope", "")], operands: ["k"]).key() == "k")
+        #expect(throws: Failure.self) { try Self.arguments([("scope", "a/")], operands: [""]).key() }
+    }
+
+    @Test func `keys are selected by what was given, and else all of them`() throws {
+        #expect(try SelectionOptions.selection(Self.arguments()) == .all)
+        for (option, selection) in [
+            ("prefix", .prefix("x")), ("glob", .glob("x")), ("tag", .tagged("x")),
+        ] as [(String, KeySelection)] {
+            #expect(try SelectionOptions.selection(Self.arguments([(option, "x")])) == selection)
+            #expect { try SelectionOptions.selection(Self.arguments([(option, "")])) } throws: {
+                ($0 as? Failure)?.message.hasPrefix("test: --\(option): the ") ?? false
+            }
+            let several = Self.arguments([(option, "x"), (option, "y")])
+            #expect { try SelectionOptions.selection(several) } throws: {
+                ($0 as? Failure)?.message.hasPrefix("test: --\(option) was given several times") ?? false
+            }
+        }
+        #expect(throws: Failure.self) {
+            try SelectionOptions.prefix(Self.arguments([("prefix", "x"), ("prefix", "y")]))
+        }
+        let all = try SelectionOptions.selections(
+            Self.arguments([("tag", "t"), ("prefix", "b"), ("prefix", "a"), ("prefix", "b")])
+        )
+        #expect(all == [.prefix("b"), .prefix("a"), .tagged("t")])
     }
 
     @Test func `the command's own directory goes before the global one`() throws {
@@ -144,9 +175,12 @@ import Testing
             "1d",
             "--max-idle",
             "1h",
+            "--prefix",
+            "a/",
             "--dry-run",
             "--no-wait"
         )
+        #expect(request.selection == .prefix("a/"))
         #expect(request.maximumSize == .gibibytes(2))
         #expect(request.maximumEntries == 7)
         #expect(request.maximumAge == .seconds(86400))

@@ -39,17 +39,28 @@ import Testing
     @Test(arguments: [
         ("0", Duration.zero), ("90", .seconds(90)), ("90s", .seconds(90)), ("500ms", .milliseconds(500)),
         ("15m", .seconds(900)), ("1.5h", .seconds(5400)), ("7d", .seconds(604_800)),
-        ("2w", .seconds(1_209_600)),
+        ("2w", .seconds(1_209_600)), ("1h30m", .seconds(5400)), ("1d12h", .seconds(129_600)),
+        ("1m500ms", .milliseconds(60_500)), ("1w2d3h4m5s6ms", .milliseconds(788_645_006)),
     ])
     func `spans have units`(text: String, span: Duration) throws {
         #expect(try Quantity.duration(text) == span)
     }
 
     @Test(arguments: [
-        "", "d", "-5", "-5d", "5 d", "5y", "soon", "1e9", "99999999999999999999d", "inf", "nan",
+        "", "d", "-5", "-5d", "5 d", "5y", "soon", "1e9", "99999999999999999999d", "inf", "nan", "1h30",
+        "30m1h", "1h1h", "1h m", "1h-5m", "1h30m ", "104000d500d", "1h\u{301}",
     ])
     func `what is no span is refused as usage`(text: String) {
         #expect { try Quantity.duration(text) } throws: { ($0 as? Failure)?.status == .usage }
+    }
+
+    @Test func `a digest is what sha256sum prints, in small or capital letters`() throws {
+        let digest = Digest(of: Data("hello".utf8))
+        #expect(try Quantity.digest("\(digest)") == digest)
+        #expect(try Quantity.digest("\(digest)".uppercased()) == digest)
+        for text in ["", "12", "\(digest)0", "sha256:\(digest)", String(repeating: "g", count: 64)] {
+            #expect { try Quantity.digest(text) } throws: { ($0 as? Failure)?.status == .usage }
+        }
     }
 
     @Test(arguments: ["", "-1", "1.5", "many", "99999999999999999999"])

@@ -22,6 +22,15 @@ import Testing
         #expect(Self.candidates("\u{E9}", ["e\u{301}"]).isEmpty)
     }
 
+    @Test func `a key is proposed as a command with a scope calls it`() {
+        #expect(KeyCandidates.name(of: "a/k", in: "") == "a/k")
+        #expect(KeyCandidates.name(of: "a/k", in: "a/") == "k")
+        #expect(KeyCandidates.name(of: "a/", in: "a/") == nil)
+        #expect(KeyCandidates.name(of: "b/k", in: "a/") == nil)
+        // A mark that belongs to the letter before it.
+        #expect(KeyCandidates.name(of: "e\u{301}", in: "e") == "\u{301}")
+    }
+
     @Test(arguments: ["a\nb", "a\tb", "a\u{1B}[2J", "a\u{7F}", "a\u{9B}", "a\u{202E}"])
     func `a key that would act on a terminal, or be two lines, is left out`(key: String) {
         #expect(Self.candidates("a", [key, "a\\b"]) == ["a\\b"])
@@ -48,6 +57,8 @@ import Testing
         #expect(RemoveCommand.completion(ofOperand: 9) == Completion(placeholder: "KEY"))
         #expect(RunCommand.completion(ofOperand: 0) == Completion(placeholder: "CMD"))
         #expect(RunCommand.completion(ofOperand: 3) == Completion(placeholder: "CMD"))
+        #expect(LockCommand.completion(ofOperand: 0) == Completion(placeholder: "NAME"))
+        #expect(LockCommand.completion(ofOperand: 1) == Completion(placeholder: "CMD"))
         #expect(CompletionsCommand.completion(ofOperand: 0).choices == ["bash", "zsh", "fish"])
         #expect(ListCommand.completion(ofOperand: 0) == Completion())
     }
@@ -94,6 +105,9 @@ import Testing
         #expect(kind("get", "-o/t") == "files 2" && kind("get", "--output=/t") == "files 9")
         #expect(kind("-d", "") == "directories 0" && kind("ls", "--dir=") == "directories 6")
         #expect(kind("run", "--ttl", "1", "--", "l") == "command 4")
+        #expect(kind("lock", "n", "--", "l") == "command 3")
+        #expect(kind("lock", "n", "-w", "1", "--", "ls", "-l", "x") == "command 5")
+        #expect(kind("lock", "n", "echo", "--he") == "command 2")
         #expect(kind("run", "ls", "--he") == "command 1" && kind("--dir=/", "run", "ls", "") == "command 2")
     }
 

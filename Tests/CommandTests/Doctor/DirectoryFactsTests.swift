@@ -31,7 +31,7 @@ import Testing
         #expect(facts.collector == nil && facts.sinceCollection == nil && !facts.wasInterrupted)
         #expect(facts.configuration == DirectoryConfiguration() && facts.configurationProblem == nil)
         #expect(max(facts.newestChange, try #require(facts.clockSkew)) < .seconds(2))
-        #expect(facts.overhead >= (try cache.statistics().overheadBytes))
+        #expect(facts.overhead >= (try cache.directory.statistics().overheadBytes))
     }
 
     @Test func `what has the wrong type is named, and makes no permissions`() throws {

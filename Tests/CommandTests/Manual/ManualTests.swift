@@ -117,4 +117,11 @@ import Testing
         let run = try Tool().shell("\"$TOOL\" man-page | groff -man -ww -z")
         #expect(run.status == 0 && run.errorData.isEmpty && run.outputData.isEmpty, "\(run.error)")
     }
+
+    @Test(.enabled(if: isInstalled("groff"), "there is no groff: the page is not rendered"))
+    func `no word of the page is broken at the end of a line`() throws {
+        let run = try Tool().shell("\"$TOOL\" man-page | groff -man -Tutf8 -P-c -P-b -P-u -rLL=60n")
+        #expect(run.status == 0 && run.lines.count > 500)
+        #expect(!run.lines.contains { $0.hasSuffix("\u{2010}") })
+    }
 }

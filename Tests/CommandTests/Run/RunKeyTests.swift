@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 
+import CacheStore
 import Platform
 import TestSupport
 import Testing
@@ -12,8 +13,7 @@ import Testing
         RunKey(words: ["a", "b"]), RunKey(words: ["a b"]), RunKey(words: ["ab"]),
         RunKey(words: ["a", "b", ""]),
         RunKey(words: ["", "a", "b"]), RunKey(words: ["b", "a"]), RunKey(words: ["a", "1:b"]),
-        RunKey(words: ["aw1:b"]), RunKey(scope: "", words: ["a", "b"]), RunKey(scope: "a", words: ["b"]),
-        RunKey(scope: "b", words: ["a"]),
+        RunKey(words: ["aw1:b"]),
         RunKey(words: ["a", "b"], environment: ["V": nil]),
         RunKey(words: ["a", "b"], environment: ["V": []]),
         RunKey(words: ["a", "b"], environment: ["V": [0xFF]]),
@@ -26,6 +26,10 @@ import Testing
         RunKey(words: ["a", "b"], modified: ["f": Timestamp(nanoseconds: 0)]),
         RunKey(words: ["a", "b"], modified: ["f": Timestamp(nanoseconds: 1)]),
         RunKey(words: ["a", "b"], modified: ["g": Timestamp(nanoseconds: 1)]),
+        RunKey(words: ["a", "b"], contents: ["f": nil]),
+        RunKey(words: ["a", "b"], contents: ["f": Digest(ofKey: "1")]),
+        RunKey(words: ["a", "b"], contents: ["f": Digest(ofKey: "2")]),
+        RunKey(words: ["a", "b"], contents: ["g": Digest(ofKey: "2")]),
         RunKey(words: ["ü"]), RunKey(words: ["u\u{308}"]),
     ]
 
@@ -71,18 +75,18 @@ import Testing
 extension RunKey {
     /// Of words that are text.
     fileprivate init(
-        scope: String? = nil,
         words: [String],
         environment: [String: [UInt8]?] = [:],
         workingDirectory: [UInt8]? = nil,
-        modified: [String: Timestamp?] = [:]
+        modified: [String: Timestamp?] = [:],
+        contents: [String: Digest?] = [:]
     ) {
         self.init(
-            scope: scope,
             words: words.map { Array($0.utf8) },
             environment: environment,
             workingDirectory: workingDirectory,
-            modified: modified
+            modified: modified,
+            contents: contents
         )
     }
 }

@@ -38,8 +38,9 @@ struct RunOrderTests {
 
     @Test(arguments: [
         [], ["--ttl", "0", "x"], ["--stale", "0", "x"], ["--ttl", "never", "--stale", "1", "x"],
-        ["--key", "", "x"], ["--key", "k", "--cwd", "x"], ["--key", "k", "--scope", "s", "x"],
-        ["--env", "A=B", "x"], ["--env", "", "x"], ["--modtime", "", "x"], ["--cache-failures=soon", "x"],
+        ["--key", "", "x"], ["--key", "k", "--cwd", "x"], ["--key", "k", "--hash", "f", "x"],
+        ["--env", "A=B", "x"], ["--env", "", "x"], ["--modtime", "", "x"], ["--hash", "", "x"],
+        ["--cache-failures=soon", "x"],
     ])
     func `what makes no sense is refused`(words: [String]) {
         let options = RunCommand.options + Option.common
@@ -51,11 +52,36 @@ struct RunOrderTests {
         }
     }
 
+    @Test func `a scope stands before the key, whoever has made that`() throws {
+        #expect(try Self.order("--scope", "s/", "--key", "k", "x").key == "s/k")
+        let plain = try Self.order("x").key
+        #expect(plain.hasPrefix("run:"))
+        #expect(try Self.order("--scope", "s/", "x").key == "s/" + plain)
+        #expect(try Self.order("--scope", "", "x").key == plain)
+    }
+
+    @Test func `the content of a file is a part of the key, and so is that there is none`() throws {
+        let directory = try TemporaryDirectory()
+        let file = directory.path + "/file"
+        var keys = [try Self.order("x").key, try Self.order("--hash", file, "x").key]
+        for content in ["1", "2"] {
+            makeFile(file, content)
+            keys.append(try Self.order("--hash", file, "x").key)
+        }
+        #expect(Set(keys).count == 4)
+        // Whenever it was written.
+        makeFile(file, "1")
+        #expect(try Self.order("--hash", file, "x").key == keys[2])
+        // CMD runs all the same.
+        let order = try Self.order("--hash", directory.path, "x")
+        #expect(order.key.isEmpty && order.obstacle?.status == .inputOutput)
+    }
+
     /// An entry that was stored with these lifetimes.
     static func entry(_ expires: Expiration, staleFor: Duration? = nil) throws -> CacheEntry {
         let cache = try SharedCache(at: TemporaryDirectory().path + "/cache")
         try cache.put("x", forKey: "k", options: PutOptions(expires: expires, staleFor: staleFor))
-        return try #require(try cache.entry(forKey: "k", allowingStale: true))
+        return try #require(try cache.entry(forKey: "k", reading: ReadOptions(acceptsStale: true)))
     }
 
     @Test func `both who stored a result and who asks limit its age`() throws {

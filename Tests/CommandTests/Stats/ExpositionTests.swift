@@ -69,14 +69,16 @@ import Testing
     }
 
     private func exposition(directory: String = "/c") throws -> String {
-        Exposition(try #require(try cache.totals()), try cache.lastCollection(), directory: directory).text
+        let present = cache.directory
+        let totals = try #require(try present.totals())
+        return Exposition(totals, try present.lastCollection(), directory: directory).text
     }
 
     @Test func `counters end in total, gauges do not, and all say what they are`() throws {
         try cache.put("value", forKey: "key")
-        try cache.collect()
+        try cache.directory.collect()
         let metrics = try Self.parse(exposition())
-        #expect(metrics.count == 29)
+        #expect(metrics.count == 31)
         for (name, metric) in metrics {
             #expect(name.hasPrefix("diskcache_"))
             #expect((metric.type == "counter") == name.hasSuffix("_total"), "\(name)")
@@ -91,7 +93,7 @@ import Testing
         try cache.put("old", forKey: "expired", options: PutOptions(expires: .expired))
         #expect(try cache.get(forKey: "key") != nil)
         #expect(try cache.get(forKey: "absent") == nil)
-        try cache.collect()
+        try cache.directory.collect()
         let metrics = try Self.parse(exposition())
         func value(_ name: String, _ labels: [String: String] = [:]) -> Double? {
             let labels = labels.merging(["directory": "/c"]) { $1 }
@@ -117,7 +119,7 @@ import Testing
         try cache.put("value", forKey: "key")
         try FileManager.default.removeItem(atPath: cache.path + "/control")
         let other = try SharedCache(at: cache.path)
-        let totals = try #require(try other.totals())
+        let totals = try #require(try other.directory.totals())
         #expect(!totals.usage.isCounted)
         let metrics = try Self.parse(Exposition(totals, nil, directory: "/c").text)
         #expect(metrics["diskcache_entries"] == nil && metrics["diskcache_usage_bytes"] == nil)
@@ -140,7 +142,7 @@ import Testing
     @Test(.enabled(if: Promtool.path != nil, "promtool is not installed"))
     func `promtool has nothing to say against it`() throws {
         try cache.put("value", forKey: "key")
-        try cache.collect()
+        try cache.directory.collect()
         let run = try Promtool.check(exposition(directory: "/qu\"ote\\n\n"))
         #expect(run.status == 0 && run.output == "", "\(run.output)")
         // It does object where there is reason to.

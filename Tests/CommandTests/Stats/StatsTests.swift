@@ -60,7 +60,7 @@ import Testing
         )
         cache.memory.removeAll()
         for _ in 0..<3 { #expect(try cache.get(forKey: "a") != nil) }
-        #expect(try cache.get(forKey: "stale", allowingStale: true) != nil)
+        #expect(try cache.get(forKey: "stale", reading: ReadOptions(acceptsStale: true)) != nil)
         #expect(try cache.get(forKey: "absent") == nil)
         #expect(try cache.remove(forKey: "b"))
         return (cache, place)
@@ -68,7 +68,7 @@ import Testing
 
     @Test func `rows that are always there, and those of what happened`() throws {
         let (cache, place) = try cache()
-        let rows = StatsCounter.rows(cache.activity, nil)
+        let rows = StatsCounter.rows(cache.directory.activity, nil)
         func total(_ name: String) -> String? { rows.first { $0.name == name }?.total }
         #expect(rows.prefix(3).map { $0.name } == ["hits", "  in memory", "  on disk"])
         #expect(total("hits") == "3" && total("  in memory") == "2" && total("  on disk") == "1")
@@ -82,10 +82,10 @@ import Testing
 
     @Test func `an interval has rates of its own`() throws {
         let (cache, place) = try cache()
-        let before = cache.activity
+        let before = cache.directory.activity
         for _ in 0..<5 { #expect(try cache.get(forKey: "a") != nil) }
-        let interval = StatsInterval(activity: cache.activity.since(before), seconds: 2)
-        let rows = StatsCounter.rows(cache.activity, interval)
+        let interval = StatsInterval(activity: cache.directory.activity.since(before), seconds: 2)
+        let rows = StatsCounter.rows(cache.directory.activity, interval)
         func rate(_ name: String) -> String? { rows.first { $0.name == name }?.rate }
         #expect(rate("hits") == "2.5" && rate("misses") == "0.0" && rate("hit ratio") == "100.0 %")
         #expect(rate("read") == "0 B")
@@ -96,12 +96,12 @@ import Testing
 
     @Test func `counts that were reset meanwhile begin at 0`() throws {
         let (cache, place) = try cache()
-        let before = try #require(try cache.totals()).activity
-        #expect(try cache.resetTotals())
+        let before = try #require(try cache.directory.totals()).activity
+        #expect(try cache.directory.resetTotals())
         #expect(try cache.get(forKey: "a") != nil)
-        let since = try #require(try cache.totals()).activity.since(before)
+        let since = try #require(try cache.directory.totals()).activity.since(before)
         #expect(since.memoryHits == 1 && since.diskHits == 0 && since.puts == 0 && since.leftMemory.isEmpty)
-        #expect(cache.activity.puts == 3, "what this process did stays")
+        #expect(cache.directory.activity.puts == 3, "what this process did stays")
         withExtendedLifetime(place) {}
     }
 
@@ -111,13 +111,14 @@ import Testing
         #expect(StatsCounter.percent(0) == "0.0 %")
         let place = try TemporaryDirectory()
         let cache = try SharedCache(at: place.path + "/cache")
-        #expect(cache.activity.hitRatio == nil)
-        #expect(StatsCounter.rows(cache.activity, nil).first { $0.name == "hit ratio" }?.total == "-")
+        #expect(cache.directory.activity.hitRatio == nil)
+        let rows = StatsCounter.rows(cache.directory.activity, nil)
+        #expect(rows.first { $0.name == "hit ratio" }?.total == "-")
     }
 
     @Test func `a line of the watch has a cell for each column`() throws {
         let (cache, place) = try cache()
-        let totals = try #require(try cache.totals())
+        let totals = try #require(try cache.directory.totals())
         let interval = StatsInterval(activity: totals.activity, seconds: 3)
         let now = Date(timeIntervalSince1970: 1_795_223_197)
         let line = StatsLine.text(totals, interval, now: now)
@@ -137,7 +138,7 @@ import Testing
         let most = "922 337 203 685 477 580"
         #expect(rate("misses") == most && rate("removed by collections") == most)
         #expect(rate("read") == "8192.0 PiB")
-        let totals = try #require(try cache.totals())
+        let totals = try #require(try cache.directory.totals())
         let cells = StatsLine.text(totals, interval, now: .now).split(separator: " ")
         #expect(cells.count == 13 && cells[2] == "922337203685477580.7", "\(cells)")
         #expect(StatsCounter.percent(Double(1 << 56)) == "922337203685477580.7 %")
@@ -149,8 +150,8 @@ import Testing
     @Test func `a collection in one line, and with its details`() throws {
         let (cache, place) = try cache()
         #expect(StatsText.lastCollection(nil, now: .now) == "last collection: none yet\n")
-        try cache.collect()
-        let last = try #require(try cache.lastCollection())
+        try cache.directory.collect()
+        let last = try #require(try cache.directory.lastCollection())
         let line = StatsText.lastCollection(last, now: .now)
         #expect(line.hasPrefix("last collection: 0s ago by process \(CurrentProcess.identifier), took "))
         #expect(line.hasSuffix(", complete, removed nothing\n"))

@@ -24,8 +24,8 @@ import Testing
             options: PutOptions(expires: .seconds(10), staleFor: .seconds(100))
         )
         fixture.clock.advance(by: 11)
-        let options = ComputeOptions(staleWhileRevalidate: .seconds(100))
-        let value = try fixture.cache.value(forKey: "key", computing: options) { () throws(Failed) in
+        let options = ReadOptions(staleWhileRevalidate: .seconds(100))
+        let value = try fixture.cache.value(forKey: "key", reading: options) { () throws(Failed) in
             throw Failed()
         }
         #expect(value == Data("old".utf8))

@@ -43,6 +43,22 @@ import Testing
         #expect(isDue(long, after: 500))
     }
 
+    @Test func `what a rule was made for does not wait for the interval, unless a sweep has begun since`() {
+        func isDue(_ record: SweepRecord, made: Int, after seconds: Int) -> Bool {
+            schedule.isDue(
+                after: record,
+                noted: start,
+                rules: start + .seconds(made),
+                at: start + .seconds(seconds)
+            )
+        }
+        #expect(isDue(record(), made: 5, after: 5))
+        #expect(!isDue(record(), made: 0, after: 5))
+        #expect(!isDue(record(), made: -1, after: 5))
+        let long = record { $0.worked = .seconds(1) }
+        #expect(!isDue(long, made: 5, after: 49) && isDue(long, made: 5, after: 50))
+    }
+
     @Test func `what was left unfinished is due at once`() {
         #expect(isDue(record { $0.isComplete = false }, after: 0))
         var killed = record()

@@ -127,8 +127,8 @@ struct JanitorTests {
         #expect(try other.get(forKey: "key")?.value == Data("new".utf8))
         try other.put("newer", forKey: "key")
         #expect(try cache.get(forKey: "key")?.value == Data("newer".utf8))
-        #expect(try cache.verify().isClean)
-        #expect(try cache.collect().unreadable.isEmpty)
+        #expect(try cache.directory.verify().isClean)
+        #expect(try cache.directory.collect().unreadable.isEmpty)
     }
 
     @Test func `what a slow deletion has left, with a control file made anew, is a cache again`()
@@ -149,7 +149,7 @@ struct JanitorTests {
         try waitUntilNoticed(replaced, by: cache)
         try cache.put("new", forKey: "key")
         #expect(try other.get(forKey: "key")?.value == Data("new".utf8))
-        #expect(try cache.verify().isClean)
+        #expect(try cache.directory.verify().isClean)
     }
 
     @Test func `whoever lets go of a cache is not kept waiting by a sweep`() throws {

@@ -27,7 +27,7 @@ private final class Pair: Sendable {
         try cache.put(value, forKey: key, options: PutOptions(expires: expires))
         for cache in [cache, other] {
             _ = try cache.get(forKey: key)
-            #expect(try cache.get(forKey: key)?.tier == .memory)
+            #expect(try cache.get(forKey: key)?.source == .memory)
         }
     }
 }
@@ -41,10 +41,10 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let pair = try Pair()
         try pair.cache.put("value", forKey: "key", options: PutOptions(expires: .days(1)))
         let own = try #require(try pair.cache.get(forKey: "key"))
-        #expect(own.tier == .memory)
-        #expect(try pair.other.get(forKey: "key")?.tier == .disk)
+        #expect(own.source == .memory)
+        #expect(try pair.other.get(forKey: "key")?.source == .disk)
         let hit = try #require(try pair.other.get(forKey: "key"))
-        #expect(hit.tier == .memory)
+        #expect(hit.source == .memory)
         #expect(text(hit) == "value")
         #expect(hit.entry == own.entry)
         #expect(hit.entry.expires == pair.fixture.clock.now + 86_400)
@@ -63,7 +63,12 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let changes: [(String, String?, (String) throws -> Void)] = [
             ("put", "new", { try pair.other.put("new", forKey: $0) }),
             ("remove", nil, { try pair.other.remove(forKey: $0) }),
-            ("update", "old+", { try pair.other.update(forKey: $0) { ($0 ?? Data()) + Data("+".utf8) } }),
+            (
+                "update", "old+",
+                { key in
+                    try pair.other.update(forKey: key) { .value(($0?.value ?? Data()) + Data("+".utf8)) }
+                }
+            ),
             ("file", "from file", { try pair.other.put(contentsOfFile: file, forKey: $0) }),
             ("expiration", nil, { try pair.other.setExpiration(.expired, forKey: $0) }),
             (
@@ -92,7 +97,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let pair = try Pair { $0.accessGranularity = granularity }
         try pair.warm("key", "value", expires: .seconds(10))
         pair.fixture.clock.advance(by: 9.999)
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         pair.fixture.clock.advance(by: 0.001)
         #expect(try pair.cache.get(forKey: "key") == nil)
         #expect(try pair.other.get(forKey: "key") == nil)
@@ -107,7 +112,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
             let before = Date.now
             let hit = try cache.get(forKey: "key")
             // Ends are kept to the millisecond, and never later than asked for.
-            if Date.now < end - 0.001 { #expect(hit?.tier == .memory) }
+            if Date.now < end - 0.001 { #expect(hit?.source == .memory) }
             if before >= end {
                 #expect(hit == nil)
                 return
@@ -118,8 +123,8 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
     @Test func `eviction from disk leaves what is in memory, which is still the value`() throws {
         let pair = try Pair()
         try pair.warm("key", "value")
-        try pair.other.collect(CollectionOptions(maximumSize: .bytes(0)))
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        try pair.other.directory.collect(CollectionOptions(maximumSize: .bytes(0)))
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         try pair.other.put("new", forKey: "key")
         #expect(text(try pair.cache.get(forKey: "key")) == "new")
     }
@@ -139,14 +144,14 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let removals: [(String, (String) throws -> Void)] = [
             ("remove", { try pair.other.remove(forKey: $0) }),
             ("all", { _ in try pair.other.removeAll() }),
-            ("tag", { _ in try pair.other.removeAll(taggedWith: "tag") }),
+            ("tag", { _ in try pair.other.removeAll(.tagged("tag")) }),
             ("update", { try pair.other.update(forKey: $0) { _ in nil } }),
             ("expiration", { try pair.other.setExpiration(.expired, forKey: $0) }),
         ]
         for (name, remove) in removals {
             try pair.cache.put("value", forKey: name, options: PutOptions(tags: ["tag"]))
-            try pair.other.collect(CollectionOptions(maximumSize: .bytes(0)))
-            #expect(try pair.cache.get(forKey: name)?.tier == .memory)
+            try pair.other.directory.collect(CollectionOptions(maximumSize: .bytes(0)))
+            #expect(try pair.cache.get(forKey: name)?.source == .memory)
             try remove(name)
             #expect(try pair.cache.get(forKey: name) == nil)
         }
@@ -157,11 +162,11 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         try pair.warm("key", "value")
         let before = try #require(try pair.cache.entry(forKey: "key")?.lastAccess)
         pair.fixture.clock.advance(by: 30)
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         pair.cache.core.flushAccesses()
         #expect(try pair.cache.entry(forKey: "key")?.lastAccess == before)
         pair.fixture.clock.advance(by: 60)
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         pair.cache.core.flushAccesses()
         #expect(try pair.cache.entry(forKey: "key")?.lastAccess == pair.fixture.clock.now)
     }
@@ -170,7 +175,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let pair = try Pair { $0.accessGranularity = .seconds(60) }
         try pair.warm("key", "value")
         pair.fixture.clock.advance(by: 61)
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         pair.fixture.clock.advance(by: 500)
         try pair.other.touch(forKey: "key")
         let noted = pair.fixture.clock.now
@@ -202,19 +207,20 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let pair = try Pair { $0.janitor.isEnabled = false }
         let cache = pair.cache
         try pair.warm("key", "old")
-        let hits = cache.activity.memoryHits
+        let hits = cache.directory.activity.memoryHits
         // Which has the descriptors.
         weak let old = cache.core.store.directory
         try FileManager.default.removeItem(atPath: cache.path)
         try cache.core.reopen()
         #expect(old == nil, "what is not used any more has no descriptors open")
-        #expect(try cache.totals()?.activity.leftMemory == [.invalidated: 1], "what left is counted there")
+        let left = try cache.directory.totals()?.activity.leftMemory
+        #expect(left == [.invalidated: 1], "what left is counted there")
         #expect(try cache.get(forKey: "key") == nil)
         try cache.put("new", forKey: "key")
-        #expect(try cache.get(forKey: "key")?.tier == .memory)
-        #expect(cache.activity.memoryHits == hits + 1)
+        #expect(try cache.get(forKey: "key")?.source == .memory)
+        #expect(cache.directory.activity.memoryHits == hits + 1)
         let third = try SharedCache(at: cache.path, configuration: cache.configuration)
-        #expect(try third.totals()?.activity.memoryHits == 1)
+        #expect(try third.directory.totals()?.activity.memoryHits == 1)
         try third.put("newer", forKey: "key")
         #expect(text(try cache.get(forKey: "key")) == "newer")
     }
@@ -222,9 +228,9 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
     @Test func `hits in memory are counted`() throws {
         let pair = try Pair()
         try pair.cache.put("value", forKey: "key")
-        for _ in 0..<3 { #expect(try pair.cache.get(forKey: "key")?.tier == .memory) }
-        #expect(pair.cache.activity.hits == 3)
-        #expect(pair.cache.activity.misses == 0)
+        for _ in 0..<3 { #expect(try pair.cache.get(forKey: "key")?.source == .memory) }
+        #expect(pair.cache.directory.activity.hits == 3)
+        #expect(pair.cache.directory.activity.misses == 0)
     }
 
     @Test func `hits in memory prolong a sliding expiration, for all processes`() throws {
@@ -255,7 +261,8 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         )
         pair.fixture.clock.advance(by: 11)
         for _ in 0..<2 {
-            #expect(try pair.cache.get(forKey: "key", allowingStale: true)?.isStale == true)
+            let stale = try pair.cache.get(forKey: "key", reading: ReadOptions(acceptsStale: true))
+            #expect(stale?.isStale == true)
             #expect(try pair.cache.get(forKey: "key") == nil)
         }
     }
@@ -272,7 +279,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         try pair.warm("key", "old")
         try pair.other.put("new", forKey: "key")
         #expect(text(try pair.cache.get(forKey: "key")) == "new")
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         try pair.other.remove(forKey: "key")
         #expect(try pair.cache.get(forKey: "key") == nil)
     }
@@ -325,7 +332,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         let pair = try Pair {
             $0.memory = CacheConfiguration.Memory(costLimit: .bytes(100), countLimit: 2)
             $0.onEvent = { event in
-                guard case .removedFromMemory(let key, let cause, _) = event else { return }
+                guard case .removedFromMemory(let key, let cause, _, _) = event else { return }
                 causes.withLock { _ = $0.insert("\(key): \(cause)") }
             }
         }
@@ -374,11 +381,11 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
         try pair.warm("key", "value")
         pair.cache.memory.isFrozen = true
         try pair.cache.put("x", forKey: "new")
-        #expect(try pair.cache.get(forKey: "new")?.tier == .disk)
-        #expect(try pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "new")?.source == .disk)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
         pair.cache.memory.isFrozen = false
-        #expect(try pair.cache.get(forKey: "new")?.tier == .disk)
-        #expect(try pair.cache.get(forKey: "new")?.tier == .memory)
+        #expect(try pair.cache.get(forKey: "new")?.source == .disk)
+        #expect(try pair.cache.get(forKey: "new")?.source == .memory)
     }
 
     @Test func `a cache that was closed answers from nowhere`() throws {
@@ -391,7 +398,7 @@ private func text(_ hit: CacheHit<Data>?) -> String? {
     @Test func `tasks are served from memory too`() async throws {
         let pair = try Pair()
         try pair.warm("key", "value")
-        #expect(try await pair.cache.get(forKey: "key")?.tier == .memory)
+        #expect(try await pair.cache.get(forKey: "key")?.source == .memory)
         try await pair.other.put("new", forKey: "key")
         #expect(text(try await pair.cache.get(forKey: "key")) == "new")
     }

@@ -117,6 +117,15 @@ import Testing
         #expect(!log.removals.isEmpty && log.causes.allSatisfy { $0 == .pressure })
     }
 
+    @Test func `where nothing is to be discarded values go as a whole`() {
+        let tier = MemoryTier(limits: MemoryLimits(cost: 100, count: 10), onRemoval: log.add)
+        for number in 0..<10 { tier.keep(Picture("\(number)"), by: MemoryStamp()) }
+        tier.shrink(to: 0.5, discarding: false)
+        #expect(log.causes == Array(repeating: .pressure, count: 5))
+        let pictures = (0..<10).filter { isWhole(tier, "\($0)") }
+        #expect(pictures.count == 5)
+    }
+
     /// One during whose discarding the tier changes.
     private final class Meddler: HeldItem, @unchecked Sendable {
         let meddle: @Sendable () -> Void

@@ -132,7 +132,7 @@ import Testing
         try await eventually("closures and continuations are gone") { leftCache == nil && left == nil }
     }
 
-    @Test func `in the form with a limit a waiting task that is cancelled says so`() async throws {
+    @Test func `who asks for a hit and is cancelled while waiting says so`() async throws {
         let cache = cache
         let gate = Gate()
         let leader = Task { [fixture] in
@@ -140,11 +140,12 @@ import Testing
         }
         try await eventually("it computes") { gate.count == 1 }
         let task = Task { [fixture] in
-            try await cache.value(forKey: "key", within: .seconds(3600), orCompute: fixture.compute("two"))
+            let compute = fixture.compute("two")
+            return try await cache.hit(forKey: "key") { _ in .value(await compute()) }
         }
         try await eventually("it waits") { cache.flights.inProgress.waiting == 1 }
         task.cancel()
-        await #expect(throws: WaitError<Never>.cancelled) { try await task.value }
+        await #expect(throws: CancellationError.self) { try await task.value }
         #expect(fixture.count == 1)
         gate.open()
         _ = await leader.value

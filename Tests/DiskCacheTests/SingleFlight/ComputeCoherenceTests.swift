@@ -39,26 +39,27 @@ private struct StoppingSource: FlightSource {
     let place: Place
     let stop = Stop()
 
-    var form: ObjectIdentifier { cache.form }
+    var codec: BytesCodec { cache.codec }
 
-    func get(forKey key: String, allowingStale: Bool) throws(CacheError) -> CacheHit<Data>? {
-        let hit = try cache.get(forKey: key, allowingStale: allowingStale)
+    func get(forKey key: String, reading: ReadOptions) throws(CacheError) -> CacheHit<Data>? {
+        let hit = try cache.get(forKey: key, reading: reading)
         if place == .found, hit != nil { stop.pass() }
         return hit
     }
 
-    func get(forKey key: String, allowingStale: Bool) async throws(CacheError) -> CacheHit<Data>? {
-        try await cache.get(forKey: key, allowingStale: allowingStale)
+    func get(forKey key: String, reading: ReadOptions) async throws(CacheError) -> CacheHit<Data>? {
+        try await cache.get(forKey: key, reading: reading)
     }
 
-    func putThrough(
+    func keep(
         _ value: Data,
         forKey key: String,
         _ options: PutOptions,
         _ room: RoomTerms
-    ) throws(CacheError) {
-        try cache.putThrough(value, forKey: key, options, room)
+    ) throws(CacheError) -> HeldValue<Data> {
+        let held = try cache.keep(value, forKey: key, options, room)
         if place == .stored { stop.pass() }
+        return held
     }
 }
 
@@ -81,7 +82,7 @@ private struct StoppingSource: FlightSource {
         _ form: Form,
         from source: Source,
         expires: Expiration? = nil,
-        _ options: ComputeOptions = ComputeOptions(),
+        _ options: ReadOptions = ReadOptions(),
         orCompute text: String
     ) -> Task<String, Never> where Source.Value == Data {
         Task { [fixture] in
@@ -142,10 +143,10 @@ private struct StoppingSource: FlightSource {
         async let first = cache.value(forKey: "key", orCompute: fixture.compute("first", gate))
         try await eventually("the first computes") { gate.count == 1 }
         let source = source(.stored)
-        let early = text(form, from: source, ComputeOptions(waitLimit: .zero), orCompute: "old")
+        let early = text(form, from: source, ReadOptions(waitLimit: .zero), orCompute: "old")
         try await eventually("it has computed beside") { source.stop.isReached }
         #expect(try await cache.remove(forKey: "key"))
-        let patient = ComputeOptions(waitLimit: .milliseconds(500))
+        let patient = ReadOptions(waitLimit: .milliseconds(500))
         let late = text(form, from: cache, patient, orCompute: "new")
         // It waits for the first, then for the one beside; and if that takes another half second, no more.
         try await eventually("the late one waits for that one") { cache.counters[.wait] == 3 }
@@ -159,12 +160,12 @@ private struct StoppingSource: FlightSource {
 
     @Test(arguments: Form.allCases)
     func `nor one that was refreshed in the background`(form: Form) async throws {
-        let options = ComputeOptions(staleWhileRevalidate: .seconds(100))
+        let options = ReadOptions(staleWhileRevalidate: .seconds(100))
         let source = source(.stored)
         _ = await cache.value(
             forKey: "key",
             options: PutOptions(expires: .seconds(10)),
-            computing: options,
+            reading: options,
             orCompute: fixture.compute("stale")
         )
         fixture.clock.advance(by: 10)
@@ -198,7 +199,7 @@ private struct StoppingSource: FlightSource {
                 source,
                 "key",
                 PutOptions(),
-                ComputeOptions()
+                ReadOptions()
             )
             return await request.value(fixture.compute("old", gate)).text
         }

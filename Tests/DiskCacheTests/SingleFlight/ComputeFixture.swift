@@ -134,3 +134,8 @@ struct Broken: Error, Equatable {
 extension Data {
     var text: String { String(decoding: self, as: UTF8.self) }
 }
+
+extension Optional where Wrapped == CacheHit<Data> {
+    /// The value; "nothing" where there is none.
+    var text: String { self?.value.text ?? "nothing" }
+}

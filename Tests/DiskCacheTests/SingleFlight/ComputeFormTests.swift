@@ -26,6 +26,14 @@ import Testing
         @Sendable func waiting() async -> Data { Data(text.utf8) }
         @Sendable func plainText() -> String { text }
         @Sendable func waitingText() async -> String { text }
+        @Sendable func decision(_ computation: Computation<Data>) throws -> Computed<Data> { .value(plain()) }
+        @Sendable func waitingDecision(_ computation: Computation<Data>) async throws -> Computed<Data> {
+            .value(plain())
+        }
+        @Sendable func all(_ keys: [String]) -> [String: Data] {
+            Dictionary(uniqueKeysWithValues: keys.map { ($0, plain()) })
+        }
+        @Sendable func waitingAll(_ keys: [String]) async -> [String: Data] { all(keys) }
     }
 
     private typealias Call = @Sendable () async throws -> String
@@ -78,31 +86,46 @@ import Testing
         ])
     }
 
-    @Test func `for bytes, with a limit`() async throws {
-        let (cache, words, key, limit) = (fixture.cache, words, "key", Duration.seconds(3600))
+    @Test func `for what a closure decides`() async throws {
+        let (cache, words, key) = (fixture.cache, words, "key")
         try await expectNoneBlocks([
-            { try await cache.value(forKey: key, within: limit) { Data() }.text },
-            { try await cache.value(forKey: key, within: limit) { [words] in words.plain() }.text },
-            { try await cache.value(forKey: key, within: limit) { [words] in try words.throwing() }.text },
-            { try await cache.value(forKey: key, within: limit) { [words] in await words.waiting() }.text },
-            { try await cache.value(forKey: key, within: limit, orCompute: words.plain).text },
-            { try await cache.value(forKey: key, within: limit, orCompute: words.waiting).text },
+            { try await cache.hit(forKey: key) { _ in .value(Data()) }.text },
+            { try await cache.hit(forKey: key) { [words] _ in .value(words.plain()) }.text },
+            { try await cache.hit(forKey: key) { [words] _ in .unkept(try words.throwing()) }.text },
+            { try await cache.hit(forKey: key) { [words] _ in .value(await words.waiting()) }.text },
+            { try await cache.hit(forKey: key, orCompute: words.decision).text },
+            { try await cache.hit(forKey: key, orCompute: words.waitingDecision).text },
+        ])
+    }
+
+    @Test func `for many keys`() async throws {
+        let (cache, words, keys) = (fixture.cache, words, ["key"])
+        try await expectNoneBlocks([
+            { try await cache.values(forKeys: keys) { _ in ["key": Data()] }.values.first?.text ?? "" },
+            { try await cache.values(forKeys: keys) { [words] in words.all($0) }.values.first?.text ?? "" },
+            {
+                let found = try await cache.values(forKeys: keys) { [words] in await words.waitingAll($0) }
+                return found["key"]?.text ?? ""
+            },
+            { try await cache.values(forKeys: keys, orCompute: words.all).values.first?.text ?? "" },
+            { try await cache.values(forKeys: keys, orCompute: words.waitingAll).values.first?.text ?? "" },
         ])
     }
 
     @Test func `for a typed view`() async throws {
         let (view, words, key) = (fixture.cache.typed(String.self), words, "key")
-        let limit = Duration.seconds(3600)
         try await expectNoneBlocks([
             { await view.value(forKey: key) { "new" } },
             { await view.value(forKey: key) { [words] in words.text } },
             { await view.value(forKey: key) { [words] in await words.waitingText() } },
             { await view.value(forKey: key, orCompute: words.plainText) },
             { await view.value(forKey: key, orCompute: words.waitingText) },
-            { try await view.value(forKey: key, within: limit) { "new" } },
-            { try await view.value(forKey: key, within: limit) { [words] in words.text } },
-            { try await view.value(forKey: key, within: limit) { [words] in await words.waitingText() } },
-            { try await view.value(forKey: key, within: limit, orCompute: words.plainText) },
+            { try await view.hit(forKey: key) { _ in .value("new") }?.value ?? "" },
+            { try await view.hit(forKey: key) { [words] _ in .value(words.text) }?.value ?? "" },
+            {
+                let hit = try await view.hit(forKey: key) { [words] _ in .value(await words.waitingText()) }
+                return hit?.value ?? ""
+            },
         ])
     }
 
@@ -112,7 +135,7 @@ import Testing
         let task = Task(executorPreference: here) { [words] in
             try await cache.update(forKey: "key") { [words] _ in
                 #expect(!here.isCurrent)
-                return words.plain()
+                return .value(words.plain())
             }
         }
         #expect(try await task.value?.text == "new")

@@ -11,7 +11,7 @@ import Testing
 @Suite(.takesTurns) struct ComputeStaleTests {
     let fixture: ComputeFixture
     var cache: SharedCache { fixture.cache }
-    let stale = ComputeOptions(staleWhileRevalidate: .seconds(100))
+    let stale = ReadOptions(staleWhileRevalidate: .seconds(100))
 
     init() throws {
         fixture = try ComputeFixture()
@@ -19,20 +19,20 @@ import Testing
 
     func value(
         _ text: String,
-        _ options: ComputeOptions,
+        _ options: ReadOptions,
         in other: SharedCache? = nil,
         _ gate: Gate? = nil
     ) async -> String {
         await (other ?? cache).value(
             forKey: "key",
             options: PutOptions(expires: .seconds(10)),
-            computing: options,
+            reading: options,
             orCompute: fixture.compute(text, gate)
         ).text
     }
 
-    func fail(_ options: ComputeOptions, _ number: Int = 0) async throws -> String {
-        try await cache.value(forKey: "key", options: PutOptions(expires: .seconds(10)), computing: options) {
+    func fail(_ options: ReadOptions, _ number: Int = 0) async throws -> String {
+        try await cache.value(forKey: "key", options: PutOptions(expires: .seconds(10)), reading: options) {
             () async throws(Broken) in throw Broken(number: number)
         }.text
     }
@@ -49,7 +49,7 @@ import Testing
             #expect(await value("three", stale, in: other, gate) == "one")
         }
         let synchronous = await offload { [cache, fixture, stale] in
-            cache.value(forKey: "key", computing: stale, orCompute: fixture.computeBlocking("four"))
+            cache.value(forKey: "key", reading: stale, orCompute: fixture.computeBlocking("four"))
         }
         #expect(synchronous.text == "one")
         try await eventually("one refreshes") { gate.count == 1 }
@@ -70,7 +70,7 @@ import Testing
         #expect(await value("one", stale) == "one")
         fixture.clock.advance(by: 10)
         let old = await offload { [cache, fixture, stale] in
-            cache.value(forKey: "key", computing: stale, orCompute: fixture.computeBlocking("two"))
+            cache.value(forKey: "key", reading: stale, orCompute: fixture.computeBlocking("two"))
         }
         #expect(old.text == "one")
         try await eventually("it is refreshed") { try cache.get(forKey: "key")?.value.text == "two" }
@@ -91,28 +91,27 @@ import Testing
     private static func refreshAndWait(
         _ cache: SharedCache,
         _ fixture: ComputeFixture,
-        _ stale: ComputeOptions
+        _ stale: ReadOptions
     ) -> String {
         let compute = fixture.computeBlocking("two", for: .milliseconds(100))
-        _ = cache.value(forKey: "key", computing: stale, orCompute: compute)
+        _ = cache.value(forKey: "key", reading: stale, orCompute: compute)
         // A limit, since who waits in vain is to fail and not to hang.
-        let result = Result { () throws(WaitError<Never>) in
-            try cache.value(forKey: "key", within: .seconds(20), orCompute: compute)
-        }
-        switch result {
-        case .success(let data): return data.text
-        case .failure(let error): return "\(error)"
+        let limit = ReadOptions(waitLimit: .seconds(20), failsAtWaitLimit: true)
+        do {
+            return try cache.hit(forKey: "key", reading: limit) { _ in .value(compute()) }.text
+        } catch {
+            return "\(error)"
         }
     }
 
     @Test func `after the window the value is computed, and who did not ask gets nothing old`() async throws {
         #expect(await value("one", stale) == "one")
         fixture.clock.advance(by: 10)
-        #expect(await value("two", ComputeOptions()) == "two", "not asked for")
+        #expect(await value("two", ReadOptions()) == "two", "not asked for")
         fixture.clock.advance(by: 110)
         #expect(await value("three", stale) == "three")
         fixture.clock.advance(by: 60)
-        #expect(await value("four", ComputeOptions(staleWhileRevalidate: .seconds(50))) == "four")
+        #expect(await value("four", ReadOptions(staleWhileRevalidate: .seconds(50))) == "four")
     }
 
     @Test func `a value whose accesses prolong it is old from its last access on`() async throws {
@@ -122,7 +121,7 @@ import Testing
             await cache.value(
                 forKey: "key",
                 options: PutOptions(expires: .seconds(160), onAccess: .renew),
-                computing: options,
+                reading: options,
                 orCompute: compute(text)
             ).text
         }
@@ -147,15 +146,15 @@ import Testing
     }
 
     @Test func `after a failure the old value will do, for so long`() async throws {
-        let options = ComputeOptions(staleIfError: .seconds(100))
+        let options = ReadOptions(staleIfError: .seconds(100))
         #expect(await value("one", options) == "one")
         fixture.clock.advance(by: 50)
         #expect(try await fail(options) == "one")
         #expect(cache.counters[.computation] == 2, "it was tried")
-        await #expect(throws: Broken()) { try await fail(ComputeOptions()) }
+        await #expect(throws: Broken()) { try await fail(ReadOptions()) }
         let synchronous = await offload { [cache] in
             Result { () throws(Broken) in
-                try cache.value(forKey: "key", computing: options) { () throws(Broken) in throw Broken() }
+                try cache.value(forKey: "key", reading: options) { () throws(Broken) in throw Broken() }
             }
         }
         #expect(try synchronous.get().text == "one")
@@ -164,12 +163,12 @@ import Testing
     }
 
     @Test func `the longer of the windows decides how long a value is kept`() async throws {
-        let options = ComputeOptions(staleWhileRevalidate: .seconds(5), staleIfError: .seconds(20))
+        let options = ReadOptions(staleWhileRevalidate: .seconds(5), staleIfError: .seconds(20))
         let terms = PutOptions(expires: .seconds(1), staleFor: .seconds(7))
         _ = await cache.value(
             forKey: "a",
             options: terms,
-            computing: options,
+            reading: options,
             orCompute: fixture.compute("")
         )
         _ = await cache.value(
@@ -187,21 +186,21 @@ import Testing
             forKey: "key",
             options: PutOptions(expires: .seconds(10), computeTime: .seconds(3600))
         )
-        #expect(await value("two", ComputeOptions()) == "one")
+        #expect(await value("two", ReadOptions()) == "one")
         #expect(fixture.count == 0)
         // 10 s before its end one that takes an hour is due all but surely: e^(−10/3600000).
-        #expect(await value("two", ComputeOptions(earlyRefresh: 1000)) == "one")
+        #expect(await value("two", ReadOptions(earlyRefresh: 1000)) == "one")
         try await eventually("it is refreshed") { try cache.get(forKey: "key")?.value.text == "two" }
         #expect(cache.counters[.refresh] == 1)
-        #expect(await value("three", ComputeOptions(earlyRefresh: 1)) == "two", "that one was cheap")
+        #expect(await value("three", ReadOptions(earlyRefresh: 1)) == "two", "that one was cheap")
         #expect(fixture.count == 1)
     }
 
     @Test func `an error is thrown again for a while, without computing`() async throws {
-        let options = ComputeOptions(failureMemory: .seconds(10))
+        let options = ReadOptions(failureMemory: .seconds(10))
         await #expect(throws: Broken(number: 1)) { try await fail(options, 1) }
         await #expect(throws: Broken(number: 1)) { try await fail(options, 2) }
-        await #expect(throws: Broken(number: 3)) { try await fail(ComputeOptions(), 3) }
+        await #expect(throws: Broken(number: 3)) { try await fail(ReadOptions(), 3) }
         #expect(cache.counters[.computation] == 2)
         // An error of another type is not this caller's to throw.
         #expect(await value("one", options) == "one")
@@ -212,11 +211,11 @@ import Testing
     }
 
     @Test func `those who wait for one that fails fail with it, where they may`() async throws {
-        let options = ComputeOptions(failureMemory: .seconds(10))
+        let options = ReadOptions(failureMemory: .seconds(10))
         let gate = Gate()
         let tasks = (0..<20).map { index in
             Task { [cache] in
-                try await cache.value(forKey: "key", computing: options) { () async throws(Broken) in
+                try await cache.value(forKey: "key", reading: options) { () async throws(Broken) in
                     await gate.pass()
                     throw Broken(number: 7)
                 }
@@ -229,9 +228,9 @@ import Testing
     }
 
     @Test func `a cancellation is not remembered`() async throws {
-        let options = ComputeOptions(failureMemory: .seconds(10))
+        let options = ReadOptions(failureMemory: .seconds(10))
         let task = Task { [cache] in
-            try await cache.value(forKey: "key", computing: options) {
+            try await cache.value(forKey: "key", reading: options) {
                 try await Task.sleep(for: .seconds(3600))
                 return Data()
             }
@@ -239,7 +238,7 @@ import Testing
         try await eventually("it computes") { cache.counters[.computation] == 1 }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
-        let data = try await cache.value(forKey: "key", computing: options) { () async throws in
+        let data = try await cache.value(forKey: "key", reading: options) { () async throws in
             Data("one".utf8)
         }
         #expect(data.text == "one")

@@ -166,15 +166,13 @@ import Testing
             await offload { other.value(forKey: "key", orCompute: fixture.computeBlocking("two")).text }
         }
         try await eventually("all wait") { other.counters[.wait] == 11 }
-        #expect(
-            try await other.blocking { try $0.explanation(forKey: "key").computedBy?.processIdentifier }
-                == getpid()
-        )
+        let holder = try await other.blocking { try $0.directory.explanation(forKey: "key").computedBy }
+        #expect(holder?.processIdentifier == getpid())
         gate.open()
         for task in tasks + [thread] { #expect(await task.value == "one") }
         #expect(await first.text == "one")
         #expect(fixture.count == 1)
-        #expect(try await other.blocking { try $0.explanation(forKey: "key").computedBy } == nil)
+        #expect(try await other.blocking { try $0.directory.explanation(forKey: "key").computedBy } == nil)
         fixture.expectNothingLeft(other)
     }
 

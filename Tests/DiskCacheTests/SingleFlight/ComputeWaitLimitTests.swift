@@ -11,7 +11,7 @@ import Testing
     let fixture: ComputeFixture
     var cache: SharedCache { fixture.cache }
     let limit = Duration.milliseconds(300)
-    var brief: ComputeOptions { ComputeOptions(waitLimit: limit) }
+    var brief: ReadOptions { ReadOptions(waitLimit: limit) }
 
     init() throws {
         fixture = try ComputeFixture()
@@ -36,7 +36,7 @@ import Testing
             Task { [fixture, brief] in
                 await cache.value(
                     forKey: "key",
-                    computing: brief,
+                    reading: brief,
                     orCompute: fixture.compute("two", gates[1])
                 )
                 .text
@@ -59,7 +59,7 @@ import Testing
         let other = try fixture.other()
         for cache in [cache, other] {
             let data = await offload { [fixture, brief] in
-                cache.value(forKey: "key", computing: brief, orCompute: fixture.computeBlocking("two"))
+                cache.value(forKey: "key", reading: brief, orCompute: fixture.computeBlocking("two"))
             }
             #expect(data.text == "two")
             try await cache.remove(forKey: "key")
@@ -75,45 +75,66 @@ import Testing
         let cache = isOther ? try fixture.other() : cache
         let first = try await slow(gate)
         for limit in [Duration.zero, .milliseconds(20)] {
-            do throws(WaitError<Never>) {
-                _ = try await cache.value(forKey: "key", within: limit, orCompute: fixture.compute("two"))
+            let failing = ReadOptions(waitLimit: limit, failsAtWaitLimit: true)
+            do {
+                _ = try await hit(in: cache, failing, orCompute: "two")
                 Issue.record("no error")
-            } catch {
-                guard case .timedOut(let holder?) = error else {
-                    Issue.record("\(error)")
-                    continue
+            } catch let error as CacheError {
+                #expect(error.code == .timedOut)
+                #expect(error.message.contains("process \(getpid()) "))
+            }
+            let code = await offload { [fixture] () -> CacheError.Code? in
+                let compute = fixture.computeBlocking("two")
+                do {
+                    _ = try cache.hit(forKey: "key", reading: failing) { _ in .value(compute()) }
+                    return nil
+                } catch {
+                    return (error as? CacheError)?.code
                 }
-                #expect(holder.processIdentifier == getpid())
-                #expect(abs(holder.since.timeIntervalSinceNow) < 60)
             }
-            let result = await offload { [fixture] in
-                Result { () throws(WaitError<Never>) in
-                    try cache.value(forKey: "key", within: limit, orCompute: fixture.computeBlocking("two"))
-                }
-            }
-            guard case .failure(.timedOut(_?)) = result else {
-                Issue.record("\(result)")
-                continue
-            }
+            #expect(code == .timedOut)
         }
         #expect(fixture.count == 1)
         gate.open()
         #expect(await first.value == "slow")
-        #expect(
-            try await cache.value(forKey: "key", within: .zero, orCompute: fixture.compute("two")).text
-                == "slow"
+        let late = try await hit(
+            in: cache,
+            ReadOptions(waitLimit: .zero, failsAtWaitLimit: true),
+            orCompute: "two"
         )
+        #expect(late?.value.text == "slow")
         fixture.expectNothingLeft(cache)
     }
 
-    @Test func `a limit does not keep anybody from computing, and its errors are wrapped`() async throws {
-        #expect(
-            try await cache.value(forKey: "a", within: .zero, orCompute: fixture.compute("one")).text == "one"
-        )
-        await #expect(throws: WaitError.computation(Broken(number: 3))) {
-            try await cache.value(forKey: "b", within: .zero) { () async throws(Broken) in
-                throw Broken(number: 3)
-            }
+    private func hit(
+        in cache: SharedCache,
+        _ reading: ReadOptions,
+        orCompute text: String
+    ) async throws -> CacheHit<Data>? {
+        let compute = fixture.compute(text)
+        return try await cache.hit(forKey: "key", reading: reading) { _ in .value(await compute()) }
+    }
+
+    @Test func `a limit does not keep anybody from computing, whose errors are thrown as they are`()
+        async throws
+    {
+        let failing = ReadOptions(waitLimit: .zero, failsAtWaitLimit: true)
+        #expect(try await hit(in: cache, failing, orCompute: "one")?.value.text == "one")
+        await #expect(throws: Broken(number: 3)) {
+            try await cache.hit(forKey: "b", reading: failing) { _ in throw Broken(number: 3) }
         }
+    }
+
+    @Test func `who has waited long enough for a value computes, as no other error can be thrown`()
+        async throws
+    {
+        let gate = Gate()
+        let first = try await slow(gate)
+        let failing = ReadOptions(waitLimit: .milliseconds(20), failsAtWaitLimit: true)
+        let data = await cache.value(forKey: "key", reading: failing, orCompute: fixture.compute("two"))
+        #expect(data.text == "two")
+        gate.open()
+        #expect(await first.value == "slow")
+        fixture.expectNothingLeft()
     }
 }

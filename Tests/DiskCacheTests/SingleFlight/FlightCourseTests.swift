@@ -223,6 +223,38 @@ import Testing
         )
     }
 
+    @Test func `who can be cancelled ends without a value then, and computes at its limit`() {
+        expect(.cancellable, .look, (.miss, .enter), (.joined, .wait), (.cancelled, .finish))
+        expect(
+            .cancellable,
+            .look,
+            (.miss, .enter),
+            (.leads, .attempt),
+            (.attempted(.held), .pause),
+            (.timedOut, .handOver),
+            (.done, .enter),
+            (.leads, .lookAgain)
+        )
+    }
+
+    @Test func `who computes together with others gives up what it has where they fail`() {
+        expect(
+            .cancellable,
+            .look,
+            (.miss, .enter),
+            (.leads, .attempt),
+            (.attempted(.acquired), .lookAgain),
+            (.miss, .compute),
+            (.cancelled, .release(isStored: true)),
+            (.done, .handOver),
+            (.done, .finish)
+        )
+    }
+
+    @Test func `who is handed what is of no use to it joins the next flight, or leads it`() {
+        expect(.value, .look, (.miss, .enter), (.joined, .wait), (.miss, .enter), (.leads, .attempt))
+    }
+
     @Test(arguments: [FlightCourse.Event.timedOut, .cancelled])
     func `a request for a value in time ends without one`(event: FlightCourse.Event) {
         expect(.valueInTime, .look, (.miss, .enter), (.joined, .wait), (event, .finish))

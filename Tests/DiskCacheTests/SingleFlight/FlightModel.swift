@@ -27,6 +27,8 @@ struct FlightModel {
         static let failures = Disturbances(rawValue: 1)
         /// Whoever waits may wait in vain, once.
         static let impatience = Disturbances(rawValue: 2)
+        /// What a leader hands over may be of no use to whoever gets it.
+        static let refusals = Disturbances(rawValue: 4)
     }
 
     struct Caller: Hashable {
@@ -225,9 +227,14 @@ struct FlightModel {
         var state = before
         switch state.callers[index].inbox {
         case .value(let value):
-            state.callers[index].value = value
             state.callers[index].inbox = nil
+            var refused = state
+            state.callers[index].value = value
             proceed(index, .hit, &state)
+            guard disturbances.contains(.refusals) else { return [state] }
+            refused.isDisturbed = true
+            proceed(index, .miss, &refused)
+            return [state, refused]
         case .lead:
             state.callers[index].inbox = nil
             proceed(index, .leads, &state)

@@ -19,6 +19,13 @@ import Testing
         #expect(model.count > 1000, "it explores something")
     }
 
+    @Test(arguments: [[0, 0, 0], [0, 0, 1]])
+    func `also if what they are handed is of no use to them`(processes: [Int]) {
+        let model = FlightModel.explore(processes, removals: 1, [.failures, .refusals])
+        #expect(model.faults.isEmpty)
+        #expect(model.count > 1000, "it explores something")
+    }
+
     @Test(arguments: FlightModel.Mistake.allCases)
     func `a flight that is closed too late is found`(mistake: FlightModel.Mistake) {
         let model = FlightModel.explore([0, 0, 1], removals: 1, [], mistake)

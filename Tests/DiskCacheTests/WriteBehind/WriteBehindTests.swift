@@ -173,7 +173,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
                 #expect(try fixture.text(key) == nil)
             case 4:
                 #expect(
-                    try cache.update(forKey: key) { Data(($0 ?? Data()) + Data("er".utf8)) }
+                    try cache.update(forKey: key) { .value(($0?.value ?? Data()) + Data("er".utf8)) }
                         == Data("newer".utf8)
                 )
             case 5: #expect(try !cache.putIfAbsent(Data(), forKey: key))
@@ -239,8 +239,8 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         let fixture = try fixture()
         for round in 0..<50 {
             let data = Data("\(round)".utf8)
-            let digest = try fixture.cache.store(data)
-            #expect(try fixture.cache.data(for: digest) == data)
+            let digest = try fixture.cache.directory.store(data)
+            #expect(try fixture.cache.directory.data(for: digest) == data)
         }
     }
 
@@ -252,7 +252,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
             $0.memory = CacheConfiguration.Memory()
             // The value is on disk when it takes the place of the old one in memory: there the put stands still.
             $0.onEvent = { event in
-                if case .removedFromMemory(key: "key", cause: .replaced, cost: _) = event { valve.pass() }
+                if case .removedFromMemory("key", .replaced, _, _) = event { valve.pass() }
             }
         }
         let cache = fixture.cache
@@ -289,7 +289,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         let fixture = try CacheFixture {
             $0.memory = CacheConfiguration.Memory()
             $0.onEvent = { event in
-                if case .removedFromMemory(key: "stuck", cause: .replaced, cost: _) = event { valve.pass() }
+                if case .removedFromMemory("stuck", .replaced, _, _) = event { valve.pass() }
             }
         }
         try fixture.cache.put("old", forKey: "stuck")
@@ -315,7 +315,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         // As if it were being written, where nobody knows what others have written since.
         pending.noteWriting(at: nil)
         #expect(cache.writeBehind.put(pending))
-        let misses = cache.activity.misses
+        let misses = cache.directory.activity.misses
         onThreads(2) { thread in
             do {
                 let hit =
@@ -327,19 +327,19 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
                 Issue.record(error)
             }
         }
-        #expect(cache.activity.misses == misses + 2)
+        #expect(cache.directory.activity.misses == misses + 2)
     }
 
     @Test func `computations that wait for a put hold up no read`() async throws {
         let (fixture, valve) = try stuckFixture()
         let cache = fixture.cache
         fixture.clock.advance(by: 20)
-        let options = ComputeOptions(staleWhileRevalidate: .seconds(100))
+        let options = ReadOptions(staleWhileRevalidate: .seconds(100))
         // As many as there are threads that read. Whether the value can still be used its put tells, once it has ended.
         let computing = (0..<16).map { _ in
-            Task { await cache.value(forKey: "stuck", computing: options) { Data("newer".utf8) } }
+            Task { await cache.value(forKey: "stuck", reading: options) { Data("newer".utf8) } }
         }
-        while cache.activity.staleHits < 16 { try await Task.sleep(for: .milliseconds(1)) }
+        while cache.directory.activity.staleHits < 16 { try await Task.sleep(for: .milliseconds(1)) }
         for _ in 0..<100 { #expect(try await cache.entry(forKey: "absent") == nil) }
         valve.open()
         for task in computing { #expect(await task.value == Data("new".utf8)) }
@@ -350,11 +350,11 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         defer { valve.open() }
         let cache = fixture.cache
         try await cache.put(Data("\"pending\"".utf8), forKey: "key", options: PutOptions(writing: .behind))
-        let hits = cache.activity.memoryHits
+        let hits = cache.directory.activity.memoryHits
         #expect(try await cache.typed(String.self).get(forKey: "key")?.value == "pending")
-        #expect(cache.activity.memoryHits == hits + 1)
+        #expect(cache.directory.activity.memoryHits == hits + 1)
         #expect(try await cache.get(forKey: "key")?.value == Data("\"pending\"".utf8))
-        #expect(cache.activity.memoryHits == hits + 2)
+        #expect(cache.directory.activity.memoryHits == hits + 2)
     }
 
     @Test func `a typed get finds the pending value, not an older one in memory`() async throws {
@@ -373,7 +373,7 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
         #expect(fixture.cache.flush())
         let other = try SharedCache(at: fixture.cache.path, configuration: fixture.cache.configuration)
         let hit = try #require(try other.get(forKey: "key"))
-        #expect(hit.tier == .disk)
+        #expect(hit.source == .disk)
         #expect(hit.entry.expires == fixture.clock.now + 86_400)
         #expect(hit.entry.digest == Digest(of: Data("value".utf8)))
     }
@@ -467,6 +467,6 @@ private func write(_ key: String, _ value: String) -> PendingWrite {
             guard let hit = try await cache.get(forKey: "key \(index)") else { continue }
             #expect(valid.contains(hit.value))
         }
-        #expect(try await cache.blocking { try $0.verify().corruptObjects }.isEmpty)
+        #expect(try await cache.blocking { try $0.directory.verify().corruptObjects }.isEmpty)
     }
 }

@@ -47,6 +47,8 @@ struct SeenEntry: Sendable, Equatable {
     let witness: UInt32
     /// Why it is to go whatever the limits for all entries together say; nil: it is not.
     var verdict: RemovalReason?
+    /// False for one that stays whatever has to go.
+    var isSelected = true
 
     /// Its place in the order of eviction, in which no two are alike.
     var order: EvictionOrder { EvictionOrder(lastUse: lastUse, tie: key.word(0)) }

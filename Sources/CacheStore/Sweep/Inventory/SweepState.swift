@@ -2,6 +2,22 @@
 
 import Platform
 
+/// What a sweep has seen of the entries that rules are meant for.
+struct RuleWatch: Sendable {
+    /// The numbers of rules that are meant for entries which stay.
+    var kept: Set<UInt64> = []
+    /// Whether something stays that was to go, whatever rule it was for.
+    var areAllKept = false
+    /// The latest time of creation of any entry.
+    var latestCreated = Timestamp(nanoseconds: 0)
+
+    mutating func add(_ other: RuleWatch) {
+        kept.formUnion(other.kept)
+        areAllKept = areAllKept || other.areAllKept
+        latestCreated = max(latestCreated, other.latestCreated)
+    }
+}
+
 /// What a sweep has seen and done so far, which its threads share.
 struct SweepState {
     /// What one pass has seen and done.
@@ -23,6 +39,7 @@ struct SweepState {
     /// Without what belongs to the sweep as a whole.
     var report = CollectionReport()
     var pass = Pass()
+    var ruleWatch = RuleWatch()
     private var allocation: SweepAllocation
     private let expiredOnly: Bool
     /// In a dry run that passes over everything again, where the pass before has come to: up to there entries count as
@@ -65,10 +82,10 @@ struct SweepState {
             }
             report.entries.add(entry.allocatedSize.bytes)
             if let reason = entry.verdict {
-                if !expiredOnly || reason == .expired {
+                if !expiredOnly || reason == .expired || reason == .requested {
                     removals.append(Removal(entry, reason))
                 }
-            } else {
+            } else if entry.isSelected {
                 pass.candidates.add(entry)
             }
         }
@@ -157,12 +174,17 @@ struct SweepState {
 
     /// Takes down how the deletions of what was counted as there ended, as far as they were tried.
     mutating func note(_ removals: [Removal], _ outcomes: [DeletionOutcome]) {
-        let isRepeated = rehearsed != nil
         let ended = zip(removals, outcomes)
+        let isRepeated = rehearsed != nil
         report.removed.add(
             ended.lazy.filter { $1.isDeletion && (!isRepeated || $0.reason.isEviction) }.map(\.0)
         )
         for (removal, outcome) in ended {
+            if !outcome.isDeletion, removal.entry != nil,
+                removal.reason == .requested || removal.reason == .expired
+            {
+                ruleWatch.areAllKept = true
+            }
             switch outcome {
             case .deleted: noteDeletion(removal)
             case .spared: report.spared += 1
@@ -187,6 +209,9 @@ struct SweepState {
             pass.freed.append(place)
         }
     }
+
+    /// Whether the deletion was not reported by an earlier pass of a dry run, which has found the same.
+    func isNews(_ removal: Removal) -> Bool { rehearsed == nil || removal.reason.isEviction }
 
     /// The object that a candidate which was deleted was the last to name.
     func unreferenced(at place: UInt32) -> Removal {

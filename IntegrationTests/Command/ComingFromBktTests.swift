@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import Foundation
+import TestSupport
+import Testing
+
+/// The lines of the article "Coming from other caches" about bkt.
+@Suite(.takesTurns) struct ComingFromBktTests {
+    let tool: Tool
+    /// Gets a line each time that `cmd` runs.
+    let log: String
+
+    init() throws {
+        tool = try Tool()
+        log = tool.path("log")
+        let command = tool.path("cmd")
+        makeFile(command, "#!/bin/sh\necho x >> '\(log)'; echo out; exit ${STATUS:-0}\n")
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: command)
+        makeFile(tool.path("FILE"), "content\n")
+    }
+
+    /// Runs a script that has the command as `diskcache`, and `cmd` in its path.
+    private func shell(_ script: String) throws -> Tool.Run {
+        try tool.shell(
+            """
+            cd '\(tool.path("."))'; PATH=$PWD:$PATH; diskcache() { "$TOOL" "$@"; }
+            \(script)
+            """
+        )
+    }
+
+    private var runs: Int {
+        let text = (try? String(contentsOfFile: log, encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").count
+    }
+
+    @Test func `a result is replayed, and made anew where that is wanted`() throws {
+        let run = try shell(
+            """
+            diskcache run --ttl 1m -- cmd
+            diskcache run --ttl 1m -- cmd
+            diskcache run --ttl 1m --force -- cmd
+            diskcache run --ttl 1m --force --warm -- cmd & wait
+            """
+        )
+        #expect(run.output == "out\nout\nout\n" && run.error.isEmpty, "\(run.error)")
+        #expect(runs == 3)
+    }
+
+    @Test func `an old one is renewed from one moment on, and not used from another`() throws {
+        #expect(try shell("diskcache run --ttl 10s --stale 50s -- cmd").output == "out\n")
+        let cache = try tool.cache()
+        let entry = try #require(try cache.entries().map { try $0.get() }.first)
+        let lifetime = try #require(entry.expires).timeIntervalSince(entry.created)
+        #expect(abs(lifetime - 10) < 0.01 && entry.staleFor == .seconds(50))
+    }
+
+    @Test func `failures are kept where that is wanted`() throws {
+        let run = try shell(
+            """
+            export STATUS=7
+            diskcache run --ttl 1m -- cmd; echo $?; diskcache run --ttl 1m -- cmd
+            for i in 1 2; do diskcache run --ttl 1m --cache-failures -- cmd; done; echo $?
+            """
+        )
+        #expect(run.lines == ["out", "7", "out", "out", "out", "7"])
+        #expect(runs == 3)
+    }
+
+    @Test func `what goes into the key`() throws {
+        let run = try shell(
+            """
+            export NAME=1
+            diskcache run --cwd --env NAME --modtime FILE -- cmd
+            diskcache run --cwd --env NAME --modtime FILE -- cmd
+            NAME=2 diskcache run --cwd --env NAME --modtime FILE -- cmd
+            diskcache run --hash FILE -- cmd; echo more >> FILE; diskcache run --hash FILE -- cmd
+            """
+        )
+        #expect(run.lines.count == 5 && run.error.isEmpty, "\(run.error)")
+        #expect(runs == 4)
+    }
+
+    @Test func `a scope is for itself`() throws {
+        let run = try shell(
+            """
+            diskcache run --scope NAME/ -- cmd; diskcache run -- cmd
+            (export DISKCACHE_SCOPE=NAME/; diskcache run -- cmd)
+            diskcache ls --prefix NAME/ | grep -c NAME/
+            diskcache rm --prefix NAME/; diskcache ls | grep -c run:
+            """
+        )
+        #expect(run.lines == ["out", "out", "out", "1", "1"], "\(run.output)\(run.error)")
+        #expect(runs == 2)
+    }
+
+    @Test func `what the environment says, and a lock alone`() throws {
+        let run = try shell(
+            """
+            export DISKCACHE_TTL=1m
+            diskcache --dir DIR run -- cmd
+            export DISKCACHE_DIR=DIR
+            diskcache run -- cmd; ls DIR | grep -c '^objects$'
+            diskcache lock NAME -- cmd
+            """
+        )
+        #expect(run.lines == ["out", "out", "1", "out"], "\(run.output)\(run.error)")
+        #expect(runs == 2)
+    }
+}

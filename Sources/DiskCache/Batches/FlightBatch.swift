@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import FoundationEssentials
+import Platform
+
+/// The flights of one call for many keys: one for each key that is missing, with one closure for all.
+///
+/// Those that this call leads are computed together; those that others compute are waited for together, by trying each
+/// again after a pause. It never waits for one while it holds another, and lets go of what it waits for while it
+/// computes: calls that want the same keys can't lock each other out, whatever the order of their keys. At most
+/// ``most`` are under way at once, and each has at most one file open; the others follow as these end.
+struct FlightBatch<Source: FlightSource>: Sendable {
+    typealias Value = Source.Value
+    typealias Request = FlightRequest<Source, any Error>
+    typealias Compute = @Sendable ([String]) throws -> [String: Source.Value]
+    typealias AsyncCompute = @Sendable ([String]) async throws -> [String: Source.Value]
+
+    /// Flights under way at once, and keys that the closure is given in one call.
+    ///
+    /// Each takes a descriptor, of which a process has 1,024 unless it asks for more.
+    static var most: Int { 128 }
+
+    /// A key whose flight has not begun.
+    private struct Place: Sendable {
+        let digest: Digest
+        let key: String
+        /// The value that is to be refreshed; nil where there is none.
+        let aging: Request.Hit?
+    }
+
+    /// Why it ends without all values.
+    private struct Failure: Sendable {
+        let error: any Error
+        /// That of having waited too long for somebody else is thrown once all is computed that nobody else computes;
+        /// others at once.
+        var isTimeout = false
+    }
+
+    /// What is asked for, of whatever key.
+    private let request: Request
+    /// In the order of their digests, the first one last: as all calls take them, they meet early and share most.
+    private var places: [Place] = []
+    /// Those to be refreshed once the call is over.
+    private var agingPlaces: [Place] = []
+    private var flights: [Flight<Source, any Error>] = []
+    /// What was found and computed so far.
+    private(set) var values: [String: Source.Value] = [:]
+    private var failure: Failure?
+    private var backoff = Backoff(upTo: FlightLock.longestPause)
+    /// How long to wait for room, less what was waited in vain: for all values together no longer than for one.
+    private var patience = Request.roomPatience
+
+    /// Looks for all these keys, on the calling thread.
+    init(_ keys: [String], in source: Source, _ terms: PutOptions, _ options: ReadOptions) {
+        let kind: FlightCourse.Kind = options.failsAtWaitLimit ? .valueInTime : .cancellable
+        var request = Request(source, "", terms, options, kind)
+        request.deadline = options.waitLimit.map { .now + .nanoseconds(max(0, $0.saturatingNanoseconds)) }
+        self.request = request
+        for key in keys { look(for: key) }
+        places.sort { $1.digest.word(0) < $0.digest.word(0) }
+    }
+
+    private func asking(for key: String) -> Request {
+        var request = request
+        request.key = key
+        return request
+    }
+
+    private mutating func look(for key: String) {
+        let request = asking(for: key)
+        if request.options.source != .anywhere {
+            let hit = request.withoutFailing { () throws(CacheError) in
+                try request.source.get(forKey: key, reading: request.options)
+            }
+            values[key] = hit?.value
+            return
+        }
+        let hit = request.firstLook()
+        let verdict = request.verdict(on: hit)
+        if let hit, verdict != .miss {
+            values[key] = hit.value
+            if verdict == .agingHit {
+                agingPlaces.append(Place(digest: Digest(ofKey: key), key: key, aging: hit))
+            }
+        } else if hit != nil || !request.remembersNothing() {
+            places.append(Place(digest: Digest(ofKey: key), key: key, aging: nil))
+        }
+    }
+
+    /// Another batch, which refreshes the values that are getting old; nil if there are none.
+    var refresh: FlightBatch? {
+        if agingPlaces.isEmpty { return nil }
+        var batch = self
+        batch.places = agingPlaces
+        batch.agingPlaces = []
+        batch.flights = []
+        return batch
+    }
+
+    // MARK: Flying
+
+    /// Begins flights, and has each go on as far as it can without waiting or computing.
+    ///
+    /// It reads, takes locks that are free and stores what was computed, which blocks the thread.
+    private mutating func advance() {
+        var isFull = hasFailed
+        while !isFull {
+            while flights.count < Self.most, let place = places.popLast() {
+                if let flight = flight(to: place) { flights.append(flight) }
+            }
+            for index in flights.indices { advance(flightAt: index) }
+            land()
+            isFull = places.isEmpty || flights.count >= Self.most || hasFailed
+        }
+        if hasFailed {
+            for index in flights.indices { flights[index].abandon() }
+        } else {
+            giveWay()
+        }
+    }
+
+    private mutating func advance(flightAt index: Int) {
+        let start = ContinuousClock.now
+        flights[index].making.patience = patience
+        flights[index].advance()
+        let spent = ContinuousClock.now - start
+        if flights[index].making.isUnstored { patience = max(.zero, patience - spent) }
+    }
+
+    /// Ends the flights that wait, to begin them anew once others are computed: nobody else is to wait behind one while
+    /// the closure runs, however long that takes.
+    private mutating func giveWay() {
+        guard flights.contains(where: { $0.course.action == .compute }) else { return }
+        for index in flights.indices where [.wait, .pause].contains(flights[index].course.action) {
+            flights[index].abandon()
+            if flights[index].hasAnswer { continue }
+            let key = flights[index].request.key
+            // Behind those that were not tried yet.
+            places.insert(Place(digest: Digest(ofKey: key), key: key, aging: nil), at: 0)
+        }
+        flights.removeAll { $0.course.action == .finish && !$0.hasAnswer }
+        land()
+    }
+
+    private func flight(to place: Place) -> Flight<Source, any Error>? {
+        let request = asking(for: place.key)
+        var course = FlightCourse(request.kind)
+        course.proceed(place.aging == nil ? .miss : .agingHit)
+        let flight = Flight(request, course, place.aging)
+        return place.aging == nil ? flight : flight.refresh()
+    }
+
+    /// Whether it is to end at once.
+    private var hasFailed: Bool { failure?.isTimeout == false }
+
+    private mutating func fail(_ error: any Error) {
+        if !hasFailed { failure = Failure(error: error) }
+    }
+
+    /// Takes out the flights that have ended, with what they have brought.
+    private mutating func land() {
+        for flight in flights where flight.course.action == .finish && flight.course.kind != .refresh {
+            let key = flight.request.key
+            switch flight.end {
+            case .success(let hit): values[key] = hit?.value
+            case .failure(.timedOut):
+                let error = FlightFailure<any Error>.timedOut(flight.request.holder()).thrown(key)
+                failure = failure ?? Failure(error: error, isTimeout: true)
+            case .failure(let reason): fail(reason.thrown(key))
+            }
+        }
+        flights.removeAll { $0.course.action == .finish }
+    }
+
+    /// The keys that are to be computed now, whose computations count as begun.
+    private mutating func begin() -> [String] {
+        var keys: [String] = []
+        for index in flights.indices where flights[index].course.action == .compute {
+            if flights[index].begin() { keys.append(flights[index].request.key) }
+        }
+        if !keys.isEmpty { backoff = Backoff(upTo: FlightLock.longestPause) }
+        return keys
+    }
+
+    /// Takes what was computed; of keys that are left out there is no value.
+    private mutating func computed(
+        _ result: Result<[String: Value], any Error>,
+        since start: ContinuousClock.Instant,
+        isCancelled: Bool = false
+    ) {
+        for index in flights.indices where flights[index].course.action == .compute {
+            let (key, terms) = (flights[index].request.key, request.terms)
+            let made = result.map { found -> Computed<Value> in
+                found[key].map { Computed<Value>.value($0, terms) } ?? .nothing(for: .zero)
+            }
+            flights[index].computed(made, since: start, isCancelled: isCancelled)
+        }
+        // Forked by the computation: nothing of the cache belongs to this process.
+        guard !request.isOwn else { return }
+        for flight in flights {
+            if case .success(let hit?) = flight.end { values[flight.request.key] = hit.value }
+        }
+        if case .failure(let error) = result { fail(error) }
+        flights = []
+    }
+
+    // MARK: Running
+
+    /// Keys that nobody is computing for this call: none once all flights have ended, but where this process was forked
+    /// meanwhile.
+    private var rest: [String] { places.map(\.key) }
+
+    /// Carries out all of it on the calling thread.
+    mutating func run(_ compute: Compute) throws -> [String: Value] {
+        while true {
+            if request.isOwn { advance() }
+            if hasFailed, let failure { throw failure.error }
+            if flights.isEmpty, rest.isEmpty {
+                if let failure { throw failure.error }
+                return values
+            }
+            if flights.isEmpty { return values.merging(try compute(rest)) { $1 } }
+            let keys = begin()
+            if keys.isEmpty {
+                sleepThread(for: backoff.next())
+                continue
+            }
+            let start = ContinuousClock.now
+            computed(Result { try compute(keys) }, since: start)
+        }
+    }
+
+    /// Carries out all of it; what blocks is done on threads of ours.
+    mutating func run(_ compute: AsyncCompute) async throws -> [String: Value] {
+        while true {
+            if request.isOwn { await advanceOffThread() }
+            if hasFailed, let failure { throw failure.error }
+            if flights.isEmpty, rest.isEmpty {
+                if let failure { throw failure.error }
+                return values
+            }
+            if flights.isEmpty { return values.merging(try await compute(rest)) { $1 } }
+            let keys = begin()
+            if keys.isEmpty {
+                do {
+                    try await Task.sleep(for: backoff.next())
+                } catch {
+                    fail(error)
+                }
+                continue
+            }
+            let start = ContinuousClock.now
+            let result: Result<[String: Value], any Error>
+            do {
+                result = .success(try await compute(keys))
+            } catch {
+                result = .failure(error)
+            }
+            computed(result, since: start, isCancelled: Task.isCancelled)
+        }
+    }
+
+    private mutating func advanceOffThread() async {
+        self = await offload { [self] in
+            var batch = self
+            batch.advance()
+            return batch
+        }
+    }
+}

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+public import FoundationEssentials
+import Platform
+
+// Many keys in one call. A key that is given twice counts once; two keys that Swift takes for the same string, though
+// their bytes differ (`==` compares characters), are one key here, as in every dictionary, but for removals.
+
+extension SharedCache {
+    /// The values of these keys, as far as a get finds them.
+    ///
+    /// Costs what as many gets cost.
+    ///
+    /// - Throws: ``CacheError`` if the directory can't be read.
+    public func get(
+        forKeys keys: some Collection<String>,
+        reading: ReadOptions = ReadOptions()
+    ) throws(CacheError) -> [String: CacheHit<Data>] {
+        try find(keys, BytesCodec(), reading)
+    }
+
+    /// The values of these keys, as far as a get finds them; on one thread of the library.
+    public func get(
+        forKeys keys: some Collection<String>,
+        reading: ReadOptions = ReadOptions()
+    ) async throws(CacheError) -> [String: CacheHit<Data>] {
+        try await findOffThread(Array(keys), BytesCodec(), reading)
+    }
+
+    /// Stores each value under its key, one after another, in no particular order.
+    ///
+    /// - Throws: ``CacheError`` for the first one that can't be stored; those after it are not tried.
+    public func put(
+        _ values: [String: Data],
+        options: PutOptions = PutOptions()
+    ) throws(CacheError) {
+        for (key, data) in values { try put(data, forKey: key, options: options) }
+    }
+
+    /// Stores each value under its key, one after another, on one thread of the library.
+    ///
+    /// - Throws: ``CacheError`` for the first one that can't be stored; those after it are not tried.
+    public func put(
+        _ values: [String: Data],
+        options: PutOptions = PutOptions()
+    ) async throws(CacheError) {
+        try await offload(on: .lengthy) { () throws(CacheError) in try self.put(values, options: options) }
+    }
+
+    /// Removes the values of these keys, one after another.
+    ///
+    /// - Returns: how many there were.
+    /// - Throws: ``CacheError`` for the first one that can't be removed; those after it are not tried.
+    @discardableResult
+    public func remove(forKeys keys: some Collection<String>) throws(CacheError) -> Int {
+        var count = 0
+        // All of them: of two that are equal, though their bytes differ, each may have a value.
+        for key in keys where try remove(forKey: key) { count += 1 }
+        return count
+    }
+
+    /// Removes the values of these keys, on one thread of the library.
+    ///
+    /// - Returns: how many there were.
+    @discardableResult
+    public func remove(forKeys keys: some Collection<String>) async throws(CacheError) -> Int {
+        let keys = Array(keys)
+        return try await offload(on: .lengthy) { () throws(CacheError) in try self.remove(forKeys: keys) }
+    }
+
+    // MARK: Computing once
+
+    /// The values of these keys; those that are not there are computed and stored, each once for all threads and
+    /// processes that want it at the same time.
+    ///
+    /// The closure is given the keys that nobody else is computing, 128 at most in one call; where there are more, it is
+    /// called again. What others compute is waited for together, whatever the order of the keys in other calls:
+    /// they can't lock each other out. For each of the 128 keys under way a file is open at most.
+    ///
+    /// Otherwise like `value(forKey:orCompute:)`, for each key: failures of the cache itself are never thrown. One
+    /// deadline, ``ReadOptions/waitLimit`` after the call begins, holds for all keys. What is found old enough to be
+    /// replaced is computed in the background, by this closure after the call has returned. Keys for which it was noted
+    /// that there is nothing (``Computed/nothing(for:)``) are left out.
+    ///
+    /// - Parameters:
+    ///   - keys: any strings but the empty one.
+    ///   - options: until when computed values are valid, and what else to keep.
+    ///   - reading: what will do, and how long to wait.
+    ///   - compute: makes values; a key that it leaves out has none, and what was stored for it goes. Values of keys that
+    ///     it was not given are dropped.
+    /// - Returns: the values there are.
+    /// - Throws: what the closure throws, unless each key that it was to make has an old value to fall back on; what was
+    ///   computed before is stored. With ``ReadOptions/failsAtWaitLimit``, ``CacheError/Code/timedOut`` where others were
+    ///   not done at the limit, once all is computed that nobody else computes.
+    @_disfavoredOverload
+    public func values(
+        forKeys keys: some Collection<String>,
+        options: PutOptions = PutOptions(),
+        reading: ReadOptions = ReadOptions(),
+        orCompute compute: @escaping @Sendable ([String]) throws -> [String: Data]
+    ) throws -> [String: Data] {
+        try computedValues(of: distinct(keys), options, reading, compute)
+    }
+
+    /// The values of these keys; those that are not there are computed and stored, each once for all tasks, threads and
+    /// processes that want it at the same time.
+    ///
+    /// Like the synchronous form, but blocks no thread while it waits. A task that is cancelled while it waits throws
+    /// `CancellationError` at once.
+    public func values(
+        forKeys keys: some Collection<String>,
+        options: PutOptions = PutOptions(),
+        reading: ReadOptions = ReadOptions(),
+        orCompute compute: @escaping @Sendable ([String]) async throws -> [String: Data]
+    ) async throws -> [String: Data] {
+        try await awaitedValues(of: distinct(keys), options, reading, compute)
+    }
+
+    /// The values of these keys, computed where they are not there by a closure that awaits nothing.
+    ///
+    /// Otherwise like the asynchronous form with a closure that awaits.
+    public func values(
+        forKeys keys: some Collection<String>,
+        options: PutOptions = PutOptions(),
+        reading: ReadOptions = ReadOptions(),
+        orCompute compute: @escaping @Sendable ([String]) throws -> [String: Data]
+    ) async throws -> [String: Data] {
+        let awaited: @Sendable ([String]) async throws -> [String: Data] = { keys in try compute(keys) }
+        return try await awaitedValues(of: distinct(keys), options, reading, awaited)
+    }
+
+    // MARK: For views
+
+    /// What a get finds for each of these keys, as `codec` reads it.
+    func find<Codec: CacheCodec>(
+        _ keys: some Collection<String>,
+        _ codec: Codec,
+        _ reading: ReadOptions
+    ) throws(CacheError) -> [String: CacheHit<Codec.Value>] {
+        var hits: [String: CacheHit<Codec.Value>] = [:]
+        for key in distinct(keys) { hits[key] = try find(key, codec, reading) }
+        return hits
+    }
+
+    /// The same, without blocking the task's thread.
+    func findOffThread<Codec: CacheCodec>(
+        _ keys: [String],
+        _ codec: Codec,
+        _ reading: ReadOptions
+    ) async throws(CacheError) -> [String: CacheHit<Codec.Value>] {
+        try await offload(on: .reading) { () throws(CacheError) in try self.find(keys, codec, reading) }
+    }
+}
+
+/// Each of `keys` once.
+func distinct(_ keys: some Collection<String>) -> [String] {
+    var seen: Set<String> = []
+    return keys.filter { seen.insert($0).inserted }
+}
+
+extension FlightSource {
+    /// The values of `keys`, each of which occurs once, on the calling thread.
+    func computedValues(
+        of keys: [String],
+        _ options: PutOptions,
+        _ reading: ReadOptions,
+        _ compute: @escaping FlightBatch<Self>.Compute
+    ) throws -> [String: Value] {
+        guard cache.core.isOwn else { return reading.source == .anywhere ? try compute(keys) : [:] }
+        var batch = FlightBatch(keys, in: self, options, reading)
+        if let refresh = batch.refresh {
+            // Where no thread is free the next call tries again.
+            _ = Lane.refreshing.pool.runIfFree { [refresh] in
+                var refresh = refresh
+                // Its failures are reported as events.
+                _ = try? refresh.run(compute)
+            }
+        }
+        return try batch.run(compute)
+    }
+
+    /// The same; no thread is blocked.
+    func awaitedValues(
+        of keys: [String],
+        _ options: PutOptions,
+        _ reading: ReadOptions,
+        _ compute: @escaping FlightBatch<Self>.AsyncCompute
+    ) async throws -> [String: Value] {
+        guard cache.core.isOwn else { return reading.source == .anywhere ? try await compute(keys) : [:] }
+        if keys.isEmpty { return [:] }
+        var batch = await offload(on: .reading) { FlightBatch(keys, in: self, options, reading) }
+        if let refresh = batch.refresh {
+            Task.detached {
+                var refresh = refresh
+                // Its failures are reported as events.
+                _ = try? await refresh.run(compute)
+            }
+        }
+        return try await batch.run(compute)
+    }
+}

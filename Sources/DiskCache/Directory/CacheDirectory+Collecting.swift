@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import CacheStore
+import Platform
+
+extension CacheDirectory {
+    /// Removes what nobody needs any more, and what exceeds the limits.
+    ///
+    /// Safe beside any number of readers, writers and other collections, none of which waits for it. If it is
+    /// killed, the next one does the rest. Only one collection runs at a time: this waits for those of other
+    /// processes.
+    ///
+    /// - Parameters:
+    ///   - options: limits, and what to leave alone.
+    ///   - progress: called now and then, on the calling thread.
+    /// - Throws: ``CacheError``, with the code `busy` if another collection takes longer than `patience`,
+    ///   `badConfiguration` if the directory's limits can't be read.
+    /// - Complexity: O(*n*) in keys and values.
+    @discardableResult
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func collect(
+        _ options: CollectionOptions = CollectionOptions(),
+        progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
+    ) throws(CacheError) -> CollectionReport {
+        // Whoever removes only what has expired need not be able to read the limits.
+        let request = try options.request(options.expiredOnly ? CacheLimits() : limits())
+        do throws(CacheError) {
+            return try withStore { (store, now) throws(CacheError) in
+                var request = request
+                let rest = request.pace.pause
+                // While it has the lock nobody else can make the room that writers wait for.
+                request.pace.pause = { store.room.isPressed || rest($0) }
+                request.progress = progress
+                return try Sweep.run(request, on: store.parts, now: now)
+            }
+        } catch {
+            guard error.code == .busy else { throw error }
+            throw naming(error)
+        }
+    }
+
+    /// The error with the process that is collecting, if that is known.
+    private func naming(_ error: CacheError) -> CacheError {
+        let record = SweepRecord.last(in: cache.core.store.directory).flatMap { $0.ended == nil ? $0 : nil }
+        let process = record.flatMap { cache.core.store.visibleSweeper($0) }
+        let holder =
+            record.map { record in
+                let name = process.map { "process \($0)" } ?? "another process"
+                let seconds = max(0, (Timestamp.now - record.began) / .seconds(1))
+                return "\(name) has been collecting for \(Int(seconds)) s"
+            } ?? "another process is collecting"
+        var advice = "wait for it, or try again later"
+        if let process, ProcFiles.isStopped(process) ?? false {
+            advice = "it is stopped: resume it (kill -CONT \(process)) or end it"
+        }
+        let message = "collect garbage in \(path): \(holder): \(advice)"
+        return CacheError(.busy, message, cause: error.cause, path: error.path)
+    }
+
+    /// Reads and hashes all values, or a sample, and compares the metadata with them.
+    ///
+    /// Works on several threads. Needs about 27 bytes of memory per value, 270 MB for 10 million.
+    ///
+    /// - Parameters:
+    ///   - options: what to check, and whether to repair it.
+    ///   - found: called for each problem as it is found, on any thread.
+    ///   - progress: called now and then, on the calling thread.
+    /// - Complexity: O(*n*) in the bytes of the values that are read.
+    @discardableResult
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func verify(
+        _ options: VerifyOptions = VerifyOptions(),
+        found: @escaping @Sendable (VerifyReport.Finding) -> Void = { _ in },
+        progress: @escaping @Sendable (CacheProgress) -> Void = { _ in }
+    ) throws(CacheError) -> VerifyReport {
+        switch options.sample {
+        case .percent(let percent) where !(0...100).contains(percent):
+            throw CacheError(.invalidArgument, "verify \(percent) per cent: use 0 to 100")
+        case .count(let count) where count < 0:
+            throw CacheError(.invalidArgument, "verify \(count) values: it can't be negative: use 0 or more")
+        default: break
+        }
+        return try withStore { (store, _) throws(CacheError) in
+            try Verification.run(options, on: store.parts, found: found, progress: progress)
+        }
+    }
+}

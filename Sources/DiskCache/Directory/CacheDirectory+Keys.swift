@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import CacheStore
+import Platform
+
+extension CacheDirectory {
+    /// Tells what a get of `key` would find on disk, and why.
+    ///
+    /// Doesn't count as an access, and reads no value: damage that doesn't change the value's length goes
+    /// unnoticed. Six system calls; if there is nothing and the directory keeps an event log, the log is read.
+    ///
+    /// - Parameters:
+    ///   - key: any string but the empty one.
+    ///   - ranking: whether to find the key's place in the order of eviction, which takes two system calls for
+    ///     every key in the cache, about 2 s for a million, and memory for the names of a 256th of them.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func explanation(forKey key: String, ranking: Bool = false) throws(CacheError) -> KeyExplanation {
+        let digest = try cache.settledDigest(ofKey: key)
+        let (explanation, rank, now) = try withStore { (store, now) throws(CacheError) in
+            let rank = ranking ? try store.evictionRank(of: digest, now: now) : nil
+            return (try store.explain(digest, now: now), rank, now)
+        }
+        var removal: LoggedRemoval?
+        if explanation == nil { removal = try removals(forKey: key, limit: 1)?.last }
+        return KeyExplanation(
+            state: explanation.map { KeyExplanation.State($0, at: now) } ?? .absent,
+            entry: explanation.flatMap { found in
+                found.stored.record.map { record in
+                    CacheEntry(record, keyDigest: digest, key: key, accessed: found.accessed, now: now)
+                }
+            },
+            keyDigest: digest,
+            lastRemoval: removal,
+            computedBy: try cache.computingProcess(forKey: key),
+            rank: rank.map { KeyExplanation.Rank(usedLongerAgo: $0.usedLongerAgo, entries: $0.entries) }
+        )
+    }
+
+    /// Removals by any process, as far back as the directory's event log goes, the newest last; nil if there is
+    /// no log.
+    ///
+    /// Expired values are logged when their space is reclaimed. Values that are overwritten are not logged.
+    ///
+    /// - Parameters:
+    ///   - key: return only removals of this key.
+    ///   - limit: return only this many of the newest.
+    /// - Complexity: O(*n*) in the log's bytes; memory for about twice what is returned.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func removals(
+        forKey key: String? = nil,
+        limit: Int = .max
+    ) throws(CacheError) -> [LoggedRemoval]? {
+        guard limit >= 0 else {
+            throw CacheError(.invalidArgument, "limit the removals: it can't be negative: use 0 or more")
+        }
+        let digest = try key.map { (key) throws(CacheError) in try cache.digest(ofKey: key) }
+        return try withStore { (store, _) throws(CacheError) in
+            var newest: [LoggedRemoval] = []
+            let isThere = try EventLog.forEach(in: store.directory) { event in
+                if digest ?? event.keyDigest == event.keyDigest {
+                    var event = event
+                    event.key = key ?? event.key
+                    newest.append(event)
+                    // Only when there are twice as many, so that it costs O(1) a removal.
+                    if newest.count / 2 > limit { newest.removeFirst(newest.count - limit) }
+                }
+            }
+            return isThere ? Array(newest.suffix(limit)) : nil
+        }
+    }
+}

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import CacheStore
+import Platform
+
+extension CacheDirectory {
+    /// The directory's present limits.
+    ///
+    /// One system call if it has none, otherwise four.
+    ///
+    /// - Throws: ``CacheError`` with the code `badConfiguration` if `config.json` can't be understood.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func limits() throws(CacheError) -> CacheLimits {
+        try withStore { (store, _) throws(CacheError) in
+            store.followConfiguration()
+            if let failure = store.configurationFailure { throw failure }
+            return store.configuration.limits
+        }
+    }
+
+    /// Changes the directory's limits, for all processes.
+    ///
+    /// They follow within a second. What exceeds the new limits is evicted by a process that has a janitor, or
+    /// by the next collection.
+    ///
+    /// - Parameter change: changes the present limits in place. Others who want to change them wait meanwhile, 0.7
+    ///   seconds at most, and then fail with the code `busy`; so it should return soon, and must not change limits
+    ///   by another call.
+    /// - Returns: the new limits.
+    /// - Throws: ``CacheError``, with the code `invalidArgument` for a size that even an empty cache exceeds,
+    ///   and what `change` throws. The limits then stay as they were.
+    @discardableResult
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func updateLimits(
+        _ change: (inout CacheLimits) throws(CacheError) -> Void
+    ) throws(CacheError) -> CacheLimits {
+        var limits = CacheLimits()
+        var refusal: CacheError?
+        try withStore { (store, _) throws(CacheError) in
+            try store.configure { (configuration) throws(CacheError) in
+                let before = configuration.limits
+                limits = before
+                do throws(CacheError) {
+                    try change(&limits)
+                    try limits.check(against: before)
+                    try limits.checkRoom(beside: store.parts.overhead, path, against: before)
+                } catch {
+                    // Thrown here, a full disk that is not ours would have values evicted.
+                    refusal = error
+                    return
+                }
+                configuration.limits = limits.replacing(before)
+            }
+        }
+        if let refusal { throw refusal }
+        return limits
+    }
+}
+
+extension SharedCache {
+    /// Writes the limits of this cache's configuration if the directory has none of its own, and reports it if
+    /// the directory has others.
+    func establishLimits() throws(CacheError) {
+        guard let limits = configuration.limits, core.store.configurationFailure == nil else { return }
+        // That the file system is local is no limit.
+        var others = core.store.configuration
+        others.limits.assumesLocal = nil
+        if core.store.directory.isWritable, others == DirectoryConfiguration() {
+            // Another process may have been first.
+            try directory.updateLimits { present in
+                var others = present
+                others.assumesLocal = nil
+                if others == CacheLimits() { present = limits }
+            }
+        }
+        let present = core.store.configuration
+        if !present.includes(DirectoryConfiguration(limits.replacing(CacheLimits()))) {
+            core.events.sendEarly(.limitsDiffer(given: limits, present: present.limits))
+        }
+    }
+}
+
+extension CacheLimits {
+    /// What the directory is limited to after a change from `before`: nil leaves ``assumesLocal`` as it was.
+    fileprivate func replacing(_ before: CacheLimits) -> CacheLimits {
+        var limits = self
+        limits.assumesLocal = (assumesLocal ?? before.assumesLocal) == true ? true : nil
+        return limits
+    }
+
+    /// Refuses limits that no directory can satisfy, unless they were there before: changing one limit should
+    /// not fail because of another.
+    fileprivate func check(against before: CacheLimits) throws(CacheError) {
+        if maximumEntries != before.maximumEntries, maximumEntries ?? 1 < 1 {
+            throw CacheError(.invalidArgument, "limit the keys: there must be room for one: use 1 or more")
+        }
+        for (name, span) in [("age", maximumAge), ("idle time", maximumIdleTime)] where span ?? .zero < .zero
+        {
+            throw CacheError(.invalidArgument, "limit the \(name): it can't be negative: use 0 or more")
+        }
+        // All else would be a `config.json` that nobody could read.
+        if let problem = DirectoryConfiguration(self).problem {
+            throw CacheError(.invalidArgument, "change the limits: \(problem): use another value")
+        }
+    }
+
+    /// Refuses a size that the directories and the cache's own files take by themselves.
+    fileprivate func checkRoom(
+        beside overhead: Int64,
+        _ path: String,
+        against before: CacheLimits
+    ) throws(CacheError) {
+        let overhead = overhead + (eventLogSize?.bytes ?? 0)
+        guard let maximumSize, maximumSize.bytes <= overhead else { return }
+        if maximumSize == before.maximumSize, eventLogSize == before.eventLogSize { return }
+        throw CacheError(
+            .invalidArgument,
+            """
+            limit \(path) to \(maximumSize.bytes) bytes: its directories, log and own files take up to \(overhead): \
+            use more than that
+            """,
+            path: path
+        )
+    }
+}

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+
+public import CacheStore
+import Platform
+
+extension CacheDirectory {
+    /// What the cache holds, counted now; what this process and all processes have done with it; and what the
+    /// last collection did.
+    ///
+    /// - Parameter selection: the keys that are counted, with the values that they name. What can't be read counts with
+    ///   all keys only, and so do values that no key names.
+    /// - Complexity: O(*n*) in keys and values: two system calls for each key and one for each value; memory for 32 bytes
+    ///   for each value of a selection, none for all keys.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func statistics(_ selection: KeySelection = .all) throws(CacheError) -> CacheStatistics {
+        try withStore { (store, now) throws(CacheError) in
+            var statistics = CacheStatistics()
+            var named: Set<Digest> = []
+            for shard in 0..<StoreLayout.shardCount {
+                for key in try store.parts.digests(.entries, shard: shard).digests {
+                    guard let (stored, status) = try store.parts.entry(key) else { continue }
+                    if selection != .all {
+                        guard let record = stored.record, selection.includes(record) else { continue }
+                        named.insert(record.content.digest)
+                    }
+                    statistics.count(stored.record, status, now)
+                }
+            }
+            for shard in 0..<StoreLayout.shardCount {
+                for digest in try store.parts.digests(.objects, shard: shard).digests {
+                    guard selection == .all || named.contains(digest),
+                        let object = try store.parts.object(digest)
+                    else { continue }
+                    statistics.objects += 1
+                    statistics.objectBytes += object.allocatedSize
+                }
+            }
+            statistics.overheadBytes = try describing("look at", store.directory.path) { () throws(Errno) in
+                try store.directory.ownFiles().reduce(0) { $0 + $1.status.allocatedSize }
+            }
+            statistics.activity = activity
+            statistics.totals = CacheStatistics.Totals(of: store)
+            let last = SweepRecord.last(in: store.directory)
+            statistics.lastCollection = last.map { CacheStatistics.LastCollection($0) }
+            return statistics
+        }
+    }
+
+    /// What this process has done with the cache.
+    ///
+    /// No system call.
+    public var activity: CacheActivity { cache.core.activity }
+
+    /// What all processes have done with the cache, and what it takes on disk; nil without a control file.
+    ///
+    /// No system call.
+    ///
+    /// - Throws: ``CacheError``, only with the code `closed`.
+    public func totals() throws(CacheError) -> CacheStatistics.Totals? {
+        try withStore { (store, _) throws(CacheError) in CacheStatistics.Totals(of: store) }
+    }
+
+    /// Resets what all processes have counted to 0.
+    ///
+    /// What each has counted for itself stays.
+    ///
+    /// What another process counts at this very moment may be lost. No system call.
+    ///
+    /// - Returns: false if there is no control file that this process can write.
+    /// - Throws: ``CacheError``, only with the code `closed`.
+    @discardableResult
+    public func resetTotals() throws(CacheError) -> Bool {
+        try withStore { (store, now) throws(CacheError) in store.control.resetCounters(now: now) }
+    }
+
+    /// What the last collection by any process did or, while one is running, has recorded so far; nil if there
+    /// was none, or its record is lost.
+    ///
+    /// Takes no lock. About six system calls.
+    ///
+    /// - Throws: ``CacheError``, only with the code `closed`.
+    @available(*, noasync, message: "it waits for the disk: use `blocking`")
+    public func lastCollection() throws(CacheError) -> CacheStatistics.LastCollection? {
+        try withStore { (store, _) throws(CacheError) in
+            SweepRecord.last(in: store.directory).map { CacheStatistics.LastCollection($0) }
+        }
+    }
+}
+
+extension CacheStatistics {
+    fileprivate mutating func count(_ record: Record?, _ status: FileStatus, _ now: Timestamp) {
+        entryBytes += status.allocatedSize
+        guard let record else {
+            unreadableEntries += 1
+            return
+        }
+        entries += 1
+        // A damaged record may claim any length.
+        let (sum, overflow) = logicalBytes.addingReportingOverflow(Int64(record.content.length))
+        logicalBytes = overflow ? .max : sum
+        if record.freshness(at: now, accessed: status.accessed) != .fresh { expiredEntries += 1 }
+        let lastUse = record.lastUse(accessed: status.accessed, now: now).date
+        oldestAccess = min(oldestAccess ?? lastUse, lastUse)
+    }
+}

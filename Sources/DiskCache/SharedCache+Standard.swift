@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import Platform
+
+extension SharedCache {
+    /// Opens the cache of this name in the user's standard place: `${XDG_CACHE_HOME:-~/.cache}/NAME`.
+    ///
+    /// All programs of the user that use this name share it. It is created, with the directories above it, if it does
+    /// not exist; the command's own is called `diskcache`. Like ``init(at:configuration:)`` this waits for the disk.
+    ///
+    /// - Parameters:
+    ///   - name: of the directory: no slash, and not `.` or `..`. It is ``CacheConfiguration/name``, too, if the
+    ///     configuration has none.
+    ///   - configuration: how this process uses it.
+    /// - Throws: ``CacheError`` as ``init(at:configuration:)``; with the code `invalidArgument` for what is no name,
+    ///   and if neither `$XDG_CACHE_HOME` nor `$HOME` is an absolute path.
+    public static func standard(
+        name: String,
+        configuration: CacheConfiguration = CacheConfiguration()
+    ) throws(CacheError) -> SharedCache {
+        try standard(name: name, configuration: configuration) { CurrentProcess.environmentBytes($0) }
+    }
+
+    /// - Parameter environment: the bytes of an environment variable; nil where it is not set.
+    static func standard(
+        name: String,
+        configuration: CacheConfiguration,
+        _ environment: (String) -> [UInt8]?
+    ) throws(CacheError) -> SharedCache {
+        let path = try standardPath(of: name, environment)
+        var configuration = configuration
+        if configuration.name == nil { configuration.name = name }
+        return try SharedCache(at: path, configuration: configuration)
+    }
+
+    static func standardPath(
+        of name: String,
+        _ environment: (String) -> [UInt8]?
+    ) throws(CacheError) -> String {
+        let isName = !name.utf8.contains { $0 == 0 || $0 == UInt8(ascii: "/") }
+        guard isName, !["", ".", ".."].contains(name) else {
+            let reason = "it is not the name of a directory: use letters and digits, without a slash"
+            throw CacheError(.invalidArgument, "open the cache \"\(name)\": \(reason)")
+        }
+        // The specification wants relative paths in XDG_CACHE_HOME ignored. What is not UTF-8 can't be a path here: its
+        // repaired form may be another one's.
+        for (variable, place) in [("XDG_CACHE_HOME", ""), ("HOME", "/.cache")] {
+            guard let bytes = environment(variable), let base = String(validating: bytes, as: UTF8.self),
+                base.hasPrefix("/")
+            else { continue }
+            return "\(base)\(place)/\(name)"
+        }
+        let reason = "neither $XDG_CACHE_HOME nor $HOME is an absolute path: set one, or open it at a path"
+        throw CacheError(.invalidArgument, "open the cache \(name): \(reason)")
+    }
+}

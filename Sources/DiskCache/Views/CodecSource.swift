@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import CacheStore
+import FoundationEssentials
+
+/// The values of a cache as a codec has them, by their whole keys: what views hand over to.
+struct CodecSource<Codec: CacheCodec>: FlightSource {
+    let cache: SharedCache
+    let codec: Codec
+
+    func get(
+        forKey key: String,
+        reading: ReadOptions
+    ) throws(CacheError) -> CacheHit<Codec.Value>? {
+        try cache.find(key, codec, reading)
+    }
+
+    func get(
+        forKey key: String,
+        reading: ReadOptions
+    ) async throws(CacheError) -> CacheHit<Codec.Value>? {
+        try await cache.find(key, codec, reading)
+    }
+
+    /// Stores a value on disk, encoded, and as it is in memory, as the options say.
+    func put(_ value: Codec.Value, forKey key: String, _ options: PutOptions) throws(CacheError) {
+        if let data = bytes(value) { return try cache.put(data, forKey: key, options: options) }
+        if cache.waitsForNobody(options) {
+            return try cache.put(encode(value, forKey: key), forKey: key, options: options)
+        }
+        _ = try keep(value, forKey: key, options, RoomTerms())
+    }
+
+    /// The same, without blocking the thread: encoding and system calls happen on threads of the library.
+    func put(_ value: Codec.Value, forKey key: String, _ options: PutOptions) async throws(CacheError) {
+        if let data = bytes(value) { return try await cache.put(data, forKey: key, options: options) }
+        try await offload { () throws(CacheError) in try self.put(value, forKey: key, options) }
+    }
+
+    func keep(
+        _ value: Codec.Value,
+        forKey key: String,
+        _ options: PutOptions,
+        _ room: RoomTerms
+    ) throws(CacheError) -> HeldValue<Codec.Value> {
+        if let data = bytes(value),
+            let held = try cache.keep(data, forKey: key, options, room) as HeldItem as? HeldValue<Codec.Value>
+        {
+            return held
+        }
+        let data = try encode(value, forKey: key)
+        let cost = cache.memoryCost(options) ?? codec.cost(of: value, encodedSize: data.count)
+        return try cache.keep(data, forKey: key, options, room) {
+            HeldValue(value, key: key, form: form, record: $0, cost: cost)
+        }
+    }
+
+    /// The bytes of a value.
+    func encode(_ value: Codec.Value, forKey key: String) throws(CacheError) -> Data {
+        do {
+            return try codec.encode(value)
+        } catch {
+            throw CacheError(.encoding, "store \(key): \(error): give a value that its codec can encode")
+        }
+    }
+
+    /// The value where it is bytes itself, and needs no code of the program's.
+    private func bytes(_ value: Codec.Value) -> Data? {
+        Codec.self == BytesCodec.self ? value as? Data : nil
+    }
+}

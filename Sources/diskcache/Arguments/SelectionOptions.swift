@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+
+/// The options that say which keys a command is about.
+enum SelectionOptions {
+    static let list = """
+        --prefix TEXT  only keys that begin with TEXT
+        --glob PATTERN  only keys that match PATTERN, as 'a*' or '*.png'
+        --tag TAG  only values with this tag
+        """
+    static let exclusive = [["prefix", "glob", "tag"]]
+
+    /// What the commands' help texts say of them.
+    static let help = """
+        --prefix and --glob are about whole keys, of which a scope is a part. In a PATTERN * stands for any
+        text, ? for any character, [a-z] for one of these, [!a-z] for any other, and \\ takes its meaning from
+        the next character. A slash is a character like any other.
+        """
+
+    /// What ``list`` asks for; everything if none was given.
+    static func selection(_ arguments: Arguments) throws(Failure) -> KeySelection {
+        for option in ["prefix", "glob", "tag"] { try checkOnce(option, arguments) }
+        return try selections(arguments).last ?? .all
+    }
+
+    /// Refuses an option that was given with several values where one can be used: none of them is to be forgotten.
+    private static func checkOnce(_ option: String, _ arguments: Arguments) throws(Failure) {
+        guard Set(arguments.all(option)).count > 1 else { return }
+        throw .usage("\(arguments.command): --\(option) was given several times: give one at a time")
+    }
+
+    /// All that the options ask for, each of which may have been given several times.
+    static func selections(_ arguments: Arguments) throws(Failure) -> [KeySelection] {
+        var selections: [KeySelection] = []
+        for prefix in try arguments.texts("prefix", "text") { selections.append(.prefix(prefix)) }
+        for pattern in try arguments.texts("glob", "pattern") { selections.append(.glob(pattern)) }
+        for tag in try arguments.tags() { selections.append(.tagged(tag)) }
+        return selections
+    }
+
+    /// The prefix; nil if there is none.
+    static func prefix(_ arguments: Arguments) throws(Failure) -> String? {
+        try checkOnce("prefix", arguments)
+        return try arguments.texts("prefix", "text").last
+    }
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// What whoever mistyped a word may have meant.
+enum Suggestion {
+    /// What our commands are called elsewhere; `set` would be taken for `get`.
+    private static let otherNames = [
+        "set": "put", "add": "put", "store": "put", "delete": "rm", "del": "rm", "remove": "rm", "list": "ls",
+        "keys": "ls", "exists": "has", "flush": "clear", "purge": "clear", "prune": "gc",
+    ]
+
+    /// " (did you mean get?)" for "gte"; empty if nothing is near.
+    static func words(for word: String, among candidates: [String]) -> String {
+        guard let meant = nearest(to: word, among: candidates) else { return "" }
+        return " (did you mean \(meant)?)"
+    }
+
+    /// The only one that begins with the word, or the first of those with the fewest mistakes: at most one for each
+    /// three letters.
+    ///
+    /// Capital letters are no mistake.
+    static func nearest(to word: String, among candidates: [String]) -> String? {
+        if let meant = otherNames[word.lowercased()], candidates.contains(meant) { return meant }
+        let letters = Array(word.lowercased().utf8)
+        // Nobody means a word of that length, and the time to compare grows with it.
+        guard (2...40).contains(letters.count) else { return nil }
+        let longer = candidates.filter { $0.utf8.starts(with: letters) }
+        if longer.count == 1 { return longer[0] }
+        let distances = candidates.map { (word: $0, mistakes: mistakes(letters, Array($0.utf8))) }
+        let nearest = distances.min { $0.mistakes < $1.mistakes }
+        guard let nearest, nearest.mistakes <= max(1, letters.count / 3) else { return nil }
+        return nearest.word
+    }
+
+    /// How many letters were left out, put in, mistaken or swapped with their neighbour: the optimal string alignment
+    /// distance.
+    private static func mistakes(_ word: [UInt8], _ meant: [UInt8]) -> Int {
+        var (older, last) = ([Int](), Array(0...meant.count))
+        for row in 0..<word.count {
+            var next = [row + 1]
+            for column in 0..<meant.count {
+                let isSame = word[row] == meant[column]
+                var fewest = min(last[column] + (isSame ? 0 : 1), last[column + 1] + 1, next[column] + 1)
+                if row > 0, column > 0, word[row] == meant[column - 1], word[row - 1] == meant[column] {
+                    fewest = min(fewest, older[column - 1] + 1)
+                }
+                next.append(fewest)
+            }
+            (older, last) = (last, next)
+        }
+        return last[meant.count]
+    }
+}

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import FoundationEssentials
+
+/// Answers the requests on standard input, each after the one before, until there are no more.
+struct ServeLoop {
+    private let operations: ServeOperations
+    private let decoder = JSONDecoder()
+    private var input: LineInput
+    private var answers = ServeAnswers()
+
+    init(_ operations: ServeOperations, until end: EndRequest) {
+        self.operations = operations
+        input = LineInput(of: "serve", until: end)
+    }
+
+    /// - Returns: `done` once the input has ended or a signal has asked for that; `dataError` for an input that can't
+    ///   be followed.
+    /// - Throws: where the input can't be read or the output can't be written.
+    mutating func run() throws -> ExitStatus {
+        do {
+            while let (request, bytes) = try next() {
+                do {
+                    try operations.perform(request, bytes, &answers)
+                } catch {
+                    guard let fault = ServeFault(error) else { throw error }
+                    try answers.send(fault, to: request.id)
+                }
+            }
+        } catch let fault as ServeFault {
+            try answers.send(fault)
+            try answers.output.flush()
+            return .dataError
+        }
+        try answers.output.flush()
+        return .done
+    }
+
+    /// The next request and the bytes after it; nil at the end.
+    ///
+    /// - Throws: ``ServeFault`` where the next one can't be told from what follows it.
+    private mutating func next() throws -> (ServeRequest, Data)? {
+        guard let line = try nextLine() else { return nil }
+        var request: ServeRequest
+        do {
+            request = try decoder.decode(ServeRequest.self, from: line)
+        } catch {
+            throw ServeFault(.malformed, "the line is not an object of JSON: write one on each line")
+        }
+        let length = request.length ?? 0
+        guard length >= 0 else {
+            throw ServeFault(.malformed, "length must be the number of bytes that follow the line")
+        }
+        let isTooLong = length > operations.longestValue
+        var bytes = Data()
+        let isWhole = try input.bytes(length, flushing: &answers.output) { piece in
+            // It is gone past, and the next request answered.
+            if !isTooLong { bytes.append(contentsOf: piece) }
+        }
+        guard isWhole else {
+            if input.isStopped { return nil }
+            throw ServeFault(.malformed, "the input ends within a value: nothing was done")
+        }
+        if isTooLong {
+            let most = operations.longestValue
+            let advice = "use file, or start with a larger --max-value"
+            request.fault = ServeFault(.badRequest, "\(length) bytes are more than \(most): \(advice)")
+        }
+        return (request, bytes)
+    }
+
+    /// The next line that is not empty.
+    private mutating func nextLine() throws -> Data? {
+        do {
+            while let line = try input.line(flushing: &answers.output) {
+                if input.isCut {
+                    throw ServeFault(.malformed, "the input ends within a line: nothing was done")
+                }
+                if !line.isEmpty { return line }
+            }
+            return nil
+        } catch is LineInput.TooLong {
+            throw ServeFault(.malformed, "the line is longer than \(LineInput.longestLine) bytes")
+        }
+    }
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+import FoundationEssentials
+
+/// What a request says about the value that it stores, or about how long one is valid.
+struct ServeTerms {
+    let ttl: ServeSpan?
+    let expiresAt: String?
+    let renew: Bool?
+    let staleFor: ServeSpan?
+    let ifAbsent: Bool?
+    let etag: String?
+    let lastModified: String?
+    let contentType: String?
+    let tags: [String]?
+    let metadata: [String: String]?
+
+    init(_ fields: inout ServeFields) {
+        ttl = fields.read(.ttl, "a number of seconds, or a string like 15m or never")
+        expiresAt = fields.read(.expiresAt, "a string like 2030-01-31T18:00:00Z")
+        renew = fields.read(.renew, "true or false")
+        staleFor = fields.read(.staleFor, "a number of seconds, or a string like 15m")
+        ifAbsent = fields.read(.ifAbsent, "true or false")
+        etag = fields.read(.etag, "a string")
+        lastModified = fields.read(.lastModified, "a string")
+        contentType = fields.read(.contentType, "a string")
+        tags = fields.read(.tags, "a list of strings")
+        metadata = fields.read(.metadata, "an object of strings")
+    }
+
+    /// When it expires; nil: nothing was said.
+    func expiration() throws -> Expiration? {
+        if ttl != nil, expiresAt != nil {
+            throw ServeFault(.badRequest, "there are ttl and expiresAt: give one of them")
+        }
+        var expiration = try ttl?.expiration()
+        if let expiresAt { expiration = .at(try ExpirationOptions.moment(expiresAt)) }
+        if renew == true, expiration == nil || expiration == .never {
+            throw ServeFault(.badRequest, "renew is for values that expire: give ttl or expiresAt too")
+        }
+        return expiration
+    }
+
+    /// What an access does to that.
+    var onAccess: Expiration.OnAccess { renew == true ? .renew : .keep }
+
+    /// For a put.
+    func options() throws -> PutOptions {
+        PutOptions(
+            expires: try expiration(),
+            onAccess: onAccess,
+            staleFor: try staleFor?.duration(),
+            entityTag: etag,
+            lastModified: lastModified,
+            contentType: contentType,
+            tags: tags ?? [],
+            metadata: metadata ?? [:]
+        )
+    }
+}
+
+/// A span of time: a number of seconds, or words as on the command line.
+enum ServeSpan: Decodable, Equatable {
+    case seconds(Double)
+    case words(String)
+
+    init(from decoder: any Decoder) throws {
+        let value = try decoder.singleValueContainer()
+        do {
+            self = .words(try value.decode(String.self))
+        } catch is DecodingError {
+            self = .seconds(try value.decode(Double.self))
+        }
+    }
+
+    /// From now on; "never" is one, too.
+    func expiration() throws -> Expiration {
+        switch self {
+        case .seconds: return .after(try duration())
+        case .words(let text): return try ExpirationOptions.lifetime(text)
+        }
+    }
+
+    func duration() throws -> Duration {
+        switch self {
+        case .words(let text): return try Quantity.duration(text)
+        case .seconds(let seconds):
+            // As for words: a moment that far from now fits into 64 bits of nanoseconds.
+            guard (0..<9e9).contains(seconds) else {
+                throw ServeFault(.badRequest, "a span of \(seconds) s is out of range: give 0 to 9e9")
+            }
+            return .seconds(seconds)
+        }
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import DiskCache
+
+/// `diskcache incr`.
+enum IncrementCommand: Command {
+    static let name = "incr"
+    static let operands = "KEY [NUMBER]"
+    static let summary = "add to the number under a key, and print the sum"
+    static let optionList = """
+        \(ExpirationOptions.list)
+        \(Option.scope)
+        """
+    static let exclusive = ExpirationOptions.exclusive
+    static let details = """
+        Adds NUMBER, or 1 if none is given, and stores the sum in one step, however many processes do so at
+        the same time. A key without a value begins at 0. The value is the number in decimal digits, without
+        a newline: as `get` prints it, and as `printf 5 | diskcache put KEY` stores it. A NUMBER that begins
+        with - needs -- before it. Creates the directory if it is missing.
+
+        The options are for a number that begins: one that is there keeps its expiration and all that was
+        stored with it, so --ttl 1m counts a minute from the first call on. Like any value a number can be
+        evicted, and then begins anew. Without --ttl and --expires-at the time to expiration is $DISKCACHE_TTL,
+        if that is set, and else there is none.
+
+        Exit status: 0 done; 64 usage, the value is no number, or the sum is beyond 64 bits; 73 no space, not
+        a directory, or it can't be created or written; 75 timed out waiting for a lock, or for room below a
+        limit; 77 permission; 78 not a cache.
+
+        Examples:
+          diskcache incr visits
+          test "$(diskcache incr requests --ttl 1m)" -le 100 || exit 1
+          diskcache incr stock -- -5
+        """
+
+    static func run(_ arguments: Arguments) throws -> ExitStatus {
+        let key = try arguments.key()
+        let amount = try number(arguments.operands.dropFirst().first ?? "1")
+        let expiration = try ExpirationOptions.expiration(arguments) { () throws(Failure) in
+            try ExpirationOptions.usual()
+        }
+        let terms = PutOptions(expires: expiration, onAccess: arguments.has("renew") ? .renew : nil)
+        let cache = try arguments.openCache()
+        try Output.print("\(try cache.increment(forKey: key, by: amount, options: terms))\n")
+        return .done
+    }
+
+    /// A whole number, with or without a sign.
+    private static func number(_ text: String) throws(Failure) -> Int {
+        if let number = Int(text) { return number }
+        throw .usage("incr: invalid number '\(text)': write it like 1 or -5, within 64 bits")
+    }
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+@Suite(.takesTurns) final class NamedLockTests {
+    let fixture: StoreFixture
+    let name = Digest(ofKey: "name")
+
+    init() throws {
+        fixture = try StoreFixture()
+    }
+
+    var files: [String] { fixture.directory.files(below: "cache/locks").filter { $0.hasPrefix("lock-") } }
+
+    func lock(permits: Int = 1) -> NamedLock {
+        NamedLock(name, permits: permits, in: fixture.store.directory)
+    }
+
+    @Test func `so many hold it as there are permits, and no more`() throws {
+        let held = try (0..<3).map { _ in try #require(try lock(permits: 3).attempt()) }
+        #expect(files == (0..<3).map { "lock-\(name)-\($0)" })
+        let waiting = lock(permits: 3)
+        #expect(try waiting.attempt() == nil)
+        #expect(waiting.holder?.processIdentifier == getpid())
+        held[1].release()
+        let next = try #require(try waiting.attempt())
+        #expect(try lock(permits: 3).attempt() == nil)
+        for permit in [held[0], held[2], next] { permit.release() }
+        #expect(files.isEmpty)
+    }
+
+    @Test func `who asks for fewer permits waits for one of the first`() throws {
+        let held = try (0..<2).map { _ in try #require(try lock(permits: 3).attempt()) }
+        #expect(try lock(permits: 2).attempt() == nil)
+        let third = try #require(try lock(permits: 3).attempt())
+        for permit in held + [third] { permit.release() }
+    }
+
+    @Test func `who has a permit has closed the files of the others`() throws {
+        let first = try #require(try lock(permits: 2).attempt())
+        let second = try #require(try lock(permits: 2).attempt())
+        #expect(openFiles == 2)
+        first.release()
+        second.abandon()
+        #expect(openFiles == 0)
+    }
+
+    private var openFiles: Int {
+        let numbers = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/fd")) ?? []
+        return numbers.count {
+            let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/fd/\($0)")
+            return path?.hasPrefix(fixture.path + "/locks/lock-") ?? false
+        }
+    }
+
+    @Test func `what was let go of is free at once, and its file goes with the next collection`() throws {
+        try #require(try lock().attempt()).abandon()
+        #expect(files == ["lock-\(name)-0"])
+        let next = try #require(try lock().attempt())
+        try fixture.sweep()
+        #expect(files.count == 1, "somebody holds it")
+        #expect(try lock().attempt() == nil)
+        next.abandon()
+        #expect(try fixture.sweep().removed[.staleTemporary]?.count == 1)
+        #expect(files.isEmpty)
+    }
+
+    @Test(
+        arguments: [
+            ("lock-\(Digest(ofKey: "k"))-0", true), ("lock-\(Digest(ofKey: "k"))-255", true),
+            ("flight-\(Digest(ofKey: "k"))", true), ("lock-\(Digest(ofKey: "k"))-256", false),
+            ("lock-\(Digest(ofKey: "k"))-01", false), ("lock-\(Digest(ofKey: "k"))--1", false),
+            ("lock-\(Digest(ofKey: "k"))-+1", false), ("lock-\(Digest(ofKey: "k"))-", false),
+            ("lock-\(Digest(ofKey: "k"))", false), ("lock-\(Digest(ofKey: "k"))-0-0", false),
+            ("lock-notes-0", false), ("flight-notes", false), ("object-00", false), ("janitor", false),
+            ("lock-\(Digest(ofKey: "k"))-" + String(repeating: "0", count: 180) + "1", false),
+        ] as [(String, Bool)]
+    )
+    func `a collection deletes only files that are named like a lock's`(name: String, isOurs: Bool) throws {
+        makeFile("\(fixture.path)/locks/\(name)")
+        try fixture.sweep()
+        #expect(FileManager.default.fileExists(atPath: "\(fixture.path)/locks/\(name)") != isOurs)
+    }
+
+    @Test func `of many threads no more than the permits are inside`() throws {
+        let (inside, most, turns) = (Locked<Int>.Box(0), Locked<Int>.Box(0), Locked<Int>.Box(0))
+        let (store, name) = (fixture.store, name)
+        onThreads(8) { _ in
+            var won = 0
+            while won < 50 {
+                let lock = NamedLock(name, permits: 3, in: store.directory)
+                guard let permit = try? lock.attempt() else { continue }
+                let count = inside.value.withLock {
+                    $0 += 1
+                    return $0
+                }
+                most.value.withLock { $0 = max($0, count) }
+                // Long enough for the others to come in, if they can.
+                sleepThread(for: .microseconds(100))
+                inside.value.withLock { $0 -= 1 }
+                if won % 2 == 0 { permit.release() } else { permit.abandon() }
+                won += 1
+            }
+            turns.value.withLock { $0 += won }
+        }
+        #expect(most.value.withLock { $0 } <= 3)
+        #expect(turns.value.withLock { $0 } == 400)
+    }
+}

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+
+/// Rules as two stores of one directory see them, which know no more of each other than two processes do.
+@Suite(.takesTurns) struct StoreRulesTests {
+    private let fixture: StoreFixture
+    private let other: Store
+    private var store: Store { fixture.store }
+    private var control: Control { fixture.store.control }
+
+    init() throws {
+        fixture = try StoreFixture()
+        other = try StoreFixture.open(fixture.path)
+    }
+
+    private func get(
+        _ key: String,
+        in store: Store,
+        now: Timestamp = .now,
+        stale: Bool = false
+    ) throws -> String? {
+        try store.get(Digest(ofKey: key), now: now, allowingStale: stale)
+            .map { String(decoding: $0.value, as: UTF8.self) }
+    }
+
+    private func put(
+        _ value: String,
+        _ key: String,
+        in store: Store,
+        created: Timestamp = .now,
+        _ change: (inout Record) -> Void = { _ in }
+    ) throws {
+        var record = fixture.record(value, created: created)
+        record.key = key
+        change(&record)
+        try store.put(Array(value.utf8).span, for: Digest(ofKey: key), record)
+    }
+
+    private var rulesInFile: Int {
+        get throws {
+            let bytes = try Data(contentsOf: URL(fileURLWithPath: fixture.path + "/rules"))
+            return try #require(RemovalRules([UInt8](bytes))).rules.count
+        }
+    }
+
+    // MARK: What is removed
+
+    @Test(arguments: RecordForm.both)
+    func `what a rule removes is gone for every store, known or not, and the rest is there`(
+        form: RecordForm
+    ) throws {
+        let fixture = try StoreFixture(form)
+        let other = try StoreFixture.open(fixture.path, form)
+        for key in ["a/1", "a/2", "b/1"] { try put(key, key, in: fixture.store) }
+        // Its record is known from now on, and the generation by which the value could be held.
+        let hit = try #require(try other.get(Digest(ofKey: "a/1"), now: .now, allowingStale: false))
+        let generation = try #require(hit.generation)
+        let files = fixture.entries.count
+        #expect(fixture.store.enact(.remove, .prefix("a/"), now: .now))
+        #expect(other.isCurrent(generation) == false)
+        for store in [fixture.store, other, try StoreFixture.open(fixture.path, form)] {
+            #expect(try get("a/1", in: store) == nil && get("a/2", in: store) == nil)
+            #expect(try get("b/1", in: store) == "b/1")
+            #expect(try store.liveEntry(Digest(ofKey: "a/1"), now: .now, allowingStale: true) == nil)
+        }
+        #expect(fixture.entries.count == files, "nothing was looked for")
+        let report = try fixture.sweep()
+        #expect(report.removed[.requested]?.count == 2 && report.entries.count == 1)
+        #expect(fixture.entries.count == 1 && fixture.objects.count == 1)
+        #expect(fixture.store.control.rulesVersion == 0, "nothing is left to be done for it")
+        #expect(try get("b/1", in: other) == "b/1" && get("a/1", in: other) == nil)
+        let counts = try #require(fixture.store.cumulative)
+        #expect(counts[.sweptRequested] == 2 && counts[.removalRule] == 1)
+    }
+
+    @Test
+    func `what is stored afterwards is there, in the same millisecond and with a clock that was put back`()
+        throws
+    {
+        let now = Timestamp.now
+        try put("old", "key", in: store, created: now)
+        #expect(store.enact(.remove, .all, now: now))
+        for created in [now, now - .seconds(3600)] {
+            try put("new", "key", in: other, created: created)
+            for store in [store, other] { #expect(try get("key", in: store, now: now) == "new") }
+            try put("newer", "key", in: store, created: created)
+            for store in [store, other] { #expect(try get("key", in: store, now: now) == "newer") }
+        }
+        #expect(store.enact(.remove, .all, now: now - .seconds(7200)))
+        for store in [store, other] { #expect(try get("key", in: store, now: now) == nil) }
+    }
+
+    @Test func `what was stored by a clock that runs ahead goes too`() throws {
+        let now = Timestamp.now
+        try put("early", "key", in: other, created: now + .seconds(3600))
+        #expect(store.enact(.remove, .all, now: now))
+        for store in [store, other] { #expect(try get("key", in: store, now: now) == nil) }
+        try put("new", "key", in: store, created: now)
+        for store in [store, other] { #expect(try get("key", in: store, now: now) == "new") }
+    }
+
+    @Test func `who wants to replace what a rule has removed meanwhile is told`() throws {
+        try put("old", "key", in: store) { $0.staleFor = .seconds(60) }
+        let (key, bytes) = (Digest(ofKey: "key"), Array("new".utf8))
+        for effect in [RemovalRule.Effect.expire(staleFor: nil), .remove] {
+            let observed = try store.observe(key, now: .now)
+            let live = try #require(try store.liveEntry(key, now: .now, allowingStale: true))
+            #expect(other.enact(effect, .all, now: .now))
+            let outcome = try store.put(bytes.span, for: key, fixture.record("new"), ifStill: observed.stored)
+            #expect(outcome == .conflict)
+            #expect(try store.rewrite(live.record, for: key, ifStill: live.stored, now: .now) == .conflict)
+            #expect(try !store.remove(key, ifStill: live.stored))
+        }
+        let observed = try store.observe(key, now: .now)
+        #expect(observed.stored == nil && observed.value == nil)
+        let outcome = try store.put(bytes.span, for: key, fixture.record("new"), ifStill: nil)
+        #expect(outcome.isPublished)
+        #expect(try get("key", in: other) == "new")
+    }
+
+    // MARK: What expires
+
+    @Test func `what a rule has expire is stale for all until its period is over, then the rule goes`()
+        throws
+    {
+        let now = Timestamp.now
+        try put("value", "a", in: store, created: now)
+        try put("other", "b", in: store, created: now)
+        #expect(store.enact(.expire(staleFor: .seconds(60)), .prefix("a"), now: now))
+        for store in [store, other] {
+            #expect(try get("a", in: store, now: now) == nil)
+            #expect(try get("a", in: store, now: now, stale: true) == "value")
+            #expect(try get("a", in: store, now: now + .seconds(59), stale: true) == "value")
+            #expect(try get("a", in: store, now: now + .seconds(60), stale: true) == nil)
+            #expect(try get("b", in: store, now: now + .seconds(60)) == "other")
+        }
+        try fixture.sweep(now: now + .seconds(30))
+        #expect(try rulesInFile == 1 && get("a", in: other, now: now, stale: true) == "value")
+        let report = try fixture.sweep(now: now + .seconds(61))
+        #expect(report.removed[.expired]?.count == 1)
+        #expect(try rulesInFile == 0 && control.rulesVersion == 0)
+    }
+
+    @Test func `an expired value can be given new terms`() throws {
+        let now = Timestamp.now
+        try put("value", "key", in: store, created: now)
+        #expect(store.enact(.expire(staleFor: .seconds(60)), .all, now: now))
+        let live = try #require(try other.liveEntry(Digest(ofKey: "key"), now: now, allowingStale: true))
+        #expect(live.isStale)
+        var record = live.record
+        record.expires = now + .seconds(1000)
+        #expect(
+            try other.rewrite(record, for: Digest(ofKey: "key"), ifStill: live.stored, now: now).isPublished
+        )
+        for store in [store, other] {
+            #expect(try get("key", in: store, now: now + .seconds(999)) == "value")
+        }
+    }
+
+    @Test func `one entry is made to expire by itself where there can be no rule`() throws {
+        let now = Timestamp.now
+        try put("value", "key", in: store, created: now)
+        let key = Digest(ofKey: "key")
+        #expect(try store.expire(key, staleFor: .seconds(60), now: now + .seconds(1)) { _ in false })
+        #expect(try get("key", in: other, now: now + .seconds(2)) == "value")
+        #expect(try store.expire(key, staleFor: .seconds(60), now: now + .seconds(1)) { _ in true })
+        #expect(try get("key", in: other, now: now + .seconds(2)) == nil)
+        #expect(try get("key", in: other, now: now + .seconds(2), stale: true) == "value")
+    }
+
+    // MARK: The file
+
+    @Test func `what can't be read is nobody's value, until a sweep has removed everything`() throws {
+        try put("value", "key", in: store)
+        #expect(store.enact(.remove, .prefix("other"), now: .now))
+        #expect(try get("key", in: store) == "value")
+        makeFile(fixture.path + "/rules", "rules 1\nversion 7\ncheck 0\n")
+        let third = try StoreFixture.open(fixture.path)
+        #expect(try get("key", in: third) == nil)
+        #expect(third.cumulative?[.corruptRecord] == 1)
+        #expect(try fixture.sweep { $0.isDryRun = true }.removed.isEmpty)
+        // Who has read them goes by what it knows.
+        #expect(try get("key", in: store) == "value")
+        _ = try Sweep.run(SweepRequest(), on: third.parts, now: .now)
+        for store in [store, other, third] { #expect(try get("key", in: store) == nil) }
+        try put("new", "key", in: other)
+        for store in [store, other, third] { #expect(try get("key", in: store) == "new") }
+        #expect(try fixture.sweep().entries.count == 1)
+    }
+
+    @Test(arguments: [Errno.accessDenied, .inputOutput])
+    func `a file that may not be read, as it is root's or the disk fails, is a damaged one`(
+        error: Errno
+    ) throws {
+        try put("value", "key", in: store)
+        #expect(store.enact(.remove, .prefix("other"), now: .now))
+        // Which the other store has not read: it is the first file that it opens.
+        let isFirst = Locked(true)
+        try SystemCall.withFaults { call in
+            guard call == .open, isFirst.withLock({ exchange(&$0, with: false) }) else { return nil }
+            return .error(error)
+        } _: { () throws in
+            #expect(try get("key", in: other) == nil)
+        }
+        #expect(other.counters[.corruptRecord] == 1)
+        #expect(try get("key", in: other) == "value")
+    }
+
+    @Test(arguments: [1, .max, 1 << 63, 1 << 62 + 1] as [UInt64])
+    func `whatever number the control file says that nobody has written, a sweep ends it`(
+        number: UInt64
+    ) throws {
+        try put("value", "key", in: store)
+        try #require(control.writableWords).store(number, at: .rulesVersion)
+        #expect(try get("key", in: store) == nil)
+        try fixture.sweep()
+        try put("new", "key", in: other)
+        for store in [store, other] { #expect(try get("key", in: store) == "new") }
+        #expect(store.enact(.remove, .all, now: .now))
+        for store in [store, other] { #expect(try get("key", in: store) == nil) }
+    }
+
+    @Test func `a file that is gone, or older than the word, is made up for by the next rule`() throws {
+        try put("value", "a", in: store)
+        #expect(store.enact(.remove, .prefix("b"), now: .now))
+        try FileManager.default.removeItem(atPath: fixture.path + "/rules")
+        let third = try StoreFixture.open(fixture.path)
+        #expect(try get("a", in: third) == nil)
+        #expect(third.enact(.remove, .prefix("c"), now: .now))
+        for store in [store, other, third] { #expect(try get("a", in: store) == nil) }
+        try put("new", "a", in: other)
+        for store in [store, other, third] { #expect(try get("a", in: store) == "new") }
+    }
+
+    @Test func `a control file that is made anew knows the rules, and takes new ones after a sweep`() throws {
+        try put("value", "key", in: store)
+        #expect(store.enact(.remove, .all, now: .now))
+        try FileManager.default.removeItem(atPath: fixture.path + "/control")
+        let third = try StoreFixture.open(fixture.path)
+        #expect(third.control.rulesVersion != 0)
+        #expect(try get("key", in: third) == nil)
+        try put("new", "key", in: third)
+        #expect(!third.enact(.remove, .all, now: .now), "there may be entries of any time")
+        #expect(try get("key", in: third) == "new")
+        _ = try Sweep.run(SweepRequest(), on: third.parts, now: .now)
+        #expect(third.enact(.remove, .all, now: .now))
+        #expect(try get("key", in: third) == nil)
+    }
+
+    @Test func `without a control file that can be there is no rule, and the file counts for nothing`()
+        throws
+    {
+        let remote = Capabilities(attributes: .writable, unnamedFiles: true, sharedMapping: .none)
+        let fixture = try StoreFixture(assuming: remote)
+        try put("value", "key", in: fixture.store)
+        #expect(!fixture.store.enact(.remove, .all, now: .now))
+        #expect(try get("key", in: fixture.store) == "value")
+        #expect(!FileManager.default.fileExists(atPath: fixture.path + "/rules"))
+    }
+
+    @Test func `when there are as many as there may be, a sweep makes room for one more`() throws {
+        for number in 0..<RemovalRules.most { #expect(store.enact(.remove, .tagged("\(number)"), now: .now)) }
+        #expect(try rulesInFile == RemovalRules.most)
+        try put("value", "key", in: store) { $0.details.tags = ["last"] }
+        #expect(store.enact(.remove, .tagged("last"), now: .now))
+        #expect(try rulesInFile == 1 && get("key", in: other) == nil)
+        #expect(store.enact(.remove, .all, now: .now) && store.enact(.remove, .all, now: .now))
+        #expect(try rulesInFile == 2, "what it covers goes with the next")
+    }
+
+    @Test func `who reads the file late, as later rules have taken the place of one, goes by these`() throws {
+        try put("value", "a", in: store)
+        #expect(store.enact(.remove, .prefix("a"), now: .now))
+        let isFirst = Locked(true)
+        let maker = store
+        try SystemCall.withFaults { call in
+            guard call == .open, isFirst.withLock({ exchange(&$0, with: false) }) else { return nil }
+            // The other store has looked at the word, and not at the file.
+            #expect(maker.enact(.remove, .all, now: .now))
+            #expect(maker.enact(.remove, .tagged("t"), now: .now))
+            return nil
+        } _: { () throws in
+            #expect(try get("a", in: other) == nil)
+        }
+        #expect(try rulesInFile == 2, "the first is not there any more")
+    }
+
+    @Test func `a rule whose maker was killed does not come into force as others are taken off`() throws {
+        let now = Timestamp.now
+        try put("value", "key", in: store, created: now)
+        #expect(store.enact(.remove, .tagged("none"), now: now))
+        let hit = try #require(try store.get(Digest(ofKey: "key"), now: now, allowingStale: false))
+        // What is left when the file has it and nobody goes by it.
+        let place = fixture.path + "/rules"
+        let bytes = try Data(contentsOf: URL(fileURLWithPath: place))
+        var rules = try #require(RemovalRules([UInt8](bytes)))
+        rules.add(.remove, .all, latest: now, at: now, clock: now)
+        try Data(rules.bytes).write(to: URL(fileURLWithPath: place))
+        try fixture.sweep()
+        #expect(try rulesInFile == 0 && control.rulesVersion == 0)
+        #expect(store.isCurrent(hit.generation) == true, "nobody has raised it")
+        for store in [store, other, try StoreFixture.open(fixture.path)] {
+            #expect(try get("key", in: store, now: now) == "value")
+        }
+    }
+
+    // MARK: Sweeps
+
+    @Test func `a dry run finds what a sweep removes, and changes nothing`() throws {
+        for index in 0..<5 { try put("\(index)", "key \(index)", in: store) }
+        #expect(store.enact(.remove, .prefix("key"), now: .now))
+        let rehearsal = try fixture.sweep { $0.isDryRun = true }
+        #expect(rehearsal.removed[.requested]?.count == 5 && fixture.entries.count == 5)
+        #expect(try rulesInFile == 1)
+        let report = try fixture.sweep { $0.expiredOnly = true }
+        #expect(report.removed == rehearsal.removed && fixture.entries.isEmpty && fixture.objects.isEmpty)
+        #expect(try rulesInFile == 0)
+    }
+
+    @Test func `a rule stays while a stripe is not to be had, behind which somebody may publish`() throws {
+        try put("value", "key", in: store)
+        #expect(store.enact(.remove, .all, now: .now))
+        let digest = Digest(of: Array("another".utf8).span)
+        let name = StoreLayout.lockName(.objects, digest.stripe)
+        let lock = try store.directory.lock(name, patience: .zero)
+        let report = try fixture.sweep { $0.stripePatience = .milliseconds(1) }
+        #expect(!report.skippedStripes.isEmpty)
+        #expect(try rulesInFile == 1)
+        lock?.release()
+        try fixture.sweep()
+        #expect(try rulesInFile == 0)
+    }
+
+    @Test func `a sweep of some keys leaves all others, and what is to be done for them`() throws {
+        for key in ["a/1", "a/2", "b/1"] { try put(key, key, in: store, created: .now - .seconds(1000)) }
+        let report = try fixture.sweep {
+            $0.selection = .prefix("a/")
+            $0.limits.maximumEntries = 0
+        }
+        #expect(report.removed[.entries]?.count == 2 && report.entries.count == 1)
+        #expect(try get("b/1", in: store) == "b/1")
+        #expect(SweepRecord.last(in: store.directory)?.lastFull == nil)
+        #expect(store.enact(.remove, .all, now: .now))
+        try fixture.sweep { $0.selection = .prefix("a/") }
+        #expect(try rulesInFile == 1 && fixture.entries.count == 1)
+    }
+
+    @Test func `a control file that a killed process has left forming is ready for whoever opens it`()
+        throws
+    {
+        try put("value", "key", in: store)
+        let file = try #require(control.file)
+        file.setState(.forming)
+        #expect(other.generation(of: Digest(ofKey: "key"))?.hasWriters == true)
+        let third = try StoreFixture.open(fixture.path)
+        #expect(file.state == .ready)
+        #expect(try get("key", in: third) == "value")
+    }
+}

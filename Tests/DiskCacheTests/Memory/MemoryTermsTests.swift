@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import Platform
+import TestSupport
+import Testing
+
+@testable import CacheStore
+@testable import DiskCache
+
+/// How long a value stays in memory, what it costs there, and where it is kept; two caches on one directory, which know
+/// no more of each other than two processes do.
+@Suite(.takesTurns) struct MemoryTermsTests {
+    private struct Point: Codable, Equatable {
+        var x: Int
+    }
+
+    /// A cache with memory, and another one on its directory.
+    private struct Pair {
+        let fixture: CacheFixture
+        let other: SharedCache
+        var cache: SharedCache { fixture.cache }
+
+        init(_ change: (inout CacheConfiguration) -> Void = { _ in }) throws {
+            fixture = try CacheFixture {
+                $0.memory = CacheConfiguration.Memory()
+                change(&$0)
+            }
+            other = try SharedCache(at: fixture.cache.path, configuration: fixture.cache.configuration)
+        }
+
+        var entries: Int { fixture.directory.files(below: "cache/entries").count }
+    }
+
+    private static let only = PutOptions(keeps: .memoryOnly)
+
+    private func text(_ cache: SharedCache, _ key: String = "key") throws -> String? {
+        try cache.get(forKey: key).map { String(decoding: $0.value, as: UTF8.self) }
+    }
+
+    // MARK: Expiration
+
+    @Test func `values that have expired leave memory though nobody asks for them, as expired`() throws {
+        let pair = try Pair { $0.janitor.isEnabled = false }
+        let cache = pair.cache
+        try cache.put("a", forKey: "a", options: PutOptions(expires: .seconds(10)))
+        try cache.put("b", forKey: "b", options: PutOptions(expires: .seconds(100)))
+        try cache.put("c", forKey: "c")
+        cache.core.dropExpired()
+        #expect(cache.memory.count == 3)
+        pair.fixture.clock.advance(by: 30)
+        cache.core.dropExpired()
+        #expect(cache.memory.keys == ["b", "c"])
+        pair.fixture.clock.advance(by: 100)
+        cache.core.dropExpired()
+        #expect(cache.memory.keys == ["c"])
+        #expect(cache.directory.activity.leftMemory == [.expired: 2])
+    }
+
+    @Test func `the thread in the background sees to that`() throws {
+        let place = try TemporaryDirectory()
+        let cache = try SharedCache(at: place.path + "/cache")
+        let options = PutOptions(expires: .after(.milliseconds(20)))
+        try cache.put(Data("value".utf8), forKey: "key", options: options)
+        waitUntil("it has gone") { cache.directory.activity.leftMemory == [.expired: 1] }
+        #expect(cache.memory.count == 0)
+    }
+
+    @Test func `a lifetime in memory is that of the put, else that of the configuration`() throws {
+        let pair = try Pair { $0.memory.lifetime = .seconds(100) }
+        let cache = pair.cache
+        try cache.put("value", forKey: "default")
+        try cache.put("value", forKey: "own", options: PutOptions(memoryLifetime: .seconds(10)))
+        let forEver = PutOptions(expires: .seconds(50), memoryLifetime: .seconds(1e9))
+        try cache.put("value", forKey: "expires", options: forEver)
+        pair.fixture.clock.advance(by: 9)
+        for key in ["default", "own", "expires"] { #expect(try cache.get(forKey: key)?.source == .memory) }
+        pair.fixture.clock.advance(by: 2)
+        #expect(try cache.get(forKey: "own")?.source == .disk)
+        #expect(try cache.get(forKey: "own")?.source == .memory, "as what is read has the default")
+        pair.fixture.clock.advance(by: 40)
+        #expect(try cache.get(forKey: "expires") == nil)
+        #expect(try cache.get(forKey: "default")?.source == .memory)
+        pair.fixture.clock.advance(by: 50)
+        #expect(try cache.get(forKey: "default")?.source == .disk)
+    }
+
+    @Test func `a lifetime that is negative, or longer than time, does no harm`() throws {
+        let pair = try Pair()
+        let lifetimes: [Duration] = [.seconds(-1), .zero, .seconds(Int64.max)]
+        for lifetime in lifetimes {
+            try pair.cache.put("value", forKey: "key", options: PutOptions(memoryLifetime: lifetime))
+            let source: SharedCache.Source = lifetime > .zero ? .memory : .disk
+            #expect(try pair.cache.get(forKey: "key")?.source == source)
+        }
+    }
+
+    // MARK: Cost
+
+    @Test func `a cost is that of the put, else that of the configuration, else the size`() throws {
+        let bySize = try Pair()
+        try bySize.cache.put("12345", forKey: "size")
+        #expect(bySize.cache.memory.cost == 5)
+        try bySize.cache.put("12345", forKey: "own", options: PutOptions(memoryCost: 1000))
+        #expect(bySize.cache.memory.cost == 1005)
+        try bySize.cache.typed(Point.self)
+            .put(Point(x: 1), forKey: "own", options: PutOptions(memoryCost: 30))
+        #expect(bySize.cache.memory.cost == 1035, "the bytes are another form")
+        let counted = try Pair { $0.memory.valueCost = 1 }
+        try counted.cache.put("12345", forKey: "a")
+        try counted.cache.typed(Point.self).put(Point(x: 1), forKey: "b")
+        _ = try counted.other.get(forKey: "a")
+        _ = try counted.other.typed(Point.self).get(forKey: "b")
+        #expect(counted.cache.memory.cost == 2 && counted.other.memory.cost == 2)
+        let behind = PutOptions(writing: .behind, memoryCost: 70)
+        try counted.cache.put("12345", forKey: "a", options: behind)
+        counted.cache.flush()
+        #expect(counted.cache.memory.cost == 71)
+    }
+
+    @Test func `a share is one of what this process may use`() {
+        #expect(CacheConfiguration.Memory.limit(0.5, of: 1000) == .bytes(500))
+        #expect(CacheConfiguration.Memory.limit(2, of: 1000) == .bytes(1000))
+        for share in [-1, 0, Double.nan] {
+            #expect(CacheConfiguration.Memory.limit(share, of: 1000) == .bytes(0))
+        }
+        #expect(CacheConfiguration.Memory.limit(0.5, of: nil) == .mebibytes(64))
+        #expect(CacheConfiguration.Memory.limit(1, of: Int64.max).bytes > 0)
+        let memory = CacheConfiguration.Memory(share: 0.05, countLimit: 7)
+        #expect(memory.costLimit.bytes > 0 && memory.countLimit == 7)
+        #expect(memory.costLimit < CacheConfiguration.Memory(share: 0.5).costLimit)
+    }
+
+    // MARK: On disk alone
+
+    @Test func `what is put on disk alone is not in memory, until a get has read it`() throws {
+        let pair = try Pair()
+        let options = PutOptions(keeps: .diskOnly)
+        try pair.cache.put("old", forKey: "key")
+        try pair.cache.put("new", forKey: "key", options: options)
+        #expect(pair.cache.memory.count == 0)
+        #expect(try pair.cache.get(forKey: "key")?.source == .disk)
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
+        var behind = options
+        behind.writing = .behind
+        try pair.cache.put("newer", forKey: "key", options: behind)
+        pair.cache.flush()
+        #expect(pair.cache.memory.count == 0)
+        #expect(try text(pair.cache) == "newer")
+    }
+
+    @Test func `where that is the default nothing that is read stays, but what a put says`() throws {
+        let pair = try Pair { $0.memory.keeps = .diskOnly }
+        try pair.cache.put("value", forKey: "key")
+        for _ in 0..<2 { #expect(try pair.cache.get(forKey: "key")?.source == .disk) }
+        try pair.cache.put("value", forKey: "key", options: PutOptions(keeps: .memoryAndDisk))
+        #expect(try pair.cache.get(forKey: "key")?.source == .memory)
+    }
+
+    // MARK: In memory alone
+
+    @Test func `what is kept in memory alone is seen by its process alone`() throws {
+        let pair = try Pair()
+        try pair.cache.put("value", forKey: "key", options: Self.only)
+        let hit = try #require(try pair.cache.get(forKey: "key"))
+        #expect(hit.source == .memory && hit.value == Data("value".utf8))
+        #expect(hit.entry.size == 5 && hit.entry.key == "key")
+        #expect(try text(pair.other) == nil)
+        #expect(pair.entries == 0)
+        #expect(try !pair.cache.contains(forKey: "key"), "that is about what is on disk")
+        pair.cache.memory.removeAll()
+        #expect(try text(pair.cache) == nil)
+    }
+
+    @Test func `it takes the place of what was there, for all processes`() throws {
+        let pair = try Pair()
+        for options in [PutOptions(), PutOptions(writing: .behind)] {
+            try pair.cache.put("old", forKey: "key", options: options)
+            if options.writing == nil { #expect(try text(pair.other) == "old") }
+            try pair.cache.put("new", forKey: "key", options: Self.only)
+            pair.cache.flush()
+            #expect(try text(pair.cache) == "new")
+            #expect(try text(pair.other) == nil)
+            #expect(pair.entries == 0)
+        }
+    }
+
+    @Test func `what it removes from disk is counted and logged as removed`() throws {
+        let pair = try Pair()
+        try pair.cache.directory.updateLimits { $0.eventLogSize = .mebibytes(1) }
+        try pair.cache.put("old", forKey: "key")
+        for _ in 0..<2 { try pair.cache.put("new", forKey: "key", options: Self.only) }
+        #expect(try pair.cache.directory.removals(forKey: "key")?.map(\.cause) == [.removed])
+        #expect(pair.cache.directory.activity.removals == 1 && pair.cache.directory.activity.puts == 3)
+    }
+
+    @Test func `any put or removal by anybody ends it`() throws {
+        let pair = try Pair()
+        let changes: [(String, String?, (SharedCache, String) throws -> Void)] = [
+            ("put", "new", { try $0.put("new", forKey: $1) }),
+            ("file", "new", { try $0.put(contentsOfFile: self.file(pair.fixture), forKey: $1) }),
+            ("update", "new", { try $0.update(forKey: $1) { _ in .value(Data("new".utf8)) } }),
+            ("remove", nil, { try $0.remove(forKey: $1) }),
+            ("expiration", nil, { try $0.setExpiration(.expired, forKey: $1) }),
+            ("all", nil, { cache, _ in try cache.removeAll() }),
+        ]
+        for (name, expected, change) in changes {
+            for changing in [pair.cache, pair.other] {
+                try pair.cache.put("only", forKey: name, options: Self.only)
+                #expect(try text(pair.cache, name) == "only")
+                try change(changing, name)
+                #expect(try text(pair.cache, name) == expected, "\(name)")
+            }
+        }
+        // One of another process alone, too: nobody but that one has a value then.
+        try pair.cache.put("only", forKey: "key", options: Self.only)
+        try pair.other.put("theirs", forKey: "key", options: Self.only)
+        #expect(try text(pair.cache) == nil)
+        #expect(try text(pair.other) == "theirs")
+    }
+
+    private func file(_ fixture: CacheFixture) -> String {
+        let path = fixture.directory.path + "/file"
+        makeFile(path, "new")
+        return path
+    }
+
+    @Test func `a collection that empties the disk leaves it, and it expires like any other`() throws {
+        let pair = try Pair()
+        var options = Self.only
+        options.expires = .seconds(10)
+        options.onAccess = .renew
+        try pair.cache.put("value", forKey: "key", options: options)
+        try pair.cache.put("both", forKey: "both")
+        try pair.cache.directory.collect(CollectionOptions(maximumSize: .bytes(0)))
+        #expect(pair.entries == 0)
+        pair.fixture.clock.advance(by: 9)
+        #expect(try text(pair.cache) == "value")
+        #expect(try text(pair.cache, "both") == "both")
+        pair.fixture.clock.advance(by: 1)
+        #expect(try text(pair.cache) == nil)
+    }
+
+    @Test func `it does not wait in a queue, and a typed one comes back as it was`() throws {
+        let pair = try Pair { $0.writing = .behind }
+        let view = pair.cache.typed(Point.self)
+        try view.put(Point(x: 1), forKey: "key", options: Self.only)
+        #expect(try view.get(forKey: "key")?.value == Point(x: 1))
+        #expect(try text(pair.cache) == nil, "in the form in which it was put")
+        #expect(pair.entries == 0)
+    }
+
+    @Test func `in tasks too`() async throws {
+        let pair = try Pair { $0.writing = .behind }
+        try await pair.cache.put(Data("value".utf8), forKey: "key", options: Self.only)
+        #expect(try await pair.cache.get(forKey: "key")?.value == Data("value".utf8))
+        #expect(pair.entries == 0)
+    }
+
+    @Test func `a computed one is computed once in each process`() throws {
+        let pair = try Pair()
+        let count = Locked(0)
+        for cache in [pair.cache, pair.cache, pair.other, pair.other] {
+            let value = cache.value(forKey: "key", options: Self.only) {
+                count.withLock { $0 += 1 }
+                return Data("computed".utf8)
+            }
+            #expect(value == Data("computed".utf8))
+        }
+        // The second process takes the place of the first one's value.
+        #expect(count.withLock { $0 } == 2)
+        #expect(pair.entries == 0)
+    }
+
+    @Test(arguments: [CacheConfiguration.Keeping.memoryAndDisk, .diskOnly, .memoryOnly])
+    func `a value that a computation keeps on new terms is where they say`(
+        keeps: CacheConfiguration.Keeping
+    ) throws {
+        let pair = try Pair()
+        let old = PutOptions(expires: .seconds(1), staleFor: .seconds(60))
+        try pair.cache.put("value", forKey: "key", options: old)
+        pair.fixture.clock.advance(by: 2)
+        let terms = PutOptions(expires: .seconds(10), keeps: keeps, memoryCost: 7)
+        let hit = try pair.cache.hit(forKey: "key") { _ in .unchanged(terms) }
+        #expect(hit?.value == Data("value".utf8) && hit?.source == .computed)
+        #expect(pair.cache.memory.cost == (keeps == .diskOnly ? 0 : 7))
+        #expect(pair.entries == (keeps == .memoryOnly ? 0 : 1))
+        #expect(try pair.cache.get(forKey: "key")?.source == (keeps == .diskOnly ? .disk : .memory))
+        #expect(try text(pair.other) == (keeps == .memoryOnly ? nil : "value"))
+    }
+
+    @Test func `without a control file nothing is kept, and old values are gone all the same`() throws {
+        let pair = try Pair {
+            $0.assumedCapabilities = Capabilities(
+                attributes: .writable,
+                unnamedFiles: true,
+                sharedMapping: .none
+            )
+        }
+        try pair.cache.put("old", forKey: "key")
+        try pair.cache.put("new", forKey: "key", options: Self.only)
+        #expect(try text(pair.cache) == nil)
+        #expect(try text(pair.other) == nil)
+    }
+
+    @Test func `a full tier that turns newcomers away takes in what is nowhere else`() {
+        let tier = MemoryTier(limits: MemoryLimits(cost: .max, count: 1000))
+        for number in 0..<10_000 { tier.keep(Token("\(number)"), by: MemoryStamp()) }
+        let newcomers = (0..<100).filter { tier.keep(Token("new \($0)"), by: MemoryStamp()) }
+        #expect(newcomers.count < 100)
+        let only = (0..<100).filter { tier.keep(Token("only \($0)"), by: MemoryStamp(), isOnly: true) }
+        #expect(only.count == 100)
+        #expect(tier.usage.count == 1000)
+    }
+}

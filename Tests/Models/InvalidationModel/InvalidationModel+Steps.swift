@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+
+extension InvalidationModel.Model {
+    /// The next step of a put: its time of creation is taken, the stripe and the generation, the number of the rules in
+    /// force; the entry is written; it ends.
+    func advancePut(in state: inout State) -> Bool {
+        var me = state.writer
+        switch me.step {
+        case .idle:
+            guard state.puts < InvalidationModel.mostPuts else { return false }
+            state.puts += 1
+            me.entry = InvalidationModel.Entry(put: state.puts, created: state.clock)
+            // One that was left half done may come into force with the next.
+            state.isUndisturbed = state.maker.step == .idle && state.made == state.inForce
+            me.step = .stamped
+        case .stamped:
+            // A writer more; as one word with a version here, in which nobody else writes.
+            me.word = state.generation
+            state.generation += 1
+            me.step = .locked
+        case .locked:
+            me.number = state.inForce
+            me.step = .numbered
+        case .numbered:
+            let isOld = me.number != 0 && me.entry.created <= state.latestRule
+            if isOld, mistake != .numberNotNoted { me.entry.number = me.number }
+            state.latestCreated = max(state.latestCreated, me.entry.created)
+            state.disk = me.entry
+            me.step = .written
+        case .written:
+            // Ends; kept if nobody has raised the word meanwhile, the file is ready and the rules are the same.
+            let isSame = state.generation == me.word + 1
+            state.generation += 1
+            let isOfSameRules = state.inForce == me.number || mistake == .keptDespiteRule
+            if isSame, state.isReady || mistake == .readinessUnchecked, isOfSameRules {
+                state.memory = me.entry
+                state.memoryWord = state.generation
+            }
+            state.ended |= 1 << (me.entry.put - 1)
+            state.mustFind = state.isUndisturbed
+            me = InvalidationModel.Writer()
+        }
+        state.writer = me
+        return true
+    }
+
+    /// The order of what the maker of a rule does.
+    private var ruleSteps: [InvalidationModel.RuleStep] {
+        switch mistake {
+        case .wordBeforeFile: [.close, .raise, .word, .file, .ready]
+        case .neverClosed: [.file, .raise, .word]
+        case .raisedAfterwards: [.file, .word, .raise]
+        case .neverRaised: [.file, .close, .word, .ready]
+        case .healedUnraised: [.file, .close, .word, .raise, .ready]
+        default: [.file, .close, .raise, .word, .ready]
+        }
+    }
+
+    func advanceRule(in state: inout State) -> Bool {
+        var me = state.maker
+        switch me.step {
+        case .idle:
+            guard max(state.made, state.inForce) < InvalidationModel.mostRules else { return false }
+            me.meant = state.ended
+            state.isUndisturbed = false
+            state.mustFind = false
+            state.reader.mustFind = false
+        case .file:
+            let known = mistake == .latestIgnored ? 0 : max(state.latestCreated, state.latestRule)
+            state.latest[Int(state.made)] = max(state.clock, known)
+            state.made += 1
+        case .close: state.isReady = false
+        case .raise: state.generation += 1
+        case .word:
+            let count = mistake == .wordBeforeFile ? state.made + 1 : state.made
+            state.latestRule = state.latest.prefix(Int(count)).max() ?? 0
+            state.inForce = count
+            state.gone |= me.meant
+        case .ready: state.isReady = true
+        }
+        let steps = ruleSteps
+        let place = me.step == .idle ? 0 : (steps.firstIndex(of: me.step) ?? 0) + 1
+        state.maker = me
+        state.maker.step = place < steps.count ? steps[place] : .idle
+        if state.maker.step == .idle { state.maker = InvalidationModel.Maker() }
+        return true
+    }
+
+    /// The next look of a read: at the readiness and the word by which the value in memory is held; else at the word, the
+    /// readiness, the rules, the record.
+    func advanceRead(in state: inout State) -> Bool {
+        var me = state.reader
+        switch me.step {
+        case .idle:
+            me = InvalidationModel.Reader(ended: state.ended, gone: state.gone, mustFind: state.mustFind)
+            let mayLook = state.isReady || mistake == .readinessUnchecked
+            me.step = state.memory.put != 0 && mayLook ? .memory : .word
+        case .memory:
+            if state.generation == state.memoryWord {
+                end(&me, state.memory.put, in: &state)
+            } else {
+                me.step = .word
+            }
+        case .word:
+            me.word = state.generation
+            // While a put is under way nothing is kept.
+            me.mayKeep = ![.locked, .numbered, .written].contains(state.writer.step)
+            me.step = .state
+        case .state:
+            if !state.isReady, mistake != .readinessUnchecked { me.mayKeep = false }
+            if mistake == .rulesAfterRecord { me.entry = state.disk }
+            me.step = .rules
+        case .rules:
+            me.rules = state.rules(upTo: mistake == .countedByFile ? state.made : state.inForce)
+            if mistake == .rulesAfterRecord {
+                judge(&me, me.entry, in: &state)
+            } else {
+                me.step = .record
+            }
+        case .record: judge(&me, state.disk, in: &state)
+        }
+        state.reader = me
+        return true
+    }
+
+    private func judge(
+        _ me: inout InvalidationModel.Reader,
+        _ entry: InvalidationModel.Entry,
+        in state: inout State
+    ) {
+        let isThere = entry.put != 0 && !state.isMeant(entry, by: me.rules)
+        if isThere, me.mayKeep {
+            state.memory = entry
+            state.memoryWord = me.word
+        }
+        end(&me, isThere ? entry.put : 0, in: &state)
+    }
+
+    private func end(_ me: inout InvalidationModel.Reader, _ put: UInt8, in state: inout State) {
+        if put == 0 {
+            // All that had been there when it began is gone for good.
+            if state.reader.mustFind { state.isBroken = true }
+            state.gone |= me.ended
+        } else if me.gone & (1 << (put - 1)) != 0 {
+            state.isBroken = true
+        }
+        me = InvalidationModel.Reader()
+    }
+
+    /// Takes down the rules, waits for puts that are under way, deletes the entry if a rule is meant for it, and takes
+    /// those rules off.
+    func advanceCollection(in state: inout State) -> Bool {
+        var me = state.collector
+        let isWriting = [.locked, .numbered, .written].contains(state.writer.step)
+        switch me.step {
+        case .idle:
+            me.rules = state.rules(upTo: state.inForce)
+            guard me.rules != 0 else { return false }
+            if mistake == .retiredBefore { state.retired |= me.rules }
+            me.step = .begun
+        case .begun:
+            guard !isWriting || mistake == .noBarrier else { return false }
+            me.step = .passed
+        case .passed:
+            // Under the entry's stripe.
+            guard !isWriting || mistake == .noBarrier else { return false }
+            if state.disk.put != 0, state.isMeant(state.disk, by: me.rules) { state.disk = .init() }
+            me.step = .looked
+        case .looked:
+            // Under the lock that the maker has.
+            guard state.maker.step == .idle else { return false }
+            state.retired |= mistake == .retiredLater ? state.rules(upTo: state.inForce) : me.rules
+            // With them goes what was never finished: it must not come into force by the file's new version.
+            if mistake == .retiredIntoForce {
+                state.inForce = state.made
+            } else {
+                state.retired |= state.rules(upTo: state.made) & ~state.rules(upTo: state.inForce)
+            }
+            me = InvalidationModel.Collector()
+        }
+        state.collector = me
+        return true
+    }
+}

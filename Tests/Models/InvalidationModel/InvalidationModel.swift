@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+
+/// An explicit-state model of the rules by which many values are removed in one step (`RemovalRules`).
+///
+/// A process puts values under one key, one after the other, and reads it, from memory or from disk; another makes rules
+/// that are meant for all that is there; a collection deletes what they are meant for and takes them off. One step is one
+/// system call or one atomic operation, sequentially consistent; the maker of rules and the collection may die before
+/// each. The clock shows one of two times, and goes forwards and backwards as it likes.
+///
+/// What is checked: a read that begins after a rule has been put in force gets no value whose put had ended before that
+/// rule was begun; a value that a read has missed is not read again; and a value whose put began when no rule was under
+/// way is found until the next one is begun.
+enum InvalidationModel {
+    /// A deviation from the protocol that must be found.
+    enum Mistake: UInt8, CaseIterable {
+        /// A rule counts as soon as the file has it, whatever the word says.
+        case countedByFile
+        /// The word has the rule before the file does.
+        case wordBeforeFile
+        /// The control file stays ready while a rule is put in force.
+        case neverClosed
+        /// The generation is raised after the rule is in force, and the file stays ready.
+        case raisedAfterwards
+        /// It is not raised.
+        case neverRaised
+        /// A reader keeps what it reads although the file was not ready.
+        case readinessUnchecked
+        /// A reader asks for the rules after it has read the record.
+        case rulesAfterRecord
+        /// A put notes no number, so that its time alone tells.
+        case numberNotNoted
+        /// A rule is meant for what was created up to now by its own clock.
+        case latestIgnored
+        /// A put keeps its value in memory although a rule has come meanwhile.
+        case keptDespiteRule
+        /// A collection does not wait for puts that are under way when it begins.
+        case noBarrier
+        /// A collection takes off rules that have come since it began.
+        case retiredLater
+        /// It takes them off before it looks at the entry.
+        case retiredBefore
+        /// As it takes them off, a rule that was never finished comes into force.
+        case retiredIntoForce
+        /// Who finds a file that is forming by a rule that was never finished leaves the generations as they are, and the
+        /// rule is in force before they are raised.
+        case healedUnraised
+    }
+
+    /// What a put has done.
+    enum PutStep: UInt8 { case idle, stamped, locked, numbered, written }
+    /// What the maker of a rule does next.
+    enum RuleStep: UInt8 { case idle, file, close, raise, word, ready }
+    enum ReadStep: UInt8 { case idle, memory, word, state, rules, record }
+    enum Collection: UInt8 { case idle, begun, passed, looked }
+
+    /// The entry, or a value in memory: which put it is of, 0 for none.
+    struct Entry: Hashable {
+        var put: UInt8 = 0
+        var created: UInt8 = 0
+        /// The number of the rules that are not meant for it.
+        var number: UInt8 = 0
+    }
+
+    struct Writer: Hashable {
+        var step = PutStep.idle
+        var entry = Entry()
+        /// The rules' word when it had the stripe.
+        var number: UInt8 = 0
+        var word: UInt8 = 0
+    }
+
+    struct Maker: Hashable {
+        var step = RuleStep.idle
+        /// Puts that had ended when it began, a bit each.
+        var meant: UInt8 = 0
+    }
+
+    struct Reader: Hashable {
+        var step = ReadStep.idle
+        var word: UInt8 = 0
+        var mayKeep = false
+        /// The rules that count for it, a bit each; and the entry, where it was read first.
+        var rules: UInt8 = 0
+        var entry = Entry()
+        /// What was true when it began: puts that had ended, and those that must not be seen, a bit each; whether there
+        /// must be a value.
+        var ended: UInt8 = 0
+        var gone: UInt8 = 0
+        var mustFind = false
+    }
+
+    struct Collector: Hashable {
+        var step = Collection.idle
+        var rules: UInt8 = 0
+    }
+
+    struct State: Hashable {
+        var clock: UInt8 = 0
+        var disk = Entry()
+        /// How many rules the file has had, and those that were taken off, a bit each.
+        var made: UInt8 = 0
+        var retired: UInt8 = 0
+        /// Up to what time each is meant.
+        var latest: [UInt8] = [0, 0]
+        /// Words of the control file: the number of the rules in force, the latest time that they are meant for, that of
+        /// any entry, whether it is ready, the generation.
+        var inForce: UInt8 = 0
+        var latestRule: UInt8 = 0
+        var latestCreated: UInt8 = 0
+        var isReady = true
+        var generation: UInt8 = 0
+        var memory = Entry()
+        var memoryWord: UInt8 = 0
+        var puts: UInt8 = 0
+        var writer = Writer()
+        var maker = Maker()
+        var reader = Reader()
+        var collector = Collector()
+        /// Puts that have ended, and those that no read may see that begins now.
+        var ended: UInt8 = 0
+        var gone: UInt8 = 0
+        /// The last put began when no rule was under way, and none has begun since; and it has ended.
+        var isUndisturbed = false
+        var mustFind = false
+        var isBroken = false
+    }
+
+    enum Move: UInt8 { case tick, put, rule, crashOfRule, heal, read, collect, crashOfCollection }
+
+    static let mostPuts: UInt8 = 2
+    static let mostRules: UInt8 = 2
+
+    struct Model {
+        let mistake: Mistake?
+    }
+}
+
+extension InvalidationModel.State {
+    /// The rules of the file up to a number, without those that were taken off.
+    func rules(upTo number: UInt8) -> UInt8 {
+        (1 << min(number, made) - 1) & ~retired
+    }
+
+    /// Whether one of these rules is meant for an entry.
+    func isMeant(_ entry: InvalidationModel.Entry, by rules: UInt8) -> Bool {
+        (0..<InvalidationModel.mostRules).contains { rule in
+            rules & (1 << rule) != 0 && rule + 1 > entry.number && entry.created <= latest[Int(rule)]
+        }
+    }
+}
+
+extension InvalidationModel.Model: ExploredModel {
+    typealias State = InvalidationModel.State
+    typealias Move = InvalidationModel.Move
+
+    var initialStates: [State] { [State()] }
+
+    func addSuccessors(of state: State, to next: inout [State], by moves: inout [Move]) {
+        if state.isBroken { return }
+        func add(_ move: Move, _ advance: (inout State) -> Bool) {
+            var copy = state
+            guard advance(&copy) else { return }
+            next.append(copy)
+            moves.append(move)
+        }
+        add(.tick) { state in
+            state.clock = 1 - state.clock
+            return true
+        }
+        add(.put) { advancePut(in: &$0) }
+        add(.rule) { advanceRule(in: &$0) }
+        add(.crashOfRule) { state in
+            guard state.maker.step != .idle else { return false }
+            state.maker = InvalidationModel.Maker()
+            return true
+        }
+        add(.heal) { state in
+            // Under the lock that the maker has.
+            guard !state.isReady, state.maker.step == .idle else { return false }
+            state.isReady = true
+            return true
+        }
+        add(.read) { advanceRead(in: &$0) }
+        add(.collect) { advanceCollection(in: &$0) }
+        add(.crashOfCollection) { state in
+            guard state.collector.step != .idle else { return false }
+            state.collector = InvalidationModel.Collector()
+            return true
+        }
+    }
+
+    func line(for move: Move, from before: State, to after: State) -> String {
+        "\(move)  => \(summary(of: after))"
+    }
+
+    func summary(of state: State) -> String {
+        """
+        clock \(state.clock), disk \(state.disk), memory \(state.memory) by \(state.memoryWord), generation \
+        \(state.generation), \(state.isReady ? "ready" : "forming"), rules \(state.made) to \(state.latest), \
+        in force \(state.inForce), retired \(state.retired), put \(state.writer.step), rule \(state.maker.step), \
+        read \(state.reader.step), collection \(state.collector.step), gone \(state.gone)
+        """
+    }
+}

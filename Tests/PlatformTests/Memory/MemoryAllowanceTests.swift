@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+
+import Foundation
+import TestSupport
+import Testing
+
+@testable import Platform
+
+@Suite(.takesTurns) struct MemoryAllowanceTests {
+    @Test func `what the machine has is read from its line`() {
+        let text = "MemTotal:       2048 kB\nMemFree:  7 kB\n"
+        #expect(ProcFiles.totalMemory(parsing: text) == 2_097_152)
+        #expect(ProcFiles.totalMemory(parsing: "MemFree: 7 kB\n") == nil)
+    }
+
+    @Test func `the limits of a group and of all above it count`() throws {
+        let root = try TemporaryDirectory()
+        try FileManager.default.createDirectory(
+            atPath: root.path + "/slice/service",
+            withIntermediateDirectories: true
+        )
+        makeFile(root.path + "/memory.max", "max\n")
+        makeFile(root.path + "/slice/memory.max", "3000\n")
+        makeFile(root.path + "/slice/memory.high", "max\n")
+        makeFile(root.path + "/slice/service/memory.high", "2000\n")
+        makeFile(root.path + "/memory.high", "5000\n")
+        let limits = { MemoryAllowance.limits(from: root.path, to: $0).sorted() }
+        #expect(limits("/slice/service") == [2000, 3000, 5000])
+        #expect(limits("/slice") == [3000, 5000])
+        #expect(limits("") == [5000])
+        #expect(limits("/other") == [5000])
+    }
+
+    @Test func `this process may use some memory, and no more than the machine has`() throws {
+        let allowance = try #require(MemoryAllowance.bytes())
+        let text = try #require(ProcFiles.text("/proc/meminfo"))
+        let machine = try #require(ProcFiles.totalMemory(parsing: text))
+        #expect(allowance > 0 && allowance <= machine)
+    }
+}
