@@ -64,16 +64,19 @@ extension SharedCache {
 
     private func remove(_ selection: KeySelection, oneByOneFrom store: Store) throws(CacheError) {
         let log = store.parts.log
+        // What is no record goes with all others.
+        let isMeant = { (stored: StoredEntry) in
+            stored.record.map { selection.mayInclude($0) } ?? (selection == .all)
+        }
         for shard in 0..<StoreLayout.shardCount {
             var removed: [LoggedKey] = []
             defer { log?.append(removed, cause: .cleared) }
             for key in try store.parts.digests(.entries, shard: shard).digests {
-                // What is no record goes with all others.
-                guard let (stored, _) = try store.parts.entry(key),
-                    stored.record.map({ selection.mayInclude($0) }) ?? (selection == .all),
-                    try store.remove(key, ifStill: stored, isLogged: false)
+                // Looked at once more when nobody can change it: a value that has got other terms meanwhile is to go, too.
+                guard let (stored, _) = try store.parts.entry(key), isMeant(stored),
+                    let gone = try store.remove(key, where: { $0.map(isMeant) ?? false }).removed
                 else { continue }
-                if log != nil { removed.append(LoggedKey(digest: key, name: stored.record?.key)) }
+                if log != nil { removed.append(LoggedKey(digest: key, name: gone.record?.key)) }
             }
         }
         // What was evicted from disk may still be in the memory of any process.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 import Foundation
+import Platform
 import TestSupport
 import Testing
 
@@ -59,6 +60,49 @@ import Testing
                 for key in all { try put(key, in: fixture) }
                 #expect(try keys(fixture) == all, "what is put afterwards is there")
             }
+        }
+    }
+
+    @Test func `a call that began before everything expired does not bring it back to life`() throws {
+        let fixture = try filled()
+        var configuration = CacheConfiguration()
+        configuration.memory = .none
+        // Of one that has asked for the time, and was stopped for a moment.
+        let late = fixture.clock.now - 0.01
+        configuration.now = { late }
+        let other = try SharedCache(at: fixture.cache.path, configuration: configuration)
+        try fixture.cache.expireAll(.prefix("a/"))
+        #expect(try !other.setExpiration(.days(1), forKey: "a/1"))
+        #expect(try other.setExpiration(.days(1), forKey: "b/1"))
+        #expect(try other.get(forKey: "a/2") == nil && !other.contains(forKey: "a/2"))
+        try other.update(forKey: "a/2") { hit in
+            #expect(hit == nil)
+            return .unchanged()
+        }
+        #expect(try keys(fixture) == ["b/1", "b/2"])
+    }
+
+    @Test(.timeLimit(.minutes(5)))
+    func `what gets other terms while values are removed one by one is removed, too`() throws {
+        let fixture = try CacheFixture()
+        let other = try SharedCache(at: fixture.cache.path)
+        for round in 0..<200 {
+            try fixture.cache.put("value \(round)", forKey: "key")
+            let isRemoved = Locked(false)
+            onThreads(2) { index in
+                do {
+                    if index == 0 {
+                        try fixture.cache.removeAll(.glob("k*"))
+                        isRemoved.withLock { $0 = true }
+                    } else {
+                        while !isRemoved.withLock({ $0 }) { try other.setExpiration(.days(1), forKey: "key") }
+                    }
+                } catch {
+                    isRemoved.withLock { $0 = true }
+                    Issue.record(error)
+                }
+            }
+            #expect(try fixture.text("key") == nil)
         }
     }
 

@@ -10,16 +10,22 @@ package final class StoredEntry: Sendable {
     package let bytes: [UInt8]
     /// nil where the bytes are no record, or nobody can read the rules that it would have to be judged by.
     package let record: Record?
+    /// When the last of the rules was made that have changed the record.
+    ///
+    /// Whoever has seen that rule in force is later than this, though the call may have asked for the time before.
+    let judged: Timestamp
 
     init(of key: Digest, _ bytes: [UInt8]) {
         self.bytes = bytes
         record = RecordCodec.decode(bytes, for: key)
+        judged = .distantPast
     }
 
     /// The same bytes, with what rules have left of the record.
-    fileprivate init(_ stored: StoredEntry, _ record: Record?) {
+    fileprivate init(_ stored: StoredEntry, _ record: Record?, judged: Timestamp = .distantPast) {
         bytes = stored.bytes
         self.record = record
+        self.judged = judged
     }
 
     /// Whether two looks have found the same: the same bytes, and rules that leave the same of them.
@@ -85,7 +91,7 @@ package final class Entries: Sendable {
         let left = try record.applying(meant) { () throws(CacheError) in
             try directory.status(of: key, .entries)?.accessed ?? .distantPast
         }
-        return left.map { StoredEntry(stored, $0) }
+        return left.map { StoredEntry(stored, $0, judged: meant.map(\.moment).max() ?? .distantPast) }
     }
 
     /// The record in the attribute of the file, else in its contents.

@@ -250,6 +250,8 @@ extension Store {
     ) throws(CacheError) -> Freshness? {
         guard let record = stored.record else { return .fresh }
         if record.expires == nil { return .fresh }
+        // What a rule has expired is over for all who go by that rule, else it could be given another expiration.
+        let now = max(now, stored.judged)
         let freshness = record.freshness(at: now, accessed: .distantPast)
         // Only accesses can have prolonged it now, and those are told by the file's time.
         guard freshness != .fresh, record.idleLifetime != nil else { return freshness }

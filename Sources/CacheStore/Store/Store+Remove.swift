@@ -52,26 +52,30 @@ extension Store {
     }
 
     /// Removes the entry if it is still as `observed` (nil: absent); false where it is not.
+    package func remove(_ key: Digest, ifStill observed: StoredEntry?) throws(CacheError) -> Bool {
+        let (isAsObserved, removed) = try remove(key) { StoredEntry.areSame($0, observed) }
+        if removed != nil { log(.removed, of: key, name: observed?.record?.key) }
+        return isAsObserved
+    }
+
+    /// Removes the entry if `isMeant` says so of what is there when nobody can change it, nil for nothing; it is not told
+    /// to the event log.
     ///
-    /// - Parameter isLogged: whether to tell the event log; else the caller does, of many at once.
+    /// The entry that was removed, if any.
     package func remove(
         _ key: Digest,
-        ifStill observed: StoredEntry?,
-        isLogged: Bool = true
-    ) throws(CacheError) -> Bool {
-        var isRemoved = false
-        let isAsObserved = try entries.stripes.withLock(.exclusive, stripe: key.stripe) {
-            () throws(CacheError) in
-            guard StoredEntry.areSame(try entries.read(key), observed) else { return false }
+        where isMeant: (StoredEntry?) -> Bool
+    ) throws(CacheError) -> (isMeant: Bool, removed: StoredEntry?) {
+        try entries.stripes.withLock(.exclusive, stripe: key.stripe) { () throws(CacheError) in
+            let stored = try entries.read(key)
+            guard isMeant(stored) else { return (false, nil) }
             // Raised also where there is no entry, as by any other remove.
-            (isRemoved, _) = try entries.writing(key, isRemoval: true) { () throws(CacheError) in
+            let (isRemoved, _) = try entries.writing(key, isRemoval: true) { () throws(CacheError) in
                 try directory.delete(key, .entries)
             }
             if isRemoved { noteRemoval() }
-            return true
+            return (true, isRemoved ? stored : nil)
         }
-        if isRemoved, isLogged { log(.removed, of: key, name: observed?.record?.key) }
-        return isAsObserved
     }
 
     /// Has everybody who holds a value of `key` in memory look at its entry again, which is gone: what a sweep
