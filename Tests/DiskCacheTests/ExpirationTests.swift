@@ -57,8 +57,12 @@ import Testing
     func `a lifetime beyond all bounds is as good as never`(expiration: Expiration) throws {
         let fixture = try CacheFixture()
         try fixture.cache.put("x", forKey: "key", options: PutOptions(expires: expiration))
+        #expect(try fixture.cache.entry(forKey: "key")?.expires == nil)
         fixture.clock.advance(by: 3e9)
         #expect(try fixture.text("key") == "x")
+        #expect(try fixture.cache.setExpiration(expiration, onAccess: .renew, forKey: "key"))
+        let entry = try #require(try fixture.cache.entry(forKey: "key"))
+        #expect(entry.expires == nil && entry.extendsOnAccess == nil)
     }
 
     @Test func `the configuration's default is used where nothing is said`() throws {

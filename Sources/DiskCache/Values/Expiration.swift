@@ -10,7 +10,7 @@ import Platform
 public enum Expiration: Sendable, Equatable {
     /// It never expires.
     case never
-    /// This many seconds from now; 0 expires at once.
+    /// This many seconds from now; 0 expires at once, `.infinity` never.
     case seconds(Double)
     /// This many days of 86,400 seconds from now.
     case days(Int)
@@ -25,6 +25,12 @@ public enum Expiration: Sendable, Equatable {
     ///
     /// A span that reaches past the year 2262 means never.
     func moment(from now: Timestamp) throws(CacheError) -> Timestamp? {
+        let moment = try boundedMoment(from: now)
+        return moment == .distantFuture ? nil : moment
+    }
+
+    /// The same, with the end of time for what is beyond it.
+    private func boundedMoment(from now: Timestamp) throws(CacheError) -> Timestamp? {
         switch self {
         case .never: return nil
         case .expired: return now
