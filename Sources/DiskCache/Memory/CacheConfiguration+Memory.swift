@@ -14,8 +14,9 @@ extension CacheConfiguration {
         /// 640 MiB. By Zipf's law that tenth serves about three gets of four.
         public var costLimit: ByteCount
         /// How many values; nil for one per 256 bytes of the cost limit, since even an empty value takes about
-        /// that much with its key and its place.
+        /// that much with its key and its place, or for as many as cost ``valueCost`` if that is less and not 0.
         ///
+        /// Where a codec or a put (``PutOptions/memoryCost``) counts costs in another unit than bytes, give a number.
         /// Default: nil.
         public var countLimit: Int?
         /// Whether to give up some values when the system runs short of memory.
@@ -90,7 +91,14 @@ extension CacheConfiguration {
 
         var limits: MemoryLimits {
             let cost = Int(clamping: costLimit.bytes)
-            return MemoryLimits(cost: cost, count: max(0, countLimit ?? max(1, cost / 256)))
+            return MemoryLimits(cost: cost, count: max(0, countLimit ?? max(1, cost / leastCost)))
+        }
+
+        /// What a value costs at least, for the default count limit.
+        private var leastCost: Int {
+            // Costs that are counted in another unit say how many values there may be; one of nothing does not.
+            guard let valueCost, valueCost > 0 else { return 256 }
+            return min(256, valueCost)
         }
 
         var isEnabled: Bool { costLimit.bytes > 0 && countLimit != 0 }

@@ -58,6 +58,7 @@ struct MemoryLimits: Sendable, Equatable {
 
     /// The cost of the largest value that is held: a quarter of the whole.
     ///
-    /// A larger one would push out much of what is in use, and is gone again soon.
-    var largestCost: Int { cost == .max ? .max : cost / 4 }
+    /// A larger one would push out much of what is in use, and is gone again soon. Not less than 1, for limits that count
+    /// values.
+    var largestCost: Int { cost == .max ? .max : max(cost / 4, min(cost, 1)) }
 }

@@ -4,13 +4,17 @@ public import CacheStore
 
 extension SharedCache {
     /// What this process keeps in its own memory.
-    public var memory: Memory { Memory(tier: core.isOwn ? core.memory : nil) }
+    public var memory: Memory {
+        Memory(tier: core.isOwn ? core.memory : nil, valueCost: configuration.memory.valueCost)
+    }
 
     /// The memory tier of a process.
     ///
     /// Empty, and without effect, if the cache was opened without memory.
     public struct Memory: Sendable {
         let tier: MemoryTier?
+        /// What each value costs, if the configuration says so.
+        let valueCost: Int?
 
         /// The sum of the values' costs.
         public var cost: Int { tier?.usage.cost ?? 0 }
@@ -27,10 +31,12 @@ extension SharedCache {
 
         /// Changes its limits.
         ///
-        /// What exceeds them leaves at once.
+        /// What exceeds them leaves at once. Without a count limit it is the default one for this cost limit
+        /// (``CacheConfiguration/Memory/countLimit``).
         public func resize(costLimit: ByteCount, countLimit: Int? = nil) {
-            let limits = CacheConfiguration.Memory(costLimit: costLimit, countLimit: countLimit).limits
-            tier?.resize(to: limits)
+            var memory = CacheConfiguration.Memory(costLimit: costLimit, countLimit: countLimit)
+            memory.valueCost = valueCost
+            tier?.resize(to: memory.limits)
         }
 
         /// Empties it.

@@ -49,6 +49,7 @@ public struct PutOptions: Sendable, Equatable {
     /// What the value costs in this process's memory; nil for the configuration's default.
     ///
     /// In the unit of ``CacheConfiguration/Memory/costLimit``; a negative one counts as 0. It isn't kept on disk either.
+    /// If that unit is not the byte, set ``CacheConfiguration/Memory/countLimit`` too.
     public var memoryCost: Int?
 
     /// All parameters are optional.

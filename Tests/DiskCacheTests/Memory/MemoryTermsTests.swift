@@ -118,6 +118,34 @@ import Testing
         #expect(counted.cache.memory.cost == 71)
     }
 
+    @Test func `where each value costs the same, as many fit as the cost limit has room for`() throws {
+        let pair = try Pair {
+            $0.memory.costLimit = .bytes(40)
+            $0.memory.valueCost = 1
+        }
+        let cache = pair.cache
+        for number in 0..<40 { try cache.put("value", forKey: "\(number)") }
+        #expect(cache.memory.count == 40)
+        cache.memory.resize(costLimit: .bytes(20))
+        #expect(cache.memory.count == 20)
+        cache.memory.resize(costLimit: .bytes(20), countLimit: 3)
+        #expect(cache.memory.count == 3)
+        cache.memory.removeAll()
+        cache.memory.resize(costLimit: .bytes(3))
+        for number in 0..<3 { try cache.put("value", forKey: "\(number)") }
+        #expect(cache.memory.count == 3, "though each is more than a quarter of that")
+    }
+
+    /// Costs that are more than an empty value takes, or nothing at all, leave it at one for 256 bytes.
+    @Test(arguments: [(1, 4096), (10, 409), (1000, 16), (0, 16), (-5, 16), (nil, 16)] as [(Int?, Int)])
+    func `the default count limit goes with what each value costs`(cost: Int?, count: Int) {
+        var memory = CacheConfiguration.Memory(costLimit: .bytes(4096))
+        memory.valueCost = cost
+        #expect(memory.limits.count == count)
+        memory.countLimit = 7
+        #expect(memory.limits.count == 7)
+    }
+
     @Test func `a share is one of what this process may use`() {
         #expect(CacheConfiguration.Memory.limit(0.5, of: 1000) == .bytes(500))
         #expect(CacheConfiguration.Memory.limit(2, of: 1000) == .bytes(1000))
