@@ -82,8 +82,10 @@ extension RunKey {
     init(_ arguments: Arguments) throws(Failure) {
         self.init(words: arguments.commandLine)
         for name in arguments.all("env") {
-            if name.isEmpty || name.contains("=") {
-                throw .usage("run: --env: \"\(name)\" can't be the name of a variable: give the name alone")
+            // A list would be the name of a variable that is not set, whatever those in it are.
+            if name.isEmpty || name.contains(where: { "=, ".contains($0) }) {
+                let advice = "give the name alone, and --env again for another one"
+                throw .usage("run: --env: \"\(name)\" can't be the name of a variable: \(advice)")
             }
             environment.updateValue(CurrentProcess.environmentBytes(name), forKey: name)
         }

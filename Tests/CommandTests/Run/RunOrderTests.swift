@@ -39,7 +39,8 @@ struct RunOrderTests {
     @Test(arguments: [
         [], ["--ttl", "0", "x"], ["--stale", "0", "x"], ["--ttl", "never", "--stale", "1", "x"],
         ["--key", "", "x"], ["--key", "k", "--cwd", "x"], ["--key", "k", "--hash", "f", "x"],
-        ["--env", "A=B", "x"], ["--env", "", "x"], ["--modtime", "", "x"], ["--hash", "", "x"],
+        ["--env", "A=B", "x"], ["--env", "A,B", "x"], ["--env", "A B", "x"],
+        ["--env", "", "x"], ["--modtime", "", "x"], ["--hash", "", "x"],
         ["--cache-failures=soon", "x"],
     ])
     func `what makes no sense is refused`(words: [String]) {
