@@ -2,6 +2,7 @@
 
 import DiskCache
 import Foundation
+import Platform
 import TestSupport
 import Testing
 
@@ -66,6 +67,18 @@ import Testing
             #expect(try #require(entry.expires) > entry.created + 600_000)
             #expect(try cache.get(forKey: key)?.source == .memory)
         }
+    }
+
+    @Test func `from Kingfisher: who is told what has gone from disk`() throws {
+        var configuration = CacheConfiguration()
+        configuration.janitor.isEnabled = false
+        let cache = try SharedCache(at: directory.path + "/cache", configuration: configuration)
+        try cache.put(data, forKey: key, options: PutOptions(expires: .expired))
+        let keys = Locked<[String?]>([])
+        var options = CollectionOptions()
+        options.onRemoval = { removal in keys.withLock { $0.append(removal.key) } }
+        try cache.directory.collect(options)
+        #expect(keys.withLock { $0 } == [key])
     }
 
     @Test func `from Kingfisher: all of it`() throws {
