@@ -134,8 +134,8 @@ extension SharedCache {
     ///
     /// Four system calls. The next collection reclaims the space of its bytes.
     ///
-    /// - Returns: false if there was no value, or it had expired. One that is still available as a stale value
-    ///   has expired, and is removed.
+    /// - Returns: false if there was no value on disk, or it had expired. One that is still available as a stale value
+    ///   has expired, and is removed; so is one in memory alone, of which this tells nothing.
     @discardableResult
     public func remove(forKey key: String) throws(CacheError) -> Bool {
         let digest = try settledDigest(ofKey: key)

@@ -118,13 +118,13 @@ extension CacheView {
 
     // MARK: Removing and expiring
 
-    /// Removes the value of `key`, whatever its type; false if there was none.
+    /// Removes the value of `key`, whatever its type; false if there was none on disk.
     @discardableResult
     public func remove(forKey key: String) throws(CacheError) -> Bool {
         try cache.remove(forKey: whole(key))
     }
 
-    /// Removes the value of `key`, whatever its type; false if there was none.
+    /// Removes the value of `key`, whatever its type; false if there was none on disk.
     @discardableResult
     public func remove(forKey key: String) async throws(CacheError) -> Bool {
         try await cache.remove(forKey: whole(key))
